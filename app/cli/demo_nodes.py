@@ -19,7 +19,7 @@ import psutil
 from app.cli.conversation import together
 from app.core.errors import StageLost
 from app.decoding import decode
-from app.machine import own_python
+from app.machine import paths
 
 Json = dict[str, Any]
 NAMES = ("den-pc", "attic-pc", "kitchen-laptop", "study-pc", "hall-pc", "garden-laptop")
@@ -82,7 +82,7 @@ class DemoNodes:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 # The system's keyring must not hear of homes that will be gone.
-                env=own_python.environment(POOLHOUSE_KEYSTORE="file"),
+                env=paths.python_environment(POOLHOUSE_KEYSTORE="file"),
                 **_apart(),
             )
         self._processes.append(process)
@@ -119,7 +119,7 @@ def named(number: int) -> str:
 
 def node_command(home: Path, name: str, threads: int) -> list[str]:
     """How to start one node that only this computer can reach."""
-    return own_python.command(
+    return paths.python_command(
         "-m", "app", "node", "--home", str(home), "--name", name, "--port", "0",
         "--bind", "127.0.0.1", "--no-discovery", "--lend", LEND, "--limit", LEND,
         "--threads", str(threads), "--stop-with-stdin",

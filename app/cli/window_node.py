@@ -13,7 +13,7 @@ from typing import Any
 from app.core.errors import AppError, Refused
 from app.core.reasons import said
 from app.gui.api.launch import Endpoint
-from app.machine import own_python, runtime_file, uninstall
+from app.machine import paths, runtime_file, uninstall
 from app.machine.paths import Home
 from app.network import identity
 
@@ -39,7 +39,7 @@ class NodeLauncher:
         return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version)
 
     def start(self) -> None:
-        command = own_python.command("-m", "app", "node", "--home", str(self._home.root), *self._options)
+        command = paths.python_command("-m", "app", "node", "--home", str(self._home.root), *self._options)
         earlier = (*self._before, *([self._process] if self._process else ()))
         self._before = [one for one in earlier if one.poll() is None]
         try:
@@ -50,7 +50,7 @@ class NodeLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=own_python.environment() | {runtime_file.BY_WINDOW: "1"},
+                    env=paths.python_environment() | {runtime_file.BY_WINDOW: "1"},
                     **_apart(),
                 )
         except OSError as error:

@@ -12,9 +12,9 @@ from pathlib import Path
 from app.core.diagnostics import Check
 from app.core.errors import AppError, Damaged, DoesNotFit
 from app.core.reasons import GIB, in_words, said
-from app.machine.hardware import graphics, sandbox_probe
+from app.machine.hardware import graphics
 from app.machine.hardware.devices import memory, processor_name
-from app.machine.hardware.engines import Engine, accelerators, probe_all
+from app.machine.hardware.engines import Engine, accelerators, probe_all, probe_walls, walls_code
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.secrets.keystore import open_keystore
@@ -32,7 +32,7 @@ async def machine_checks(home: Home) -> list[Check]:
     """All findings of this computer itself."""
     return [
         *await engines(),
-        confined(await sandbox_probe.tried()),
+        confined(await probe_walls()),
         await asyncio.to_thread(disk, home),
         free_memory(),
         *await asyncio.to_thread(power),
@@ -93,7 +93,7 @@ def unused_graphics(found: Sequence[Engine], listed: Sequence[str]) -> list[Chec
 
 def confined(kept_from: Walls | None) -> Check:
     """How well this computer is kept from flaws in what reads model files."""
-    cause = in_words(sandbox_probe.code_of(kept_from))
+    cause = in_words(walls_code(kept_from))
     if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
     return Check("Sandbox", None, cause, in_words("cure_confined"))

@@ -11,8 +11,8 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.decoding import decode
-from app.machine.models_settings import UNCHOSEN, ModelsChoice
 from app.machine.paths import expanded
+from app.machine.settings import UNCHOSEN, ModelsChoice
 
 MARKER = "poolhouse-models.json"  # tells our folder from another disk at the same place
 NAME = "Poolhouse models"

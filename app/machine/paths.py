@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,3 +152,17 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+OURS = str(Path(__file__).resolve().parents[2])
+
+
+def python_command(*arguments: str) -> list[str]:
+    """Our Python with these arguments. -P: a folder called `app` here must not be taken for ours."""
+    return [sys.executable, "-P", *arguments]
+
+
+def python_environment(**more: str) -> dict[str, str]:
+    """Ours, with this package to be found first."""
+    others = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, others] if others else [OURS]), **more}

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.core.errors import AppError, Damaged, Reason, Refused
-from app.machine.autostart import autostart
-from app.machine.home_lock import HomeLock
+from app.machine import autostart
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
+from app.machine.runtime_file import HomeLock
 from app.machine.secrets import chat_key
 from app.machine.secrets.keystore import KeyringStore, entry_beside, open_keystore
 from app.machine.settings import load

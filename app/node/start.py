@@ -27,10 +27,10 @@ from app import __version__
 from app.core.errors import AppError, Reason, Refused
 from app.core.reasons import SENTENCES, in_words, said
 from app.machine import runtime_file, settings
-from app.machine.home_lock import HomeLock
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
+from app.machine.runtime_file import HomeLock
 from app.machine.secrets import keystore
 from app.machine.settings import Choices
 from app.network import identity

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.cli.demo_nodes import DemoNode, DemoNodes, node_command
 from app.client import NodeClient
-from app.machine import own_python
+from app.machine import paths
 from app.machine.paths import Home
 from scripts.screenshots.household import MACHINES, loaded, paired
 
@@ -66,7 +66,7 @@ async def _begun(node: DemoNode) -> asyncio.subprocess.Process:
     """The same machine once more."""
     return await asyncio.create_subprocess_exec(
         *node_command(node.home, node.name, 1), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env=own_python.environment(POOLHOUSE_KEYSTORE="file"),
+        stderr=subprocess.DEVNULL, env=paths.python_environment(POOLHOUSE_KEYSTORE="file"),
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_a_node_that_no_window_started_is_left(tmp_path: Path) -> None:
     ],
 )
 def test_its_end_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, fate: str | None) -> None:
-    monkeypatch.setattr("app.machine.own_python.command", lambda *_: [sys.executable, "-c", does])
+    monkeypatch.setattr("app.machine.paths.python_command", lambda *_: [sys.executable, "-c", does])
     launcher = NodeLauncher(Home.at(tmp_path / "den"))
     launcher.start()
     until = time.monotonic() + WITHIN_S

@@ -26,7 +26,7 @@ from app.gateway.upstreams.upstream_dialect import body
 from app.gateway.upstreams.upstreams import Chosen, Upstreams
 from app.inference.pipeline.completion import Reader
 from app.inference.worker.tokenizer import Detokenizer
-from app.machine.api_settings import Upstream
+from app.machine.settings import Upstream
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
 from tests.core.call_formats import FORMATS

@@ -17,9 +17,9 @@ from app.core.reasons import said
 from app.gateway.api_request import ApiRequest, Ended, Json, Piece, Tool
 from app.gateway.upstreams import upstreams as module
 from app.gateway.upstreams.upstreams import USUAL_MOST, Upstreams
-from app.machine.api_settings import Upstream
 from app.machine.paths import Home
 from app.machine.secrets.secret_map import SecretMap
+from app.machine.settings import Upstream
 
 THOUGHT: Json = {"choices": [{"delta": {"reasoning_content": "hm "}}]}
 WORD: Json = {"choices": [{"delta": {"content": "word "}}]}

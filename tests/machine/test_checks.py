@@ -16,8 +16,8 @@ from app.machine import checks, settings
 from app.machine.hardware import graphics
 from app.machine.hardware.engines import Device, Engine
 from app.machine.models_folders import ModelsFolders
-from app.machine.models_settings import ModelsChoice
 from app.machine.paths import Home
+from app.machine.settings import ModelsChoice
 from backends.contract import PROVED_ENGINES
 from backends.worker.confine import Walls
 

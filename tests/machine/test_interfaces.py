@@ -15,9 +15,8 @@ import psutil
 import pytest
 
 from app.core.household.link import LinkKind
-from app.machine import interface_kinds as kinds
-from app.machine.interface_kinds import LinuxFacts, WindowsFacts
-from app.machine.interfaces import Interface, carrying, interfaces, usable, windows_facts
+from app.machine import interfaces as kinds
+from app.machine.interfaces import Interface, LinuxFacts, WindowsFacts, carrying, interfaces, usable, windows_facts
 
 PROJECT = Path(__file__).resolve().parents[2]
 CARD = LinuxFacts("enp3s0", "r8169")

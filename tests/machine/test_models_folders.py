@@ -12,7 +12,7 @@ import pytest
 from app.core.errors import BadInput, DoesNotFit, Refused, Unreachable
 from app.core.reasons import said
 from app.machine.models_folders import MARKER, NAME, ModelsFolders
-from app.machine.models_settings import ModelsChoice
+from app.machine.settings import ModelsChoice
 
 MINE, OTHERS = "a" * 32, "b" * 32
 

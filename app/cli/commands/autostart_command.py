@@ -40,7 +40,7 @@ def autostart(
     as_json: JsonOption = False,
 ) -> None:
     """Start Poolhouse when you sign in, or stop doing so. Only what you order is changed."""
-    from app.machine.autostart import autostart as system
+    from app.machine import autostart as system
     from app.machine.paths import Home
 
     entry = system.unit_here() if headless else system.entry_here()

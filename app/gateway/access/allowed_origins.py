@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from app.api import requests
 from app.core import api_access
 from app.core.errors import BadInput
-from app.machine.api_settings import ApiChoice
+from app.machine.settings import ApiChoice
 
 NO_NAMES: Callable[[], Collection[str]] = frozenset
 FOREIGN_HOST = (

@@ -38,12 +38,10 @@ from app.gateway.servers.guest_words import naming_the_host
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.upstreams.upstream_admin import UpstreamDesk
 from app.gateway.upstreams.upstreams import Upstreams
-from app.machine.api_settings import ApiChoice, KeyLimits, Upstream
 from app.machine.paths import Home
-from app.machine.secrets.api_keys import ApiKeys
 from app.machine.secrets.keystore import open_keystore
-from app.machine.secrets.secret_map import SecretMap
-from app.machine.settings import Choices
+from app.machine.secrets.secret_map import ApiKeys, SecretMap
+from app.machine.settings import ApiChoice, Choices, KeyLimits, Upstream
 from app.machine.typed_commands import home_option
 from app.node.control.guard import MAX_BODY_BYTES, own_names
 from app.node.control.shelf_routes import Models

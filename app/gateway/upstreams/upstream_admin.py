@@ -13,7 +13,7 @@ import msgspec
 from app.api import requests
 from app.core.errors import BadInput, Refused
 from app.gateway.upstreams.upstreams import Upstreams
-from app.machine.api_settings import Upstream
+from app.machine.settings import Upstream
 from app.network.tls import upstream_context
 
 MOST_SPENT = 1 << 50  # the largest cap: what is told of one whose count is lost

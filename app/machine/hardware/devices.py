@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,3 +40,19 @@ def processor_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+TRIAL_BYTES = 16 << 20
+
+
+TRIALS = 3
+
+
+def memory_copy_s_per_byte() -> float:
+    """The median of a few copies of some megabytes. Blocks for some milliseconds."""
+    source, found = bytearray(TRIAL_BYTES), []
+    for _ in range(TRIALS):
+        began = time.perf_counter()
+        bytes(source)
+        found.append((time.perf_counter() - began) / TRIAL_BYTES)
+    return sorted(found)[TRIALS // 2]

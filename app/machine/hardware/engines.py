@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -12,7 +13,8 @@ from msgspec import Meta
 
 from app.core.reasons import size
 from app.decoding import decode
-from app.machine import own_python
+from app.machine import paths
+from backends.worker.confine import Walls
 
 ENGINES = ("llamacpp",)  # one child for each: a broken driver silences no other engine
 PROBE_SECONDS = 30.0  # an engine that looks for graphics cards may first compile for them
@@ -62,7 +64,7 @@ async def probe_all(within_s: float = PROBE_SECONDS) -> list[Engine]:
 
 async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
     """One engine. A child that hangs is killed; what is missing then says so."""
-    command = own_python.command("-m", "backends", "probe", name)
+    command = paths.python_command("-m", "backends", "probe", name)
     code, out, err = await child(command, within_s)
     return engine_of(name, code, out, err)
 
@@ -106,7 +108,7 @@ async def child(command: Sequence[str], within_s: float) -> tuple[int, str, str]
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=own_python.environment(),
+        env=paths.python_environment(),
     )
     try:
         async with asyncio.timeout(within_s):
@@ -130,3 +132,31 @@ def last_line(text: str) -> str:
 
 def _text(data: bytes) -> str:
     return data[:MOST_BYTES].decode(errors="replace")
+
+
+TRY_SECONDS = 10.0
+
+
+_CODES = {
+    Walls(files=True, network=True): "check_confined_full",
+    Walls(files=True): "check_confined_files",
+    Walls(network=True): "check_confined_network",
+}
+
+
+async def probe_walls() -> Walls | None:
+    """What a worker would be kept from here. None: nobody can say."""
+    command = paths.python_command("-m", "backends", "walls")
+    code, out, _ = await child(command, TRY_SECONDS)
+    try:
+        return None if code else decode(out, Walls)
+    except msgspec.DecodeError:
+        return None
+
+
+def walls_code(walls: Walls | None, system: str = sys.platform) -> str:
+    """Of the sentence that says so, and why it is no more."""
+    if walls is None:
+        return "check_confined_unknown"
+    neither = "check_confined_neither" if system == "linux" else "check_confined_none"
+    return _CODES.get(walls, neither)

@@ -5,11 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
 from typing import Protocol
 
-from app.machine.power_events.power_event import Going, Tell
+
+class Going(StrEnum):
+    """What the system said."""
+
+    SLEEPS = "sleeps"
+    ENDS = "ends"
+    STAYS = "stays"  # it is awake again, or does not end after all
+
+
+Tell = Callable[[Going], Awaitable[None]]
+
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ import logging
 from ctypes import POINTER, byref, c_double, c_int32, c_ssize_t, c_ubyte, c_uint32, c_void_p
 from typing import Any
 
-from app.machine.power_events.event_callbacks import Heard, Source, hear
-from app.machine.power_events.power_event import Going, Tell
+from app.machine.power_events.event_callbacks import Going, Heard, Source, Tell, hear
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ import logging
 import subprocess
 import sys
 
+from app.machine.power_events.event_callbacks import Going, Tell
 from app.machine.power_events.keep_awake import END_SECONDS, Start, started
-from app.machine.power_events.power_event import Going, Tell
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +65,9 @@ class Delay:
 async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.platform) -> None:
     """Until cancelled: `tell` what the system says. It goes on when `tell` has returned, or when it waits no more."""
     if platform == "win32":
-        from app.machine.power_events import windows_sleep
+        from app.machine.power_events import windows_session
 
-        await windows_sleep.listen(tell)
+        await windows_session.listen(tell)
     elif platform == "darwin":
         from app.machine.power_events import macos_sleep
 

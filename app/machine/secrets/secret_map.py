@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
+import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
 
-from app.core.errors import Refused
+from app.core.errors import BadInput, Refused
 from app.decoding import decode
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore, KeyringStore, open_beside
@@ -36,7 +39,7 @@ class SecretMap:
         """Keep what `how` makes of them. Raises Refused, and what `how` raises."""
         async with self._lock:
             secrets = how(dict(await self._known()))
-            with _locked():
+            with _locked("api_keys_locked"):
                 await (await self._store()).write(msgspec.json.encode(secrets).decode())
             self._secrets = secrets
 
@@ -46,7 +49,7 @@ class SecretMap:
 
     async def _known(self) -> dict[str, str]:
         if self._secrets is None:
-            with _locked():
+            with _locked("api_keys_locked"):
                 text = await (await self._store()).read()
             try:
                 self._secrets = decode(text, dict[str, str]) if text else {}
@@ -67,12 +70,133 @@ class SecretMap:
         return self._found
 
 
+FIRST = "default"
+
+
+MOST_KEYS = 16  # a system's keyring takes little more than two thousand letters
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+
+
+class ApiKeys:
+    """Named keys, one for each program."""
+
+    def __init__(self, home: Home) -> None:
+        self._kept = SecretMap(home, "api keys")
+
+    async def where(self) -> str:
+        """Completes the sentence "The keys are kept …"."""
+        return await self._kept.where()
+
+    async def known(self) -> Mapping[str, str]:
+        """Name -> key, of those that there are. Raises Refused where the keyring is locked."""
+        return await self._kept.all()
+
+    async def all(self) -> Mapping[str, str]:
+        """As `known`; where there is none, the first one is made. Raises Refused."""
+        if not await self._kept.all():
+            await self._kept.change(lambda keys: keys or {FIRST: _new()})
+        return await self._kept.all()
+
+    async def make(self, name: str) -> str:
+        """A new key of this name, in place of the one before. Raises BadInput, Refused."""
+        if not _NAME.fullmatch(name):
+            raise BadInput("api_key_name", name=name[:40])
+        new = _new()
+
+        def with_it(keys: dict[str, str]) -> dict[str, str]:
+            keys = keys or {FIRST: _new()}
+            if name not in keys and len(keys) >= MOST_KEYS:
+                raise BadInput("api_keys_many", most=MOST_KEYS)
+            return keys | {name: new}
+
+        await self._kept.change(with_it)
+        return new
+
+    async def remove(self, name: str) -> None:
+        """Nobody gets in by this key any more. Raises BadInput, Refused."""
+
+        def without_it(keys: dict[str, str]) -> dict[str, str]:
+            if name not in keys:
+                raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(keys)))
+            if len(keys) == 1:
+                raise BadInput("api_key_last", name=name)
+            del keys[name]
+            return keys
+
+        await self._kept.change(without_it)
+
+    def owner(self, given: str) -> str | None:
+        """Whose key this is. Takes as long for a wrong one as for a right one."""
+        found = None
+        for name, key in self._kept.now().items():
+            if hmac.compare_digest(given.encode("utf-8", "replace"), key.encode()):
+                found = name
+        return found
+
+
+def _new() -> str:
+    return "ph-" + secrets.token_urlsafe(32)
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
+
+
+class TokenStore:
+    """One token, or none. It is read from the keyring once."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._lock = asyncio.Lock()
+        self._found: FileStore | KeyringStore | None = None
+        self._read = False
+        self._token: str | None = None
+
+    async def where(self) -> str:
+        """Completes the sentence "The token is kept …"."""
+        async with self._lock:
+            return (await self._store()).where
+
+    async def get(self) -> str | None:
+        """The token. Raises Refused where the keyring is locked."""
+        async with self._lock:
+            if not self._read:
+                with _locked("token_locked"):
+                    self._token = await (await self._store()).read() or None
+                self._read = True
+            return self._token
+
+    async def set(self, token: str) -> None:
+        """Keep a token in place of the one before. Raises BadInput, Refused."""
+        token = token.strip()
+        if not _TOKEN.fullmatch(token):
+            raise BadInput("token_odd")
+        async with self._lock:
+            with _locked("token_locked"):
+                await (await self._store()).write(token)
+            self._token, self._read = token, True
+
+    async def clear(self) -> None:
+        """Forget the token. Raises Refused."""
+        async with self._lock:
+            with _locked("token_locked"):
+                await (await self._store()).remove()
+            self._token, self._read = None, True
+
+    async def _store(self) -> FileStore | KeyringStore:
+        """Beside the passphrase of this home's key."""
+        if self._found is None:
+            self._found = await open_beside(self._home, "hub token")
+        return self._found
+
+
 @contextmanager
-def _locked() -> Iterator[None]:
-    """The keystore's words are about the identity; these are about the keys."""
+def _locked(code: str) -> Iterator[None]:
+    """Raise Refused(code) where the keyring is locked: the keystore's own reason speaks of the identity."""
     try:
         yield
     except Refused as error:
         if error.reason.code != "identity_locked":
             raise  # a file: that sentence names it
-        raise Refused("api_keys_locked") from None
+        raise Refused(code) from None

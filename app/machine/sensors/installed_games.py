@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import psutil
+
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, executable
 
-MOST = 200
+MOST_GAMES = 200
 MOST_FILES, DEEPEST = 2_000, 3  # of a game's folder
 MOST_ENTRY_BYTES = 256 << 10
 # They start games, and run without one too; or they run anything.
@@ -41,7 +43,7 @@ class Game:
     program: str
 
 
-def installed(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
+def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
     """By name. menus: folders of entries; steams: folders of Steam; None: where this system has them."""
     found: dict[str, Game] = {}
     home = Path.home()
@@ -52,7 +54,7 @@ def installed(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None
         fits = 0 < len(game.program) <= MAX_PROGRAM_CHARACTERS and game.program.isprintable()
         if fits and game.name.isprintable() and game.program not in STARTERS:
             found.setdefault(game.program, game)
-    return sorted(found.values(), key=lambda game: (game.name.casefold(), game.program))[:MOST]
+    return sorted(found.values(), key=lambda game: (game.name.casefold(), game.program))[:MOST_GAMES]
 
 
 def _menus(home: Path) -> list[Path]:
@@ -166,3 +168,66 @@ def _text(file: Path) -> str:
             return opened.read(MOST_ENTRY_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+MOST_PROGRAMS = 60
+
+
+IN_MEMORY = "memfd:"  # what Linux calls a program that was never a file
+
+
+SYSTEM = ("/usr/lib/systemd", "/usr/libexec", "/usr/sbin", "/sbin", "/System/", "C:\\Windows\\")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What is asked of one."""
+
+    pid: int
+    path: str  # of its executable; empty: the system's own
+    bytes: int
+
+
+def running_programs() -> list[str]:
+    """Names of the owner's own programs, those with the most memory first; Poolhouse is not among them."""
+    return program_names(_processes(), _ours())
+
+
+def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
+    """One name for all processes of a program, without the system's services and without `ours`."""
+    held: dict[str, int] = {}
+    for one in processes:
+        name = executable(one.path)
+        fits = 0 < len(name) <= MAX_PROGRAM_CHARACTERS and name.isprintable()
+        there = "(deleted)" not in one.path and not name.startswith(IN_MEMORY)  # else nobody's name
+        if fits and there and one.pid not in ours and not one.path.startswith(SYSTEM):
+            held[name] = held.get(name, 0) + one.bytes
+    return sorted(held, key=lambda name: (-held[name], name))[:MOST_PROGRAMS]
+
+
+def _processes() -> Iterable[Process]:
+    """Those whose executable this user may know: their own."""
+    me = psutil.Process().username()
+    for process in psutil.process_iter(["pid", "username", "exe", "memory_info"]):
+        told = process.info
+        if told["username"] == me and told["exe"]:
+            memory = told["memory_info"]
+            yield Process(told["pid"], told["exe"], memory.rss if memory else 0)
+
+
+def _ours() -> frozenset[int]:
+    """This process, its workers, and the window that started it."""
+    here = psutil.Process()
+    try:
+        children = here.children(recursive=True)
+        above = [process for process in here.parents() if _same_program(process)]
+    except psutil.Error:
+        children, above = [], []
+    return frozenset((os.getpid(), *(process.pid for process in (*children, *above))))
+
+
+def _same_program(process: psutil.Process) -> bool:
+    try:
+        return Path(process.exe()) == Path(psutil.Process().exe())
+    except psutil.Error:
+        return False

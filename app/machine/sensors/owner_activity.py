@@ -18,7 +18,8 @@ import psutil
 from app.core.household.link import LinkKind
 from app.core.lending.policy import Battery, Network, Rules, Senses, executable
 from app.machine import interfaces
-from app.machine.sensors import linux_activity, macos_activity, wayland_idle, windows_activity
+from app.machine.sensors import wayland_idle
+from app.machine.sensors.desktop_activity import full_screen, idle_seconds
 from app.machine.sensors.power_draw import Power
 
 # Whether this computer's way out is a VPN, or a network that counts what is transferred.
@@ -223,24 +224,6 @@ def running(asked: frozenset[str]) -> frozenset[str]:
         elif sys.platform == "linux" and len(name) == 15:  # the kernel cuts names there
             found |= {one for one in asked if one.startswith(name)}
     return frozenset(found)
-
-
-def idle_seconds(run: Run, wayland: wayland_idle.Watch) -> float | None:
-    """Since the last key or pointer of whoever sits here; None: nobody does, or nothing tells."""
-    if sys.platform == "win32":
-        return windows_activity.idle_seconds()
-    if sys.platform == "darwin":
-        return macos_activity.idle_seconds(run)
-    return linux_activity.idle_seconds(run, os.environ, wayland.idle_seconds)
-
-
-def full_screen(run: Run) -> bool | None:
-    """Whether the window in front fills its screen; None where nothing tells."""
-    if sys.platform == "win32":
-        return windows_activity.full_screen()
-    if sys.platform == "darwin":
-        return macos_activity.full_screen(run)
-    return linux_activity.full_screen(run, os.environ)
 
 
 def own_pids() -> frozenset[int]:

@@ -13,7 +13,7 @@ import msgspec
 from app.api import requests
 from app.core.errors import BadInput
 from app.machine.checks import confined
-from app.machine.hardware import sandbox_probe
+from app.machine.hardware import engines
 from app.machine.interfaces import UNASKED, Interface, interfaces
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
@@ -84,7 +84,7 @@ class OwnSettings:
 
 async def walls_told() -> Json:
     """What is kept from whatever reads model files here, why it is no more, and what to do about it."""
-    found = await sandbox_probe.tried()
+    found = await engines.probe_walls()
     check = confined(found)
     level = found.level if found is not None else "unknown"
     return {"level": level, "cause": check.cause, "cure": check.cure}

@@ -17,8 +17,7 @@ from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.catalog.transfers.move_model import swept
 from app.core.errors import AppError, Busy, Reason
 from app.core.reasons import said
-from app.machine.models_settings import ModelsChoice
-from app.machine.settings import Choices
+from app.machine.settings import Choices, ModelsChoice
 from app.node.downloads.models_move import Around, Move, check_room, existing, same_disk, sentence_of
 
 log = logging.getLogger(__name__)

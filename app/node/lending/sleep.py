@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from app.core.errors import Reason
-from app.machine.power_events.power_event import Going
+from app.machine.power_events.event_callbacks import Going
 
 WHY = {Going.SLEEPS: Reason("pause_sleep"), Going.ENDS: Reason("pause_shutdown")}
 

@@ -16,7 +16,7 @@ from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.core.reasons import said
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
-from app.machine.hardware.memory_copy_speed import seconds_per_byte
+from app.machine.hardware.devices import memory_copy_s_per_byte
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.sizes import Sizes
 from backends.contract import CELLS_STEP, KEEP_ALL, Keep, KvType, Number
@@ -40,7 +40,7 @@ class StateRule:
         """With a sentence on what is kept, for a model that has states."""
         if not model.state_bytes:
             return plan
-        self._byte_s = self._byte_s or await asyncio.to_thread(seconds_per_byte)
+        self._byte_s = self._byte_s or await asyncio.to_thread(memory_copy_s_per_byte)
         return replace(plan, reasons=(*plan.reasons, _reason(self._costs(plan, model))))
 
     def keep(self, plan: Plan, model: Model) -> Keep:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.machine import own_python
+from app.machine import paths
 from app.machine.hardware import engines
 from app.machine.hardware.engines import Device, Engine, described, engine_of
 
@@ -56,7 +56,7 @@ async def test_a_hung_engine_is_one_that_is_missing() -> None:
 
 
 async def test_a_child_that_fails_says_its_last_line() -> None:
-    command = own_python.command("-c", "import sys; sys.exit('no\\nlibgomp is missing.')")
+    command = paths.python_command("-c", "import sys; sys.exit('no\\nlibgomp is missing.')")
     code, _, err = await engines.child(command, 30)
     assert code == 1
     assert engines.last_line(err) == "libgomp is missing"

@@ -7,23 +7,23 @@ import sys
 import pytest
 
 from app.core.reasons import SENTENCES
-from app.machine.hardware import sandbox_probe
+from app.machine.hardware import engines
 from backends.worker import confine
 from backends.worker.confine import Walls
 
 
 async def test_it_is_tried_as_a_worker_does_it() -> None:
-    assert await sandbox_probe.tried() == confine.means().walls
+    assert await engines.probe_walls() == confine.means().walls
 
 
 @pytest.mark.parametrize("does", ["exit(3)", "print('{}]')", "print('{\"files\": 1}')"])
 async def test_where_nobody_can_say_it_is_not_known(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
-    monkeypatch.setattr("app.machine.own_python.command", lambda *_: [sys.executable, "-c", does])
-    assert await sandbox_probe.tried() is None
+    monkeypatch.setattr("app.machine.paths.python_command", lambda *_: [sys.executable, "-c", does])
+    assert await engines.probe_walls() is None
 
 
 def test_the_reason_is_the_system_s() -> None:
-    told = {sandbox_probe.code_of(Walls(), system) for system in ("linux", "darwin", "win32")}
+    told = {engines.walls_code(Walls(), system) for system in ("linux", "darwin", "win32")}
     assert told == {"check_confined_neither", "check_confined_none"}
-    assert "Landlock" in SENTENCES[sandbox_probe.code_of(Walls(network=True))]
-    assert "seccomp" in SENTENCES[sandbox_probe.code_of(Walls(files=True))]
+    assert "Landlock" in SENTENCES[engines.walls_code(Walls(network=True))]
+    assert "seccomp" in SENTENCES[engines.walls_code(Walls(files=True))]

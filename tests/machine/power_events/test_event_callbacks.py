@@ -10,9 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from app.machine.power_events import event_callbacks
-from app.machine.power_events.event_callbacks import Heard, hear
+from app.machine.power_events.event_callbacks import Going, Heard, hear
 from app.machine.power_events.macos_sleep import WAITS_SECONDS
-from app.machine.power_events.power_event import Going
 from app.machine.power_events.windows_session import END_WAITS_SECONDS
 from app.node.lending.lending_policy import KILLED_SECONDS, LEAVE_SECONDS
 

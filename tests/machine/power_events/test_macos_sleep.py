@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.machine.power_events import macos_sleep
-from app.machine.power_events.event_callbacks import Heard, hear
+from app.machine.power_events.event_callbacks import Going, Heard, hear
 from app.machine.power_events.macos_sleep import (
     CAN_SLEEP,
     HAS_POWERED_ON,
@@ -21,7 +21,6 @@ from app.machine.power_events.macos_sleep import (
     WILL_SLEEP,
     RootPower,
 )
-from app.machine.power_events.power_event import Going
 from app.machine.power_events.power_events import listen
 from tests.machine.foreign import library
 from tests.machine.power_events.test_event_callbacks import LONG, until

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from app.machine.power_events.event_callbacks import Going
 from app.machine.power_events.keep_awake import started
-from app.machine.power_events.power_event import Going
 from app.machine.power_events.power_events import DELAY, Delay, listen
 from tests.machine.logind import Logind, bus, has_bus, has_tool, system_bus
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from app.machine.power_events import windows_sleep
-from app.machine.power_events.event_callbacks import Heard, hear
-from app.machine.power_events.power_event import Going
+from app.machine.power_events import windows_session
+from app.machine.power_events.event_callbacks import Going, Heard, hear
 from app.machine.power_events.power_events import listen
 from app.machine.power_events.windows_session import (
     ASKED_FIRST,
+    BY_CALLBACK,
     CLASS,
     CLOSE,
     END,
@@ -24,10 +24,12 @@ from app.machine.power_events.windows_session import (
     LIBRARY,
     NO_RETRY,
     QUERY_END,
+    RESUMED,
+    SUSPEND,
     WAIT_FAILED,
     SessionWindow,
+    sleep_told,
 )
-from app.machine.power_events.windows_sleep import BY_CALLBACK, RESUMED, SUSPEND, sleep_told
 from tests.machine.foreign import library
 from tests.machine.power_events.test_event_callbacks import LONG, until
 
@@ -220,7 +222,7 @@ async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCapt
     async def tell(_: Going) -> None:
         raise AssertionError
 
-    caplog.set_level("INFO", windows_sleep.__name__)
+    caplog.set_level("INFO", windows_session.__name__)
     await listen(tell, platform="win32")
     assert "nothing says when this computer sleeps" in caplog.text
     assert "nothing says when this session ends" in caplog.text

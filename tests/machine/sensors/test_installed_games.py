@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.machine.sensors.installed_games import Game, installed
+from app.machine.sensors.installed_games import Game, installed_games
 
 
 def entry(folder: Path, name: str, **told: str) -> None:
@@ -39,7 +39,7 @@ def test_games_of_the_menu(tmp_path: Path) -> None:
     entry(tmp_path, "Hidden", Exec="hidden", NoDisplay="true")
     entry(tmp_path, "Torn", Exec="'torn")
     (tmp_path / "odd.desktop").write_bytes(b"\xff\x00 no entry")
-    assert installed([tmp_path, tmp_path / "none"], []) == [
+    assert installed_games([tmp_path, tmp_path / "none"], []) == [
         Game("Boxed", "supertux2"), Game("Chess", "gnome-chess"), Game("With surroundings", "run"),
     ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_games_of_steam_are_the_executable_that_runs(tmp_path: Path) -> None:
     program(steam_game(other, 3, "Proton 9.0", "Proton 9.0") / "proton.exe", 10, b"MZ")
     steam_game(other, 4, "Gone", "gone")
     steam_game(other, 5, "Elsewhere", "../..")
-    assert installed([], [steam, tmp_path / "none"]) == [
+    assert installed_games([], [steam, tmp_path / "none"]) == [
         Game("Deep", "deepgame"), Game("Fac Torio", "factorio"),
     ]  # fmt: skip
 
@@ -66,8 +66,8 @@ def test_games_of_steam_are_the_executable_that_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "x" * 300, "two\nlines"])
 def test_what_no_rule_can_name_is_left_out(tmp_path: Path, name: str) -> None:
     entry(tmp_path, "Odd", Exec=f"'{name}'")
-    assert installed([tmp_path], []) == []
+    assert installed_games([tmp_path], []) == []
 
 
 def test_what_is_installed_here() -> None:
-    assert isinstance(installed(), list)
+    assert isinstance(installed_games(), list)

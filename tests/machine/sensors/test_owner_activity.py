@@ -17,14 +17,7 @@ import pytest
 
 from app.core.household.link import LinkKind
 from app.core.lending.policy import Battery, Rules
-from app.machine.sensors import (
-    linux_activity,
-    macos_activity,
-    owner_activity,
-    windows_activity,
-    x11_fullscreen,
-    x11_idle,
-)
+from app.machine.sensors import desktop_activity, owner_activity, x11_probe
 from app.machine.sensors.owner_activity import Senser
 from tests.private_bus import Answer, needs_a_bus, private_bus, service
 
@@ -48,30 +41,30 @@ IOREG = """\
      ("ActiveSession=2\nIdleHint=yes\nIdleSinceHintMonotonic=soon", 0.0)],
 )  # fmt: skip
 def test_the_login_manager_of_linux(text: str, seconds: float | None) -> None:
-    assert linux_activity.seat_seconds(text, now_s=1000.0) == seconds
+    assert desktop_activity.seat_seconds(text, now_s=1000.0) == seconds
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("(uint64 12345,)\n", 12.345), ("(uint64 -1,)", None), ("", None), ("(uint32 1,)", None)]
 )
 def test_gnome(text: str, seconds: float | None) -> None:
-    assert linux_activity.mutter_seconds(text) == seconds
+    assert desktop_activity.mutter_seconds(text) == seconds
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("948\n", 0.948), ("no display", None), ("", None)])
 def test_x11(text: str, seconds: float | None) -> None:
-    assert linux_activity.x11_seconds(text) == seconds
+    assert desktop_activity.x11_seconds(text) == seconds
 
 
 @pytest.mark.parametrize(("text", "seconds"), [(IOREG, 7.258330208), ("", None), ("{}", None)])
 def test_ioreg_of_macos(text: str, seconds: float | None) -> None:
-    assert macos_activity.hid_seconds(text) == seconds
-    assert macos_activity.idle_seconds(lambda command: text) == seconds
+    assert desktop_activity.hid_seconds(text) == seconds
+    assert desktop_activity.macos_idle_seconds(lambda command: text) == seconds
 
 
 @pytest.mark.parametrize(("now", "last", "seconds"), [(5000, 2000, 3.0), (500, (1 << 32) - 500, 1.0), (100, 101, 0.0)])
 def test_the_tick_counter_of_windows_begins_anew(now: int, last: int, seconds: float) -> None:
-    assert windows_activity.idle_of(now, last) == seconds
+    assert desktop_activity.idle_of(now, last) == seconds
 
 
 ANSWERS: dict[str, Answer] = {"GetSessionIdleTime": ("u", (61500,))}
@@ -84,8 +77,8 @@ class Tools:
         self.printed, self.asked = printed, list[str]()
 
     def __call__(self, command: Sequence[str]) -> str | None:
-        own: dict[tuple[str, ...], str] = {linux_activity.X11: "x11", linux_activity.X11_SCREEN: "screen"}
-        own[linux_activity.SAVER] = "saver"
+        own: dict[tuple[str, ...], str] = {desktop_activity.X11_IDLE: "x11", desktop_activity.X11_FULL_SCREEN: "screen"}
+        own[desktop_activity.SAVER] = "saver"
         name = own.get(tuple(command)) or os.path.basename(command[0])
         self.asked.append(name)
         return self.printed.get(name)
@@ -120,7 +113,7 @@ def test_the_first_source_that_answers(
     environment: dict[str, str], printed: dict[str, str], seconds: float | None, asked: list[str]
 ) -> None:
     tools = Tools(**printed)
-    assert linux_activity.idle_seconds(tools, environment, lambda _: tools.wayland()) == seconds
+    assert desktop_activity.linux_idle_seconds(tools, environment, lambda _: tools.wayland()) == seconds
     assert tools.asked == asked
 
 
@@ -129,16 +122,16 @@ def test_the_first_source_that_answers(
 def test_the_screen_saver_is_asked_over_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with private_bus(tmp_path) as address:
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-        assert owner_activity.output_of(linux_activity.SAVER) is None, "nobody is there"
+        assert owner_activity.output_of(desktop_activity.SAVER) is None, "nobody is there"
         with service(address, "org.freedesktop.ScreenSaver", lambda member, _: ANSWERS.get(member)):
-            told = owner_activity.output_of(linux_activity.SAVER)
-    assert linux_activity.saver_seconds(told or "", in_milliseconds=True) == 61.5
+            told = owner_activity.output_of(desktop_activity.SAVER)
+    assert desktop_activity.saver_seconds(told or "", in_milliseconds=True) == 61.5
 
 
 def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
     done = subprocess.run(
-        [sys.executable, "-I", "-S", x11_idle.__file__],
+        [sys.executable, "-I", "-S", x11_probe.__file__, "idle"],
         capture_output=True, text=True, env=environment, timeout=20, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
@@ -250,14 +243,14 @@ def test_a_filled_screen_of_linux(
     environment: dict[str, str], printed: dict[str, str], filled: bool | None, asked: list[str]
 ) -> None:
     tools = Tools(**printed)
-    assert linux_activity.full_screen(tools, environment) is filled
+    assert desktop_activity.linux_full_screen(tools, environment) is filled
     assert tools.asked == asked
 
 
 def test_without_a_display_nothing_tells_of_the_screen() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
     done = subprocess.run(
-        [sys.executable, "-I", "-S", x11_fullscreen.__file__],
+        [sys.executable, "-I", "-S", x11_probe.__file__, "fullscreen"],
         capture_output=True, text=True, env=environment, timeout=20, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
@@ -273,8 +266,8 @@ Assertion status system-wide:
 
 @pytest.mark.parametrize(("text", "filled"), [(PMSET.format(1), True), (PMSET.format(0), False), ("", None)])
 def test_a_kept_display_of_macos(text: str, filled: bool | None) -> None:
-    assert macos_activity.full_screen(lambda command: text) is filled
-    assert macos_activity.full_screen(lambda command: None) is None
+    assert desktop_activity.macos_full_screen(lambda command: text) is filled
+    assert desktop_activity.macos_full_screen(lambda command: None) is None
 
 
 @pytest.mark.parametrize(

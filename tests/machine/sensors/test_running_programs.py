@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.machine.sensors.running_programs import Process, names, running
+from app.machine.sensors.installed_games import Process, program_names, running_programs
 
 
 def test_names() -> None:
@@ -19,11 +19,11 @@ def test_names() -> None:
         Process(11, "/memfd:sealed-3f2a", 99),
         Process(9, "/tmp/bad\nname", 99),
     ]
-    assert names(processes, frozenset({5})) == ["steam", "blender", "chess"]
-    assert len(names([Process(n, f"/a/p{n}", n) for n in range(500)], frozenset())) == 60
+    assert program_names(processes, frozenset({5})) == ["steam", "blender", "chess"]
+    assert len(program_names([Process(n, f"/a/p{n}", n) for n in range(500)], frozenset())) == 60
 
 
 def test_what_runs_here() -> None:
-    found = running()
+    found = running_programs()
     assert len(found) == len(set(found)) <= 60
     assert all(found)

@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Reason
 from app.core.lending.lending import Working
 from app.core.lending.policy import Rules
-from app.machine.power_events.power_event import Going
+from app.machine.power_events.event_callbacks import Going
 from app.node.lending import lending_policy
 from app.node.lending.sleep import follow
 from tests.node.lending.test_lending_policy import HOST, Bench, until

@@ -15,7 +15,7 @@ from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
-from app.machine.hardware.memory_copy_speed import seconds_per_byte
+from app.machine.hardware.devices import memory_copy_s_per_byte
 from app.node.planning.planning import StateRule
 from backends.contract import KEEP_ALL, KEPT_STATES, Keep
 
@@ -93,4 +93,4 @@ async def test_models_without_states_say_nothing_of_them(name: str) -> None:
 
 
 def test_copying_is_measured() -> None:
-    assert 1e-12 < seconds_per_byte() < 1e-6
+    assert 1e-12 < memory_copy_s_per_byte() < 1e-6

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Refused
-from app.machine.autostart import autostart, autostart_linux, autostart_macos, autostart_windows
+from app.machine import autostart
 from app.machine.paths import Home
 
 COMMAND = ["/opt/poolhouse/poolhouse", "--hidden"]
@@ -37,7 +37,7 @@ APPROVED_OFF = bytes.fromhex("03000000b8a9a1c1f0d4d901")  # with the time it was
 
 
 def test_the_desktop_entry_goes_and_comes(tmp_path: Path) -> None:
-    entry = autostart_linux.DesktopEntry(tmp_path / "config" / "autostart")
+    entry = autostart.DesktopEntry(tmp_path / "config" / "autostart")
     home = Home.at(tmp_path / "home")
     assert not autostart.state(entry).on
     assert autostart.choose(True, home, entry) == autostart.Autostart(True, entry.where)
@@ -52,7 +52,7 @@ def test_the_desktop_entry_goes_and_comes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "on"),
     [
-        (autostart_linux.entry_text(COMMAND), True),
+        (autostart.entry_text(COMMAND), True),
         (GNOME_OFF, False),
         (KDE_OFF, False),
         ("[Desktop Entry]\nType=Application\n", False),
@@ -60,7 +60,7 @@ def test_the_desktop_entry_goes_and_comes(tmp_path: Path) -> None:
     ],
 )
 def test_a_desktop_may_have_turned_it_off(text: str, on: bool, tmp_path: Path) -> None:
-    entry = autostart_linux.DesktopEntry(tmp_path, COMMAND.count)
+    entry = autostart.DesktopEntry(tmp_path, COMMAND.count)
     Path(entry.where).write_text(text)
     assert autostart.state(entry).on is on
 
@@ -68,8 +68,8 @@ def test_a_desktop_may_have_turned_it_off(text: str, on: bool, tmp_path: Path) -
 def test_one_whose_program_is_gone_starts_nothing(tmp_path: Path) -> None:
     """As an AppImage that a newer one has replaced."""
     image = tmp_path / "My Apps" / "Poolhouse 50%.AppImage"
-    entry = autostart_linux.DesktopEntry(tmp_path)
-    Path(entry.where).write_text(autostart_linux.entry_text([str(image), "--hidden"]))
+    entry = autostart.DesktopEntry(tmp_path)
+    Path(entry.where).write_text(autostart.entry_text([str(image), "--hidden"]))
     assert not autostart.state(entry).on
     image.parent.mkdir()
     image.touch(0o700)
@@ -88,8 +88,8 @@ def test_one_whose_program_is_gone_starts_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_arguments_are_quoted_as_desktops_read_them(command: list[str], line: str) -> None:
-    assert autostart_linux.exec_line(command) == line
-    assert autostart_linux.program_of(f"[Desktop Entry]\nExec={line}\n") == command[0]
+    assert autostart.exec_line(command) == line
+    assert autostart.program_of(f"[Desktop Entry]\nExec={line}\n") == command[0]
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_arguments_are_quoted_as_desktops_read_them(command: list[str], line: st
 )
 def test_where_entries_lie(given: str, folder: str) -> None:
     environment = {"XDG_CONFIG_HOME": given} if given else {}
-    assert autostart_linux.folder(environment, Path("/people/eva")) == Path(folder)
+    assert autostart.desktop_folder(environment, Path("/people/eva")) == Path(folder)
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "autostart").write_text("a file in the way")
-    entry = autostart_linux.DesktopEntry(tmp_path / "autostart")
+    entry = autostart.DesktopEntry(tmp_path / "autostart")
     with pytest.raises(Refused) as caught:
         autostart.choose(True, Home.at(tmp_path), entry)
     assert caught.value.reason.code == "autostart_failed"
@@ -116,7 +116,7 @@ def test_the_launch_agent_goes_and_comes(tmp_path: Path) -> None:
         ran.append(command)
         return ""
 
-    agent = autostart_macos.LaunchAgent(tmp_path, run)
+    agent = autostart.LaunchAgent(tmp_path, run)
     assert not agent.is_on()
     agent.write(COMMAND)
     found = plistlib.loads(Path(agent.where).read_bytes())
@@ -135,12 +135,12 @@ def test_the_launch_agent_goes_and_comes(tmp_path: Path) -> None:
      ("", False), (None, False)],
 )  # fmt: skip
 def test_macos_settings_may_have_turned_it_off(listing: str | None, off: bool) -> None:
-    assert autostart_macos.turned_off(listing) is off
+    assert autostart.turned_off(listing) is off
 
 
 @pytest.mark.parametrize("content", [b"", b"<plist", b"bplist00garbage", b"<plist><array/></plist>"])
 def test_a_broken_agent_does_not_start(content: bytes) -> None:
-    assert not autostart_macos.agent_is_on(content)
+    assert not autostart.agent_is_on(content)
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,14 @@ def test_a_broken_agent_does_not_start(content: bytes) -> None:
     ],
 )
 def test_the_task_manager_may_have_turned_it_off(line: str | None, approval: bytes | None, on: bool) -> None:
-    assert autostart_windows.is_started(line, approval) is on
+    assert autostart.is_started(line, approval) is on
 
 
 def test_windows_gets_one_quoted_line() -> None:
     command = [r"C:\Users\Eva M\Poolhouse\poolhouse.exe", "--hidden"]
-    line = autostart_windows.run_line(command)
+    line = autostart.run_line(command)
     assert line == r'"C:\Users\Eva M\Poolhouse\poolhouse.exe" --hidden'
-    assert autostart_windows.RunKey.where.startswith("HKEY_CURRENT_USER\\Software\\Microsoft")
+    assert autostart.RunKey.where.startswith("HKEY_CURRENT_USER\\Software\\Microsoft")
 
 
 def test_the_program_is_the_one_a_person_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Refused
-from app.machine.autostart import autostart
-from app.machine.autostart.autostart_systemd import NAME, UserUnit, folder, unit_text
+from app.machine import autostart
+from app.machine.autostart import UNIT_FILE, UserUnit, unit_folder, unit_text
 from app.machine.paths import Home
 
 BY_HAND = "[Service]\nExecStart=/opt/poolhouse node --lend 4GiB\n"
@@ -23,9 +23,9 @@ def test_the_unit_goes_and_comes_and_leaves_nothing(tmp_path: Path) -> None:
     entry = UserUnit(units)
     assert not autostart.state(entry).on
     assert autostart.choose(True, home, entry, headless=True).on
-    text = (units / NAME).read_text()
+    text = (units / UNIT_FILE).read_text()
     assert f'poolhouse" "node" "--home" "{home.root}"\n' in text
-    assert (units / "default.target.wants" / NAME).resolve() == units / NAME
+    assert (units / "default.target.wants" / UNIT_FILE).resolve() == units / UNIT_FILE
     assert autostart.choose(True, home, entry, headless=True).on  # once more
     assert not autostart.choose(False, home, entry).on
     assert not list(units.iterdir())
@@ -33,12 +33,12 @@ def test_the_unit_goes_and_comes_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_unit_that_a_person_wrote_is_never_changed(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(BY_HAND)
+    (tmp_path / UNIT_FILE).write_text(BY_HAND)
     entry, home = UserUnit(tmp_path), Home.at(tmp_path / "home")
     assert not entry.is_on()
     assert autostart.choose(True, home, entry, headless=True).on
     assert not autostart.choose(False, home, entry).on
-    assert (tmp_path / NAME).read_text() == BY_HAND
+    assert (tmp_path / UNIT_FILE).read_text() == BY_HAND
 
 
 def test_what_others_start_stays_enabled(tmp_path: Path) -> None:
@@ -57,19 +57,19 @@ def test_arguments_are_taken_as_they_are() -> None:
 
 
 def test_where_units_lie() -> None:
-    assert folder({}, Path("/me")) == Path("/me/.config/systemd/user")
-    assert folder({"XDG_CONFIG_HOME": "/cfg"}, Path("/me")) == Path("/cfg/systemd/user")
+    assert unit_folder({}, Path("/me")) == Path("/me/.config/systemd/user")
+    assert unit_folder({"XDG_CONFIG_HOME": "/cfg"}, Path("/me")) == Path("/cfg/systemd/user")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_takes_it(tmp_path: Path) -> None:
     """Where it has no folder to run in, it looks at no unit, and says nothing of it."""
-    unit, around = tmp_path / NAME, os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
+    unit, around = tmp_path / UNIT_FILE, os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
     unit.write_text(unit_text([sys.executable, "node", "--home", str(tmp_path / "a b")]))
     done = subprocess.run(
         ["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True, check=False, env=around
     )
-    assert (done.returncode, NAME in done.stderr) == (0, False), done.stderr
+    assert (done.returncode, UNIT_FILE in done.stderr) == (0, False), done.stderr
 
 
 def test_another_system_has_no_units(monkeypatch: pytest.MonkeyPatch) -> None:

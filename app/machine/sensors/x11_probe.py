@@ -1,6 +1,6 @@
-"""Run as a program: prints 1 when the window in front fills the screen of this X display, else 0.
+"""A program that reads this X display: `idle` prints the milliseconds since the last input, `fullscreen` 1 or 0.
 
-A process of its own, because Xlib ends the process that loses its display.
+It is a process of its own because Xlib ends the process that loses its display. It fails without a display.
 """
 
 import ctypes
@@ -52,7 +52,7 @@ class Display:
         return numbers
 
 
-def is_filled() -> bool:
+def fills_screen() -> bool:
     """As the window manager says (EWMH). Raises OSError without a display, or one that tells it."""
     display = Display()
     if not display.numbers(display.root(), "_NET_SUPPORTED"):
@@ -62,8 +62,39 @@ def is_filled() -> bool:
     return any(full in display.numbers(window, "_NET_WM_STATE") for window in front if window)
 
 
+class _Info(ctypes.Structure):
+    """XScreenSaverInfo of X11/extensions/scrnsaver.h."""
+
+    _fields_ = [
+        ("window", ctypes.c_ulong),
+        ("state", ctypes.c_int),
+        ("kind", ctypes.c_int),
+        ("til_or_since", ctypes.c_ulong),
+        ("idle", ctypes.c_ulong),
+        ("event_mask", ctypes.c_ulong),
+    ]
+
+
+def idle_milliseconds() -> int:
+    """Raises OSError without the libraries, the display or its extension."""
+    x11, saver = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXss.so.1")
+    x11.XOpenDisplay.restype = ctypes.c_void_p
+    x11.XDefaultRootWindow.argtypes = [ctypes.c_void_p]
+    x11.XDefaultRootWindow.restype = ctypes.c_ulong
+    saver.XScreenSaverQueryInfo.argtypes = [ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p]
+    display = x11.XOpenDisplay(None)
+    if not display:
+        raise OSError("no display")
+    info = _Info()
+    root = x11.XDefaultRootWindow(display)
+    if not saver.XScreenSaverQueryInfo(display, root, ctypes.byref(info)):
+        raise OSError("no screen saver extension")
+    return int(info.idle)
+
+
 if __name__ == "__main__":
+    readings = {"idle": idle_milliseconds, "fullscreen": lambda: int(fills_screen())}
     try:
-        sys.stdout.write(f"{int(is_filled())}\n")
+        sys.stdout.write(f"{readings[sys.argv[1]]()}\n")
     except OSError as error:
         sys.exit(str(error))

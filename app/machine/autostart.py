@@ -1,0 +1,385 @@
+"""Starting at sign-in: what this system really does, and turning it on and off. Only when asked to."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from xml.parsers.expat import ExpatError
+
+from app.core.errors import Refused
+from app.machine.paths import Home, write_atomically
+from app.machine.sensors.owner_activity import output_of
+
+HIDDEN = "--hidden"  # only the tray's icon
+NODE = "node"  # the command without a window
+
+
+class Entry(Protocol):
+    """Where one system keeps what starts at sign-in."""
+
+    where: str  # a person finds it there
+
+    def is_on(self) -> bool: ...
+    def write(self, command: Sequence[str]) -> None: ...
+    def remove(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Autostart:
+    """As the system has it now."""
+
+    on: bool
+    where: str
+
+
+def state(entry: Entry | None = None) -> Autostart:
+    """Read back from the system, whoever wrote it. Blocks for a moment."""
+    entry = entry or entry_here()
+    return Autostart(entry.is_on(), entry.where)
+
+
+def choose(on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False) -> Autostart:
+    """Turn it on or off, and say what the system has afterwards. headless: a node alone. Raises Refused."""
+    entry = entry or entry_here()
+    try:
+        if on:
+            entry.write(command(home, headless=headless))
+        else:
+            entry.remove()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Refused("autostart_failed", where=entry.where, why=why) from None
+    return state(entry)
+
+
+def entry_here() -> Entry:
+    """This system's."""
+    if sys.platform == "win32":
+        return RunKey()
+    if sys.platform == "darwin":
+        return LaunchAgent(Path.home())
+    return DesktopEntry(desktop_folder(os.environ, Path.home()))
+
+
+def unit_here() -> Entry:
+    """What starts a node where there is no desktop. Raises Refused where the system has none of that kind."""
+    if not sys.platform.startswith("linux"):
+        raise Refused("autostart_no_unit")
+    return UserUnit(unit_folder(os.environ, Path.home()))
+
+
+def entries_here() -> list[Entry]:
+    """All that may start Poolhouse on this system."""
+    units = [unit_here()] if sys.platform.startswith("linux") else []
+    return [entry_here(), *units]
+
+
+def command(home: Home, *, headless: bool = False) -> list[str]:
+    """What starts Poolhouse without its window, or only its node. Raises Refused where only its source is there."""
+    ours = [] if home.is_default else ["--home", str(home.root)]
+    return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *ours]
+
+
+def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
+    """The file that a person starts: of the AppImage, of the package, or beside this Python."""
+    image, unpacked = setting("APPIMAGE"), setting("APPDIR")
+    if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
+        return image  # else they are of another AppImage that started us
+    if getattr(sys, "frozen", False):
+        return sys.executable
+    name = "poolhouse.exe" if sys.platform == "win32" else "poolhouse"
+    beside = Path(sys.executable).parent / name
+    if not exists(beside):
+        raise Refused("autostart_no_program")
+    return str(beside)
+
+
+# Linux: the desktop entry that is started at sign-in (freedesktop.org, Autostart 0.5)
+
+DESKTOP_FILE = "poolhouse.desktop"
+RESERVED = frozenset(" \t\n\"'\\><~|&;$*?#()`")  # these need quotes in Exec
+OFF = ("Hidden=true", "X-GNOME-Autostart-enabled=false")
+
+
+def desktop_folder(environment: Mapping[str, str], home: Path) -> Path:
+    """Where this person's entries lie. A relative XDG_CONFIG_HOME counts as none (the standard)."""
+    given = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(given) if given.startswith("/") else home / ".config") / "autostart"
+
+
+class DesktopEntry:
+    """One file. Desktops turn entries off by a line in it, and pass over one whose program is gone."""
+
+    def __init__(self, directory: Path, found: Callable[[str], object] = shutil.which) -> None:
+        self._path, self._found = directory / DESKTOP_FILE, found
+        self.where = str(self._path)
+
+    def is_on(self) -> bool:
+        try:
+            text = self._path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+        return entry_is_on(text) and bool(self._found(program_of(text)))
+
+    def write(self, command: Sequence[str]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._path, entry_text(command).encode())
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def entry_text(command: Sequence[str]) -> str:
+    """The whole file."""
+    return (
+        "[Desktop Entry]\n"
+        "Type=Application\n"
+        "Name=Poolhouse\n"
+        "Comment=The computers of one household run one language model together\n"
+        f"Exec={exec_line(command)}\n"
+        "Icon=poolhouse\n"
+        "Terminal=false\n"
+        "X-GNOME-Autostart-enabled=true\n"
+    )
+
+
+def entry_is_on(text: str) -> bool:
+    """Whether a desktop would start it."""
+    lines = {re.sub(r"\s*=\s*", "=", line.strip(), count=1) for line in text.splitlines()}
+    starts = any(line.startswith("Exec=") and line != "Exec=" for line in lines)
+    return starts and not lines & set(OFF)
+
+
+def exec_line(command: Sequence[str]) -> str:
+    """The value of Exec: quoted where the standard asks for it, then escaped as any string is."""
+    return " ".join(map(_exec_argument, command)).replace("\\", "\\\\")
+
+
+def program_of(text: str) -> str:
+    """What the entry starts; empty where that cannot be read. Quoted and escaped as `exec_line` does it."""
+    found = re.search(r"^\s*Exec\s*=\s*(.*)$", text, re.MULTILINE)
+    try:
+        words = shlex.split(found[1].replace("\\\\", "\\")) if found else []
+    except ValueError:  # a quote that nothing ends
+        words = []
+    return words[0].replace("%%", "%") if words else ""
+
+
+def _exec_argument(text: str) -> str:
+    text = text.replace("%", "%%")
+    if text and not RESERVED & set(text):
+        return text
+    inner = re.sub(r'(["`$\\])', r"\\\1", text)
+    return f'"{inner}"'
+
+
+# Linux without a screen: a systemd user unit that runs the node (systemd.unit(5), systemd.service(5)). It is enabled by
+# the link that `systemctl --user enable` makes; nothing is started or stopped here.
+
+UNIT_FILE = "poolhouse.service"
+OURS = "# Made by `poolhouse autostart`, which removes it again."
+
+
+def unit_folder(environment: Mapping[str, str], home: Path) -> Path:
+    """Where this person's units lie. A relative XDG_CONFIG_HOME counts as none (the standard)."""
+    given = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(given) if given.startswith("/") else home / ".config") / "systemd" / "user"
+
+
+class UserUnit:
+    """A file, and the link that has it started. One that a person wrote is linked, and never changed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / UNIT_FILE
+        self._wanted = directory / "default.target.wants" / UNIT_FILE
+        self.where = str(self._path)
+
+    def is_on(self) -> bool:
+        return self._wanted.is_symlink() and self._path.is_file()
+
+    def write(self, command: Sequence[str]) -> None:
+        self._wanted.parent.mkdir(parents=True, exist_ok=True)
+        if self._is_ours() or not self._path.exists():
+            write_atomically(self._path, unit_text(command).encode())
+        self._wanted.unlink(missing_ok=True)
+        self._wanted.symlink_to(self._path)
+
+    def remove(self) -> None:
+        self._wanted.unlink(missing_ok=True)
+        with suppress(OSError):  # others are in it, or it is not there
+            self._wanted.parent.rmdir()
+        if self._is_ours():
+            self._path.unlink()
+
+    def _is_ours(self) -> bool:
+        try:
+            return self._path.read_text(encoding="utf-8", errors="replace").startswith(OURS)
+        except FileNotFoundError:
+            return False
+
+
+def unit_text(command: Sequence[str]) -> str:
+    """The whole file."""
+    return (
+        f"{OURS}\n"
+        "[Unit]\n"
+        "Description=Poolhouse node\n"
+        "\n"
+        "[Service]\n"
+        f"ExecStart={' '.join(map(_unit_argument, command))}\n"
+        "Restart=on-failure\n"
+        "\n"
+        "[Install]\n"
+        "WantedBy=default.target\n"
+    )
+
+
+def _unit_argument(text: str) -> str:
+    """Quoted, with nothing in it that systemd would fill in."""
+    inner = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{inner}"'.replace("%", "%%").replace("$", "$$")
+
+
+# macOS: a launch agent of this user. Written from the system's manual; it has not run there yet.
+
+LABEL = "org.poolhouse.Poolhouse"
+Run = Callable[[Sequence[str]], str | None]
+
+
+class LaunchAgent:
+    """One property list. A person may also turn it off in the system's settings."""
+
+    def __init__(self, home: Path, run: Run = output_of) -> None:
+        self._path = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+        self._run = run
+        self.where = str(self._path)
+
+    def is_on(self) -> bool:
+        try:
+            starts = agent_is_on(self._path.read_bytes())
+        except OSError:
+            return False
+        return starts and not turned_off(self._run(("launchctl", "print-disabled", _domain())))
+
+    def write(self, command: Sequence[str]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._path, agent(command))
+        self._run(("launchctl", "enable", f"{_domain()}/{LABEL}"))  # undoes the system's own switch
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def agent(command: Sequence[str]) -> bytes:
+    """The whole file: started once at each sign-in at a screen, and not again when it ends."""
+    return plistlib.dumps(
+        {
+            "Label": LABEL,
+            "ProgramArguments": list(command),
+            "RunAtLoad": True,
+            "ProcessType": "Interactive",
+            "LimitLoadToSessionType": "Aqua",
+        }
+    )
+
+
+def agent_is_on(content: bytes) -> bool:
+    """Whether launchd would start it at sign-in."""
+    try:
+        found = plistlib.loads(content)
+    except (ValueError, ExpatError):
+        return False
+    if not isinstance(found, dict):
+        return False
+    return bool(found.get("RunAtLoad") and found.get("ProgramArguments")) and not found.get("Disabled")
+
+
+def turned_off(listing: str | None) -> bool:
+    """Whether `launchctl print-disabled` names it as disabled; older systems write `true`."""
+    found = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
+    return found is not None and found[1] in ("disabled", "true")
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}" if hasattr(os, "getuid") else "gui"
+
+
+# Windows: a value of this user's Run key. Written from the system's manual; it has not run there yet.
+
+RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
+APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
+VALUE_NAME = "Poolhouse"
+
+
+def run_line(command: Sequence[str]) -> str:
+    """The command as the Run key wants it: quoted for the system's own parser."""
+    return subprocess.list2cmdline(command)
+
+
+def is_started(line: str | None, approval: bytes | None) -> bool:
+    """Whether the system starts it. The Task Manager turns it off by an odd first byte of `approval`."""
+    return bool(line and line.strip()) and not (approval and approval[0] & 1)
+
+
+if sys.platform == "win32":
+    import winreg
+
+    class RunKey:
+        """One value; another one holds what the Task Manager was told."""
+
+        where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
+
+        def is_on(self) -> bool:
+            line, approval = _read_value(RUN), _read_value(APPROVED)
+            return is_started(
+                line if isinstance(line, str) else None, approval if isinstance(approval, bytes) else None
+            )
+
+        def write(self, command: Sequence[str]) -> None:
+            with winreg.CreateKey(winreg.HKEY_CURRENT_USER, RUN) as key:
+                winreg.SetValueEx(key, VALUE_NAME, 0, winreg.REG_SZ, run_line(command))
+            _delete_value(APPROVED)
+
+        def remove(self) -> None:
+            _delete_value(RUN)
+            _delete_value(APPROVED)
+
+    def _read_value(path: str) -> object:
+        try:
+            with winreg.OpenKey(winreg.HKEY_CURRENT_USER, path) as key:
+                return winreg.QueryValueEx(key, VALUE_NAME)[0]
+        except FileNotFoundError:
+            return None
+
+    def _delete_value(path: str) -> None:
+        try:
+            with winreg.OpenKey(winreg.HKEY_CURRENT_USER, path, 0, winreg.KEY_SET_VALUE) as key:
+                winreg.DeleteValue(key, VALUE_NAME)
+        except FileNotFoundError:
+            return
+
+else:
+
+    class RunKey:
+        """Asked on Windows only."""
+
+        where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
+
+        def is_on(self) -> bool:
+            return False
+
+        def write(self, command: Sequence[str]) -> None:
+            raise OSError("this is not Windows")
+
+        def remove(self) -> None:
+            """Nothing is there."""

@@ -1,1 +1,0 @@
-"""Starts Poolhouse at sign-in, by each system's own means."""

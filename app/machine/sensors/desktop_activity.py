@@ -1,0 +1,201 @@
+"""How long the owner has not touched this computer, and whether a program fills its screen, on each system.
+
+What is read on macOS and Windows was written from their manuals and has not run there yet.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from app.machine.sensors import wayland_idle, x11_probe
+
+Run = Callable[[Sequence[str]], str | None]
+
+
+def idle_seconds(run: Run, wayland: wayland_idle.Watch) -> float | None:
+    """Return the seconds since the last key or pointer event; None when nobody is signed in or no source answers."""
+    if sys.platform == "win32":
+        return windows_idle_seconds()
+    if sys.platform == "darwin":
+        return macos_idle_seconds(run)
+    return linux_idle_seconds(run, os.environ, wayland.idle_seconds)
+
+
+def full_screen(run: Run) -> bool | None:
+    """Return whether the window in front fills its screen; None where the system does not tell."""
+    if sys.platform == "win32":
+        return windows_full_screen()
+    if sys.platform == "darwin":
+        return macos_full_screen(run)
+    return linux_full_screen(run, os.environ)
+
+
+# Linux
+
+MUTTER = (
+    "gdbus", "call", "--session", "--timeout", "2", "--dest", "org.gnome.Mutter.IdleMonitor",
+    "--object-path", "/org/gnome/Mutter/IdleMonitor/Core",
+    "--method", "org.gnome.Mutter.IdleMonitor.GetIdletime",
+)  # fmt: skip
+SAVER = (
+    "gdbus", "call", "--session", "--timeout", "2", "--dest", "org.freedesktop.ScreenSaver",
+    "--object-path", "/org/freedesktop/ScreenSaver",
+    "--method", "org.freedesktop.ScreenSaver.GetSessionIdleTime",
+)  # fmt: skip
+X11_PROBE = (sys.executable, "-I", "-S", str(Path(x11_probe.__file__ or "")))
+X11_IDLE, X11_FULL_SCREEN = (*X11_PROBE, "idle"), (*X11_PROBE, "fullscreen")
+SEAT = (
+    "loginctl",
+    "show-seat",
+    "seat0",
+    "--property=ActiveSession",
+    "--property=IdleHint",
+    "--property=IdleSinceHintMonotonic",
+)
+
+
+def linux_idle_seconds(
+    run: Run, environment: Mapping[str, str], wayland: Callable[[Mapping[str, str]], float | None]
+) -> float | None:
+    """The first source that answers: GNOME's own, X11's, Wayland's, the screen saver's, the login manager's.
+
+    None: none does. Under Wayland X11 knows only of its own windows, and is not asked.
+    """
+    has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
+    desktop = environment.get("XDG_CURRENT_DESKTOP", "").upper()
+    if has_screen and "GNOME" in desktop:
+        seconds = mutter_seconds(run(MUTTER) or "")
+        if seconds is not None:
+            return seconds
+    if environment.get("WAYLAND_DISPLAY"):
+        seconds = wayland(environment)
+        if seconds is not None:
+            return seconds
+    elif environment.get("DISPLAY"):
+        seconds = x11_seconds(run(X11_IDLE) or "")  # a process of its own: Xlib ends whoever loses it
+        if seconds is not None:
+            return seconds
+    if has_screen:
+        seconds = saver_seconds(run(SAVER) or "", in_milliseconds="KDE" in desktop)
+        if seconds:  # 0 is also said by those that cannot tell
+            return seconds
+    return seat_seconds(run(SEAT) or "", time.monotonic())
+
+
+def linux_full_screen(run: Run, environment: Mapping[str, str]) -> bool | None:
+    """Whether the window in front fills the screen. Wayland tells programs nothing of others: None."""
+    if not environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
+        return None
+    return {"1": True, "0": False}.get((run(X11_FULL_SCREEN) or "").strip())
+
+
+def mutter_seconds(text: str) -> float | None:
+    """From `(uint64 12345,)`, milliseconds."""
+    found = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
+    return int(found[1]) / 1000 if found else None
+
+
+def saver_seconds(text: str, *, in_milliseconds: bool) -> float | None:
+    """From `(uint32 12345,)`: seconds, as the draft of freedesktop.org has it; KDE tells milliseconds."""
+    found = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
+    return int(found[1]) / (1000 if in_milliseconds else 1) if found else None
+
+
+def x11_seconds(text: str) -> float | None:
+    """Return the seconds in the milliseconds that x11_probe.py prints."""
+    typed = text.strip()
+    return int(typed) / 1000 if re.fullmatch(r"\d{1,18}", typed) else None
+
+
+def seat_seconds(text: str, now_s: float) -> float | None:
+    """From `loginctl show-seat`: the hint that the desktop gave. None when nobody is logged in there.
+
+    now_s: of the same clock as the hint, which is CLOCK_MONOTONIC.
+    """
+    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    if not fields.get("ActiveSession"):
+        return None
+    if fields.get("IdleHint") != "yes":
+        return 0.0
+    since = fields.get("IdleSinceHintMonotonic", "")
+    return max(0.0, now_s - int(since) / 1e6) if re.fullmatch(r"\d{1,18}", since) else 0.0
+
+
+# macOS
+
+PMSET = ("/usr/bin/pmset", "-g", "assertions")
+IOREG = ("/usr/sbin/ioreg", "-c", "IOHIDSystem", "-d", "4", "-r")
+
+
+def macos_idle_seconds(run: Run) -> float | None:
+    """None where nothing tells."""
+    return hid_seconds(run(IOREG) or "")
+
+
+def macos_full_screen(run: Run) -> bool | None:
+    """Whether a film, slides or a game keep the display on: macOS tells no program what fills the
+    screen without a permission of its own. None where nothing tells."""
+    text = run(PMSET)
+    return None if text is None else display_kept_on(text)
+
+
+def display_kept_on(text: str) -> bool | None:
+    """From `pmset -g assertions`: the sum line of `PreventUserIdleDisplaySleep`."""
+    found = re.search(r"^\s*PreventUserIdleDisplaySleep\s+([01])\s*$", text, re.MULTILINE)
+    return found[1] == "1" if found else None
+
+
+def hid_seconds(text: str) -> float | None:
+    """From ioreg's `"HIDIdleTime" = 1234567890`, nanoseconds; the least of several."""
+    found = re.findall(r'"HIDIdleTime"\s*=\s*(\d{1,20})\b', text)
+    return min(map(int, found)) / 1e9 if found else None
+
+
+# Windows
+
+# QUERY_USER_NOTIFICATION_STATE of shellapi.h: a program that fills the screen, Direct3D, slides
+FULL_SCREEN_STATES = frozenset({2, 3, 4})
+TICKS = 1 << 32  # milliseconds since the system's start, in 32 bits: back to 0 after 49.7 days
+
+
+def idle_of(now_ticks: int, last_ticks: int) -> float:
+    """Seconds between two readings of the tick counter, which may have begun anew in between."""
+    passed = (now_ticks - last_ticks) % TICKS
+    return 0.0 if passed > TICKS // 2 else passed / 1000  # the input came after our reading
+
+
+if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
+    class _LastInput(ctypes.Structure):
+        _fields_ = [("size", wintypes.UINT), ("ticks", wintypes.DWORD)]
+
+    def windows_idle_seconds() -> float | None:
+        """None where the system does not tell, as for a service without a session."""
+        info = _LastInput(ctypes.sizeof(_LastInput), 0)
+        if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(info)):
+            return None
+        now_ticks = ctypes.windll.kernel32.GetTickCount() & (TICKS - 1)
+        return idle_of(now_ticks, info.ticks)
+
+    def windows_full_screen() -> bool | None:
+        """None where the shell does not tell."""
+        state = ctypes.c_int(0)
+        failed = ctypes.windll.shell32.SHQueryUserNotificationState(ctypes.byref(state))
+        return None if failed else state.value in FULL_SCREEN_STATES
+
+else:
+
+    def windows_idle_seconds() -> float | None:
+        """Asked on Windows only."""
+        return None
+
+    def windows_full_screen() -> bool | None:
+        """Asked on Windows only."""
+        return None
