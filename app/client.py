@@ -16,9 +16,9 @@ from app import __version__
 from app.core.errors import AppError, BadInput, Unreachable
 from app.core.wire_json import LineCutter, TooLongLine, error_of
 from app.decoding import decode
-from app.machine import runtime_file
+from app.machine import running_node
 from app.machine.paths import Home
-from app.machine.runtime_file import Runtime
+from app.machine.running_node import Runtime
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -32,7 +32,7 @@ MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 def find_node(home: Home) -> Runtime:
     """How to reach the node of this home. Raises Unreachable when none runs there, BadInput where none can."""
-    runtime = runtime_file.read(home.runtime_file)
+    runtime = running_node.read(home.runtime_file)
     if runtime is None:
         raise _why_none(home)
     return runtime

@@ -16,7 +16,7 @@ from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.importing import Importing
-from app.machine import runtime_file
+from app.machine import running_node
 from app.machine.paths import Home
 from app.network import identity
 
@@ -29,7 +29,7 @@ class Attached:
         self.erases = False
 
     def find(self) -> Endpoint | None:
-        runtime = runtime_file.read(Home.at(self.home).runtime_file)
+        runtime = running_node.read(Home.at(self.home).runtime_file)
         return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version) if runtime else None
 
     def start(self) -> None:

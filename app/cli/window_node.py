@@ -13,7 +13,7 @@ from typing import Any
 from app.core.errors import AppError, Refused
 from app.core.reasons import said
 from app.gui.api.launch import Endpoint
-from app.machine import paths, runtime_file, uninstall
+from app.machine import paths, running_node, uninstall
 from app.machine.paths import Home
 from app.network import identity
 
@@ -33,7 +33,7 @@ class NodeLauncher:
         self._before: list[subprocess.Popen[bytes]] = []  # that may still be ending
 
     def find(self) -> Endpoint | None:
-        runtime = runtime_file.read(self._home.runtime_file)
+        runtime = running_node.read(self._home.runtime_file)
         if runtime is None:
             return None
         return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version)
@@ -50,7 +50,7 @@ class NodeLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=paths.python_environment() | {runtime_file.BY_WINDOW: "1"},
+                    env=paths.python_environment() | {running_node.BY_WINDOW: "1"},
                     **_apart(),
                 )
         except OSError as error:
@@ -61,7 +61,7 @@ class NodeLauncher:
             self._process.terminate()
 
     def leave(self) -> None:
-        running = runtime_file.read(self._home.runtime_file)
+        running = running_node.read(self._home.runtime_file)
         try:
             identity.request_leave(self._home.create(), running.pid if running else None)
         except OSError as error:
@@ -75,7 +75,7 @@ class NodeLauncher:
         if not self._erases:
             return []
         for _ in range(round(PATIENCE_S / LOOK_S)):
-            if runtime_file.read(self._home.runtime_file) is None and not self.started:
+            if running_node.read(self._home.runtime_file) is None and not self.started:
                 break
             time.sleep(LOOK_S)
         else:
@@ -95,7 +95,7 @@ class NodeLauncher:
     def started(self) -> bool:
         if self._process is not None and self._process.poll() is None:
             return True
-        running = runtime_file.read(self._home.runtime_file)
+        running = running_node.read(self._home.runtime_file)
         return running is not None and running.by_window
 
     @property

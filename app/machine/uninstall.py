@@ -15,7 +15,7 @@ from app.core.errors import AppError, Damaged, Reason, Refused
 from app.machine import autostart
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
-from app.machine.runtime_file import HomeLock
+from app.machine.running_node import HomeLock
 from app.machine.secrets import chat_key
 from app.machine.secrets.keystore import KeyringStore, entry_beside, open_keystore
 from app.machine.settings import load

@@ -26,11 +26,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 from app import __version__
 from app.core.errors import AppError, Reason, Refused
 from app.core.reasons import SENTENCES, in_words, said
-from app.machine import runtime_file, settings
+from app.machine import running_node, settings
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
-from app.machine.runtime_file import HomeLock
+from app.machine.running_node import HomeLock
 from app.machine.secrets import keystore
 from app.machine.settings import Choices
 from app.network import identity
@@ -169,7 +169,7 @@ async def _serve(
         own = [group.create_task(node.run(), name="services")]
         await doors.start(group)
         control, place = doors.control, node.home.runtime_file
-        await asyncio.to_thread(runtime_file.claim, place, control.port, control.token, __version__)
+        await asyncio.to_thread(running_node.claim, place, control.port, control.token, __version__)
         try:
             node.changed()
             who = {"id": node.network.id, "name": node.settings.name}
@@ -256,7 +256,7 @@ async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
 
 async def _refuse_second(home: Home) -> None:
     """Two nodes with one home would be one machine twice. Raises Refused when one answers."""
-    running = runtime_file.read(home.runtime_file)
+    running = running_node.read(home.runtime_file)
     if running is None:
         return
     headers = {"Authorization": f"Bearer {running.token}"}

@@ -10,7 +10,7 @@ import pytest
 
 from app.cli import window_node
 from app.cli.window_node import NodeLauncher
-from app.machine import runtime_file
+from app.machine import running_node
 from app.machine.paths import Home
 
 WITHIN_S = 20
@@ -21,7 +21,7 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
     launcher = NodeLauncher(home, ["--port", "0", "--bind", "127.0.0.1", "--no-discovery"])
     launcher.end()  # none was started
     launcher.start()
-    runtime_file.write(home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1"))
+    running_node.write(home.runtime_file, running_node.of_this_process(home.runtime_file, 9, "token", "1"))
     launcher.end()
     assert launcher.fate() is None  # it can be found: it ends in order, when it is asked
     home.runtime_file.unlink()
@@ -50,7 +50,7 @@ def test_the_next_window_may_end_what_a_killed_one_started(tmp_path: Path) -> No
 def test_a_node_that_no_window_started_is_left(tmp_path: Path) -> None:
     home = Home.at(tmp_path / "den").create()
     file = home.runtime_file
-    runtime_file.write(file, runtime_file.of_this_process(file, 9, "token", "1"))
+    running_node.write(file, running_node.of_this_process(file, 9, "token", "1"))
     assert not NodeLauncher(home).started
 
 
@@ -82,7 +82,7 @@ def test_what_was_asked_to_be_erased_goes_once_all_has_ended(tmp_path: Path, mon
     assert launcher.finish() == []  # nobody asked
     assert home.root.exists()
     launcher.erase_at_end()
-    runtime_file.write(home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1"))
+    running_node.write(home.runtime_file, running_node.of_this_process(home.runtime_file, 9, "token", "1"))
     (sentence,) = launcher.finish()
     assert "runs" in sentence
     assert (home.identity / "identity.pem").exists()

@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from app.catalog.families.family_table import FAMILIES, Family
-from app.catalog.families.per_layer import has_window
+from app.catalog.families.layer_metadata import has_window
 from app.catalog.gguf.gguf_check import read_header
 from app.core.errors import AppError
 from app.core.reasons import said

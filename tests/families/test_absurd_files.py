@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from app.catalog.families.per_layer import FOR_ALL, PER_LAYER, WITHOUT_PREFIX, is_per_layer
+from app.catalog.families.layer_metadata import FOR_ALL, PER_LAYER, WITHOUT_PREFIX, is_per_layer
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.gguf_header import Header, aligned, entry, header_bytes

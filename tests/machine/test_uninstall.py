@@ -13,7 +13,7 @@ from app.core.errors import Refused
 from app.machine import paths, settings, uninstall
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.runtime_file import HomeLock
+from app.machine.running_node import HomeLock
 from app.machine.secrets.keystore import KeyringStore
 from app.machine.settings import ModelsChoice
 from app.machine.uninstall import SECRETS, erase

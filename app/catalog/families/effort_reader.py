@@ -8,7 +8,7 @@ from math import prod
 
 from app.catalog.families.family_facts import STATE_VALUE_BYTES
 from app.catalog.families.family_table import FAMILIES, WINDOW, attentions, windows
-from app.catalog.families.per_layer import n_blocks, named, number
+from app.catalog.families.layer_metadata import n_blocks, named, number
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_header import Header
 from app.catalog.gguf.model_reader import head_tensor, layer_of

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from app.catalog.families.family_table import FAMILIES, Family, Rule, attentions, recurrents, windows
-from app.catalog.families.per_layer import all_full, n_blocks, n_layers, number, strange_lists, varying
+from app.catalog.families.layer_metadata import all_full, n_blocks, n_layers, number, strange_lists, varying
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_header import Header
 from app.core.errors import Reason

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import lcm
 
-from app.catalog.families.per_layer import (
+from app.catalog.families.layer_metadata import (
     MAX_LAYERS,
     MAX_VALUE,
     dense_lead,

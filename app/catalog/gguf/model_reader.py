@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from app.catalog.families import per_layer
+from app.catalog.families import layer_metadata
 from app.catalog.families.family_facts import boundaries, family_facts
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.families.per_layer import MAX_LAYERS, check_all
+from app.catalog.families.layer_metadata import MAX_LAYERS, check_all
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_check import part_paths, read_header
 from app.catalog.gguf.gguf_header import Header, Scalar, Tensor, shown
@@ -45,7 +45,7 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
     check(header)
     architecture = architecture_of(header)
     check_finite(header, architecture)
-    n_layers = per_layer.n_layers(header)
+    n_layers = layer_metadata.n_layers(header)
     width = header.integer(f"{architecture}.embedding_length", 1, MAX_WIDTH)
     parts = _parts(header, n_layers)
     n_vocab = _vocabulary(header, width)
@@ -117,7 +117,7 @@ class _Parts:
 
 def _parts(header: Header, n_layers: int) -> _Parts:
     layers, shared = [0] * n_layers, 0
-    n_blocks = per_layer.n_blocks(header)
+    n_blocks = layer_metadata.n_blocks(header)
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
         if layer is not None and layer >= n_blocks:
@@ -152,7 +152,7 @@ def _vocabulary(header: Header, width: int) -> int:
 def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width: int) -> tuple[int, ...]:
     """Keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
-    n_blocks = per_layer.n_blocks(header)
+    n_blocks = layer_metadata.n_blocks(header)
     heads = header.integers(key, n_blocks, 0, MAX_HEADS)
     if heads is None:
         raise BadInput("gguf_key_missing", path=header.path, key=key)
@@ -169,11 +169,11 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
 def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
     """Whether keys and values of a head are whole blocks. Source: llama_init_from_model. Where the file
     does not say how long they are in a sliding window, they are as elsewhere."""
-    heads = header.integers(f"{architecture}.attention.head_count", per_layer.n_blocks(header), 0, MAX_HEADS)
+    heads = header.integers(f"{architecture}.attention.head_count", layer_metadata.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
     for name in ("attention.key_length", "attention.value_length"):
-        everywhere = per_layer.number(header, name, default)
-        windows = per_layer.number(header, f"{name}_swa", everywhere)
+        everywhere = layer_metadata.number(header, name, default)
+        windows = layer_metadata.number(header, f"{name}_swa", everywhere)
         if everywhere % KV_BLOCK or windows % KV_BLOCK:
             return False
     return True

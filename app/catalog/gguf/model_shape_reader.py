@@ -15,7 +15,7 @@ import msgspec
 
 from app.catalog.families.family_facts import unproved
 from app.catalog.families.family_table import FAMILIES, windows
-from app.catalog.families.per_layer import MAX_VALUE, WITHOUT_PREFIX, n_blocks, named, number
+from app.catalog.families.layer_metadata import MAX_VALUE, WITHOUT_PREFIX, n_blocks, named, number
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_header import Header, Scalar
 from app.catalog.gguf.gguf_header import Tensor as StoredTensor

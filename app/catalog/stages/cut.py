@@ -21,7 +21,7 @@ from app.catalog.families.family_table import (
     recurrents,
     windows,
 )
-from app.catalog.families.per_layer import is_per_layer, n_layers, named, number, sliced
+from app.catalog.families.layer_metadata import is_per_layer, n_layers, named, number, sliced
 from app.catalog.files import CHUNK_BYTES, chunks
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_check import header_in

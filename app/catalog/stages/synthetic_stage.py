@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.catalog.families.family_facts import idle_kind, unproved_stage
 from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, Rule
-from app.catalog.families.per_layer import WITHOUT_PREFIX
+from app.catalog.families.layer_metadata import WITHOUT_PREFIX
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_check import DEFAULT_ALIGNMENT, read_header
 from app.catalog.gguf.gguf_header import aligned, entry, header_bytes, u32_entry

@@ -19,11 +19,11 @@ def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
 
     from app.core.errors import Refused
     from app.core.reasons import said, size
-    from app.machine import runtime_file, uninstall
+    from app.machine import running_node, uninstall
     from app.machine.paths import Home
 
     face, own = Face(as_json), Home.at(home)
-    if runtime_file.read(own.runtime_file) is not None:
+    if running_node.read(own.runtime_file) is not None:
         raise Refused("erase_while_running", home=str(own.root))
     uninstall.require_own(own)  # what is nobody's needs no consent
     be_sure(face, f"Delete all models, chats, settings and keys in {own.root}? Nothing brings them back.", yes)

@@ -275,12 +275,12 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     import asyncio
 
     from app.core.errors import BadInput, Refused
-    from app.machine import runtime_file
+    from app.machine import running_node
     from app.machine.paths import Home
     from app.network import identity
 
     face, own = Face(as_json), Home.at(home)
-    if runtime_file.read(own.runtime_file) is not None:
+    if running_node.read(own.runtime_file) is not None:
         raise Refused("reset_while_running", home=str(own.root))
     if not own.root.is_dir():
         raise BadInput("home_missing", home=str(own.root))

@@ -40,7 +40,7 @@ from app.gateway.upstreams.upstream_admin import UpstreamDesk
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.paths import Home
 from app.machine.secrets.keystore import open_keystore
-from app.machine.secrets.secret_map import ApiKeys, SecretMap
+from app.machine.secrets.secret_stores import ApiKeys, SecretMap
 from app.machine.settings import ApiChoice, Choices, KeyLimits, Upstream
 from app.machine.typed_commands import home_option
 from app.node.control.guard import MAX_BODY_BYTES, own_names

@@ -65,9 +65,9 @@ class Delay:
 async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.platform) -> None:
     """Until cancelled: `tell` what the system says. It goes on when `tell` has returned, or when it waits no more."""
     if platform == "win32":
-        from app.machine.power_events import windows_session
+        from app.machine.power_events import windows_events
 
-        await windows_session.listen(tell)
+        await windows_events.listen(tell)
     elif platform == "darwin":
         from app.machine.power_events import macos_sleep
 

@@ -18,7 +18,7 @@ from app.machine import autostart
 from app.machine.hardware import devices, graphics
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.sensors import installed_games, owner_activity
+from app.machine.sensors import owner_activity, owner_programs
 from app.node.control import node_settings
 from app.node.control.node_settings import OwnSettings
 from app.node.control.request_body import body
@@ -96,8 +96,8 @@ class MachineRoutes:
         return web.json_response(told)
 
     async def programs(self, request: web.Request) -> web.Response:
-        runs = await asyncio.to_thread(installed_games.running_programs)
-        there = await asyncio.to_thread(installed_games.installed_games)
+        runs = await asyncio.to_thread(owner_programs.running_programs)
+        there = await asyncio.to_thread(owner_programs.installed_games)
         known = [{"name": game.name, "program": game.program} for game in there]
         return web.json_response({"programs": runs, "games": known})
 

@@ -12,7 +12,7 @@ import pytest
 from app.machine.power_events import event_callbacks
 from app.machine.power_events.event_callbacks import Going, Heard, hear
 from app.machine.power_events.macos_sleep import WAITS_SECONDS
-from app.machine.power_events.windows_session import END_WAITS_SECONDS
+from app.machine.power_events.windows_events import END_WAITS_SECONDS
 from app.node.lending.lending_policy import KILLED_SECONDS, LEAVE_SECONDS
 
 LONG = 60.0

@@ -12,7 +12,7 @@ import pytest
 from app.core.errors import BadInput, Refused
 from app.core.reasons import said
 from app.machine.paths import Home
-from app.machine.secrets.secret_map import FIRST, MOST_KEYS, ApiKeys
+from app.machine.secrets.secret_stores import FIRST, MOST_KEYS, ApiKeys
 
 
 @pytest.fixture

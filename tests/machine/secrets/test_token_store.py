@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import BadInput, Refused
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore
-from app.machine.secrets.secret_map import TokenStore
+from app.machine.secrets.secret_stores import TokenStore
 
 
 @pytest.fixture

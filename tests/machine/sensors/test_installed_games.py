@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.machine.sensors.installed_games import Game, installed_games
+from app.machine.sensors.owner_programs import Game, installed_games
 
 
 def entry(folder: Path, name: str, **told: str) -> None:

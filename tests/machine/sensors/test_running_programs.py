@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.machine.sensors.installed_games import Process, program_names, running_programs
+from app.machine.sensors.owner_programs import Process, program_names, running_programs
 
 
 def test_names() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.machine import runtime_file
-from app.machine.runtime_file import HomeLock
+from app.machine import running_node
+from app.machine.running_node import HomeLock
 
 
 def test_one_holds_it_at_a_time(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_one_holds_it_at_a_time(tmp_path: Path) -> None:
 
 def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from app.machine.runtime_file import HomeLock\n"
+        "import sys; from pathlib import Path; from app.machine.running_node import HomeLock\n"
         f"lock = HomeLock(Path({str(tmp_path / 'node.lock')!r}))\n"
         "print(lock.take(), flush=True)\n"
         "sys.stdin.read()"
@@ -48,14 +48,14 @@ def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "node.lock"
     first, second, third = (HomeLock(path) for _ in range(3))
     assert first.take()
-    plain = runtime_file._lock
+    plain = running_node._lock
 
     def late(file: int) -> None:  # it opened the file before that was taken away
-        monkeypatch.setattr(runtime_file, "_lock", plain)
+        monkeypatch.setattr(running_node, "_lock", plain)
         first.remove()
         plain(file)
 
-    monkeypatch.setattr(runtime_file, "_lock", late)
+    monkeypatch.setattr(running_node, "_lock", late)
     assert not second.take()
     assert third.take()
     assert not second.take()
@@ -67,7 +67,7 @@ def test_a_file_system_without_locks_keeps_nobody_out(tmp_path: Path, monkeypatc
     def none(file: int) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("app.machine.runtime_file._lock", none)
+    monkeypatch.setattr("app.machine.running_node._lock", none)
     own = HomeLock(tmp_path / "node.lock")
     assert own.take()
     own.release()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.families.per_layer import MAX_LAYERS, number
+from app.catalog.families.layer_metadata import MAX_LAYERS, number
 from app.catalog.gguf import model_reader, tensor_types
 from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.gguf_header import Header, Scalar

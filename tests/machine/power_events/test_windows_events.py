@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from app.machine.power_events import windows_session
+from app.machine.power_events import windows_events
 from app.machine.power_events.event_callbacks import Going, Heard, hear
 from app.machine.power_events.power_events import listen
-from app.machine.power_events.windows_session import (
+from app.machine.power_events.windows_events import (
     ASKED_FIRST,
     BY_CALLBACK,
     CLASS,
@@ -222,7 +222,7 @@ async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCapt
     async def tell(_: Going) -> None:
         raise AssertionError
 
-    caplog.set_level("INFO", windows_session.__name__)
+    caplog.set_level("INFO", windows_events.__name__)
     await listen(tell, platform="win32")
     assert "nothing says when this computer sleeps" in caplog.text
     assert "nothing says when this session ends" in caplog.text
