@@ -93,8 +93,8 @@ def idle_milliseconds() -> int:
 
 
 if __name__ == "__main__":
-    readings = {"idle": idle_milliseconds, "fullscreen": lambda: int(fills_screen())}
     try:
-        sys.stdout.write(f"{readings[sys.argv[1]]()}\n")
+        reading = idle_milliseconds() if sys.argv[1] == "idle" else int(fills_screen())
+        sys.stdout.write(f"{reading}\n")
     except OSError as error:
         sys.exit(str(error))
