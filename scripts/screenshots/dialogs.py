@@ -13,7 +13,7 @@ from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.models.folder_dialog import FolderSheet
 from app.gui.pool.pool_page import PoolPage
-from app.gui.settings.erase_dialog import EraseSheet
+from app.gui.settings.privacy import EraseSheet
 from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
 
 CHECKS_MS = 12_000  # of a doctor who calls every machine, at most

@@ -30,9 +30,8 @@ from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.about import TextDialog
-from app.gui.settings.api.upstream_dialogs import AddServer, ForgetServer
-from app.gui.settings.erase_dialog import EraseSheet
-from app.gui.settings.privacy import TurningDialog
+from app.gui.settings.privacy import EraseSheet, TurningDialog
+from app.gui.settings.upstreams import AddServer, ForgetServer
 from app.gui.widgets.buttons import wrapping
 from app.gui.widgets.dialog import HEIGHT, NameDialog
 from app.gui.widgets.flow import Flow

@@ -16,8 +16,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.background_job import Job
 from app.gui.look import theme as sizes
 from app.gui.look.icons import FOLDER
-from app.gui.settings.setting_row import Setting
-from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.layouts import column, row

@@ -15,8 +15,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import standing
 from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
 from app.gui.look import theme as sizes
-from app.gui.settings.setting_row import Setting
-from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.layouts import column

@@ -8,8 +8,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.settings.chat_defaults import CTRL_ENTER, ENTER, PARAGRAPHS, SEND_KEY, SYSTEM, VALUES, Value
 from app.gui.settings.number_field import Choice, Number
-from app.gui.settings.setting_row import Setting
-from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_group import Group, Setting
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.labels import keep_width
 

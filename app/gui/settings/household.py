@@ -13,8 +13,7 @@ from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import LeaveSheet
 from app.gui.pool.machine_dialogs import RemoveSheet, RolesSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of, may_change
-from app.gui.settings.setting_row import Setting
-from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Value, label, paragraph

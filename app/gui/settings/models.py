@@ -15,8 +15,7 @@ from app.gui.look.sentences import here
 from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
 from app.gui.models.node_calls import Calls
 from app.gui.settings.household import kept
-from app.gui.settings.setting_row import Setting
-from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_group import Group, Setting
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button, wrapping
 from app.gui.widgets.flow import Flow

@@ -27,7 +27,7 @@ from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import AddSheet
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of, may_change
-from app.gui.settings.daily_check import DailyCheck
+from app.gui.settings.updates import DailyCheck
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.welcome.already_here import AlreadyHere
 from app.gui.welcome.found_step import FoundStep

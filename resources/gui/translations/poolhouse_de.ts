@@ -116,57 +116,6 @@
     </message>
 </context>
 <context>
-    <name>AccessLists</name>
-    <message>
-        <source>Allow</source>
-        <translation>Erlauben</translation>
-    </message>
-    <message>
-        <source>Allow: {what}</source>
-        <translation>Erlauben: {what}</translation>
-    </message>
-    <message>
-        <source>Also answer by these names</source>
-        <translation>Auch unter diesen Namen antworten</translation>
-    </message>
-    <message>
-        <source>Containers and proxies call this computer by other names. Allow only names that you know: a website that gives itself an allowed name can reach the API.</source>
-        <translation>Container und Proxys nennen diesen Computer anders. Erlauben Sie nur Namen, die Sie kennen: Eine Website, die sich einen erlaubten Namen gibt, erreicht die API.</translation>
-    </message>
-    <message>
-        <source>Containers of Docker Desktop call this computer so.</source>
-        <translation>So nennen Container von Docker Desktop diesen Computer.</translation>
-    </message>
-    <message>
-        <source>Default: none</source>
-        <translation>Standard: keine</translation>
-    </message>
-    <message>
-        <source>Host names</source>
-        <translation>Hostnamen</translation>
-    </message>
-    <message>
-        <source>Let pages from these origins use the API</source>
-        <translation>Seiten dieser Herkunft dürfen die API benutzen</translation>
-    </message>
-    <message>
-        <source>Remove</source>
-        <translation>Entfernen</translation>
-    </message>
-    <message>
-        <source>Remove {name}</source>
-        <translation>{name} entfernen</translation>
-    </message>
-    <message>
-        <source>Such as http://localhost:3000 or app://obsidian.md. Pages from there can ask with a key and read the answers; Ollama&apos;s part without a key too, if that is on.</source>
-        <translation>Etwa http://localhost:3000 oder app://obsidian.md. Seiten von dort können mit einem Schlüssel fragen und die Antworten lesen; den Teil von Ollama auch ohne, wenn das eingeschaltet ist.</translation>
-    </message>
-    <message>
-        <source>Web pages and apps</source>
-        <translation>Webseiten und Apps</translation>
-    </message>
-</context>
-<context>
     <name>ActivityPage</name>
     <message>
         <source>Activity</source>
@@ -3586,29 +3535,6 @@
     </message>
 </context>
 <context>
-    <name>KeyLimits</name>
-    <message>
-        <source>How much a single key may have</source>
-        <translation>Wie viel ein einzelner Schlüssel darf</translation>
-    </message>
-    <message>
-        <source>Requests at once of {key}</source>
-        <translation>Gleichzeitige Anfragen von {key}</translation>
-    </message>
-    <message>
-        <source>Requests at once, and tokens a minute (0: any number).</source>
-        <translation>Gleichzeitige Anfragen und Token in der Minute (0: beliebig viele).</translation>
-    </message>
-    <message>
-        <source>Tokens a minute of {key}</source>
-        <translation>Token in der Minute von {key}</translation>
-    </message>
-    <message>
-        <source>as for all</source>
-        <translation>wie für alle</translation>
-    </message>
-</context>
-<context>
     <name>KvChoice</name>
     <message>
         <source>Answers may differ a little: of {asked} short answers of the Guide {same} stayed the same, word for word. Longer ones of other models were not measured.</source>
@@ -3832,12 +3758,32 @@
         <translation>Adresse</translation>
     </message>
     <message>
+        <source>Allow</source>
+        <translation>Erlauben</translation>
+    </message>
+    <message>
+        <source>Allow: {what}</source>
+        <translation>Erlauben: {what}</translation>
+    </message>
+    <message>
+        <source>Also answer by these names</source>
+        <translation>Auch unter diesen Namen antworten</translation>
+    </message>
+    <message>
         <source>Another program uses port {port}, so it is the next free one this time.</source>
         <translation>Ein anderes Programm belegt Port {port}, darum ist es diesmal der nächste freie.</translation>
     </message>
     <message>
         <source>Certificate</source>
         <translation>Zertifikat</translation>
+    </message>
+    <message>
+        <source>Containers and proxies call this computer by other names. Allow only names that you know: a website that gives itself an allowed name can reach the API.</source>
+        <translation>Container und Proxys nennen diesen Computer anders. Erlauben Sie nur Namen, die Sie kennen: Eine Website, die sich einen erlaubten Namen gibt, erreicht die API.</translation>
+    </message>
+    <message>
+        <source>Containers of Docker Desktop call this computer so.</source>
+        <translation>So nennen Container von Docker Desktop diesen Computer.</translation>
     </message>
     <message>
         <source>Copy</source>
@@ -3868,6 +3814,10 @@
         <translation>Standard: beliebig viele</translation>
     </message>
     <message>
+        <source>Default: none</source>
+        <translation>Standard: keine</translation>
+    </message>
+    <message>
         <source>Default: off</source>
         <translation>Standard: aus</translation>
     </message>
@@ -3888,6 +3838,14 @@
         <translation>Den Schlüssel verbergen</translation>
     </message>
     <message>
+        <source>Host names</source>
+        <translation>Hostnamen</translation>
+    </message>
+    <message>
+        <source>How much a single key may have</source>
+        <translation>Wie viel ein einzelner Schlüssel darf</translation>
+    </message>
+    <message>
         <source>How much each program may have</source>
         <translation>Wie viel jedes Programm bekommen darf</translation>
     </message>
@@ -3902,6 +3860,10 @@
     <message>
         <source>Keys and other servers are kept; those servers are off.</source>
         <translation>Schlüssel und andere Server bleiben; diese Server sind aus.</translation>
+    </message>
+    <message>
+        <source>Let pages from these origins use the API</source>
+        <translation>Seiten dieser Herkunft dürfen die API benutzen</translation>
     </message>
     <message>
         <source>Local API</source>
@@ -3956,8 +3918,24 @@
         <translation>Port</translation>
     </message>
     <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Remove {name}</source>
+        <translation>{name} entfernen</translation>
+    </message>
+    <message>
         <source>Requests at once</source>
         <translation>Anfragen zugleich</translation>
+    </message>
+    <message>
+        <source>Requests at once of {key}</source>
+        <translation>Gleichzeitige Anfragen von {key}</translation>
+    </message>
+    <message>
+        <source>Requests at once, and tokens a minute (0: any number).</source>
+        <translation>Gleichzeitige Anfragen und Token in der Minute (0: beliebig viele).</translation>
     </message>
     <message>
         <source>Show</source>
@@ -3966,6 +3944,10 @@
     <message>
         <source>Show the key</source>
         <translation>Den Schlüssel anzeigen</translation>
+    </message>
+    <message>
+        <source>Such as http://localhost:3000 or app://obsidian.md. Pages from there can ask with a key and read the answers; Ollama&apos;s part without a key too, if that is on.</source>
+        <translation>Etwa http://localhost:3000 oder app://obsidian.md. Seiten von dort können mit einem Schlüssel fragen und die Antworten lesen; den Teil von Ollama auch ohne, wenn das eingeschaltet ist.</translation>
     </message>
     <message>
         <source>The address was copied.</source>
@@ -3996,12 +3978,24 @@
         <translation>Token pro Minute</translation>
     </message>
     <message>
+        <source>Tokens a minute of {key}</source>
+        <translation>Token in der Minute von {key}</translation>
+    </message>
+    <message>
+        <source>Web pages and apps</source>
+        <translation>Webseiten und Apps</translation>
+    </message>
+    <message>
         <source>What they may do</source>
         <translation>Was sie dürfen</translation>
     </message>
     <message>
         <source>Where those programs look for it.</source>
         <translation>Wo diese Programme danach suchen.</translation>
+    </message>
+    <message>
+        <source>as for all</source>
+        <translation>wie für alle</translation>
     </message>
 </context>
 <context>

@@ -14,7 +14,7 @@ from app.gui.app.node_dialog import Sheet
 from app.gui.models.folder_dialog import FolderSheet
 from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.pool.join_dialog import JoinSheet
-from app.gui.settings.erase_dialog import EraseSheet
+from app.gui.settings.privacy import EraseSheet
 from tests.gui.desk import Desk
 
 

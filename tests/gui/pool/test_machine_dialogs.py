@@ -14,7 +14,7 @@ from app.gui.look.theme import Scheme
 from app.gui.pool.household_dialogs import AddSheet
 from app.gui.pool.machine_dialogs import InterfaceSheet, RoleChoice, RolesSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of
-from app.gui.settings.api.upstream_dialogs import AddServer
+from app.gui.settings.upstreams import AddServer
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.scroll_area import ScrollArea

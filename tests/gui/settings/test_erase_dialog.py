@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.settings.erase_dialog import EraseSheet
+from app.gui.settings.privacy import EraseSheet
 from tests.gui.desk import Attached, Desk
 
 

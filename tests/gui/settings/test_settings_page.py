@@ -23,10 +23,8 @@ from app.gui.settings.general import General
 from app.gui.settings.household import Household
 from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
-from app.gui.settings.setting_row import Setting
-from app.gui.settings.settings_group import Group
-from app.gui.settings.settings_groups import ENTRIES
-from app.gui.settings.settings_page import SettingsPage
+from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_page import ENTRIES, SettingsPage
 from app.gui.settings.updates import Updates
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.widgets.fold import Fold

@@ -15,9 +15,9 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWid
 from pytestqt.qtbot import QtBot
 
 from app.gui.look import formats
-from app.gui.settings.api.local_api import USUAL_PORT, LocalApi
-from app.gui.settings.api.upstream_dialogs import MOST_CERTIFICATE_BYTES, AddServer, CountAnew, ForgetServer
-from app.gui.settings.setting_row import Setting
+from app.gui.settings.local_api import USUAL_PORT, LocalApi
+from app.gui.settings.settings_group import Setting
+from app.gui.settings.upstreams import MOST_CERTIFICATE_BYTES, AddServer, CountAnew, ForgetServer
 from tests.gateway.conftest import free_port
 from tests.gui.desk import Desk
 

@@ -1,1 +1,0 @@
-"""Settings, Local API: keys, origins, other servers."""
