@@ -15,7 +15,7 @@ from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, THOUGHT, THOUGHT_S, Message, Role
 from app.core.errors import AppError
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench.bench_run import FULL
+from app.gui.activity.bench_run import FULL
 from app.gui.api.launch import Endpoint
 from app.gui.app import page_names, pages
 from app.gui.chat.chat_page import ChatPage

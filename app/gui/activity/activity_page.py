@@ -7,8 +7,8 @@ from functools import cached_property
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QWidget
 
-from app.gui.activity.bench.bench_view import BenchView
-from app.gui.activity.feed import Feed
+from app.gui.activity.bench_view import BenchView
+from app.gui.activity.journal_feed import Feed
 from app.gui.activity.log_view import LogView
 from app.gui.activity.overview import Overview
 from app.gui.app.app_context import AppContext

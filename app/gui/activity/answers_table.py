@@ -8,10 +8,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from app.core.planner.speed_estimates import is_rough
-from app.core.scheduler.requester import OWNER
-from app.gui.activity.entries import Answer
-from app.gui.activity.moments import clock, exact
-from app.gui.activity.requester_words import whom
+from app.core.scheduler.requester import OWNER, Requester
+from app.gui.activity.journal_feed import Answer
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import model_name
@@ -79,7 +77,7 @@ class AnswersModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._words(one, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{exact(one.at)}\n{self.end_of(one)}" if index.column() == AT else None
+            return f"{formats.exact(one.at)}\n{self.end_of(one)}" if index.column() == AT else None
         return None
 
     def end_of(self, one: Answer) -> str:
@@ -94,11 +92,11 @@ class AnswersModel(QAbstractTableModel):
 
     def _words(self, one: Answer, column: int) -> str:
         if column == AT:
-            return clock(one.at)
+            return formats.clock(one.at)
         if column == MODEL:
             return model_name(one.model)
         if column == WHOSE:
-            return whom(one.whose)
+            return self._requester_words(one.whose)
         if column == TOKENS:
             return formats.number(one.tokens)
         value = {
@@ -116,6 +114,22 @@ class AnswersModel(QAbstractTableModel):
             return formats.seconds(value)
         text = self.tr("rough {speed}") if column == SPEED_SAID and is_rough(value) else "{speed}"
         return text.format(speed=formats.speed(value))
+
+    def _requester_words(self, requester: Requester | None) -> str:
+        match requester:
+            case None:
+                return self.tr("not noted")
+            case Requester(kind="owner"):
+                words = self.tr("you")
+            case Requester(kind="program", name=""):
+                words = self.tr("program without a key")
+            case Requester(kind="program"):
+                words = self.tr("program {name}")
+            case Requester(kind="guest"):
+                words = self.tr("guest {name}")
+            case _:
+                words = "{name}"
+        return words.format(name=requester.name)
 
     def end_word(self, one: Answer) -> str:
         return self.tr("stopped") if one.end == "stopped" else self.tr("broke off")

@@ -9,9 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QLineEdit, QStackedLayout, QTableView, QWidget
 
-from app.gui.activity.entries import Answer, Happened
-from app.gui.activity.feed import Feed
-from app.gui.activity.moments import clock, exact
+from app.gui.activity.journal_feed import Answer, Feed, Happened
 from app.gui.app import page_names
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -70,9 +68,9 @@ class LogModel(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         one, is_when = self._rows[index.row()], index.column() == 0
         if role == Qt.ItemDataRole.DisplayRole:
-            return clock(one.at) if is_when else one.sentence
+            return formats.clock(one.at) if is_when else one.sentence
         if role == Qt.ItemDataRole.ToolTipRole:
-            return exact(one.at) if is_when else tooltip(one.sentence)
+            return formats.exact(one.at) if is_when else tooltip(one.sentence)
         if role == Qt.ItemDataRole.DecorationRole and is_when:
             return self._picture(one.kind)
         return None

@@ -8,8 +8,8 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from app.gui.activity.entries import Running
-from app.gui.activity.requester_words import reads, writes
+from app.core.scheduler.requester import Requester
+from app.gui.activity.journal_feed import Running
 from app.gui.api.node_state import GONE, NodeState
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -108,17 +108,46 @@ def _answers(pool: NodeState, running: list[Running]) -> list[Job]:
         figures = [_tr("{tokens} tokens").format(tokens=formats.number(one.tokens))]
         if one.tok_s:
             figures.insert(0, formats.speed(one.tok_s))
-        if one.tokens:
-            what = writes(model_name(one.model), one.whose)
-        else:
-            what = reads(model_name(one.model), one.whose)
+        if not one.tokens:
             figures = [formats.seconds(one.seconds)]
+        words = _writing(one.whose) if one.tokens else _reading(one.whose)
+        what = words.format(model=model_name(one.model), name=one.whose.name)
         jobs.append(Job("chat", what, ", ".join(figures)))
     waiting = (pool.snapshot.get("answers") or {}).get("waiting", 0)
     if waiting > sum(not one.tokens for one in running):
         text = QCoreApplication.translate("Now", "%n question(s) waiting", "", waiting)
         jobs.append(Job("pause", text, ""))
     return jobs
+
+
+def _reading(requester: Requester) -> str:
+    """What runs before the first token."""
+    match requester:
+        case Requester(kind="owner"):
+            return _tr("{model} reads a question of yours")
+        case Requester(kind="program", name=""):
+            return _tr("{model} reads a question of a program without a key")
+        case Requester(kind="program"):
+            return _tr("{model} reads a question of the program {name}")
+        case Requester(kind="guest"):
+            return _tr("{model} reads a question of the guest {name}")
+        case _:
+            return _tr("{model} reads a question of {name}")
+
+
+def _writing(requester: Requester) -> str:
+    """What runs after the first token."""
+    match requester:
+        case Requester(kind="owner"):
+            return _tr("{model} writes an answer for you")
+        case Requester(kind="program", name=""):
+            return _tr("{model} writes an answer for a program without a key")
+        case Requester(kind="program"):
+            return _tr("{model} writes an answer for the program {name}")
+        case Requester(kind="guest"):
+            return _tr("{model} writes an answer for the guest {name}")
+        case _:
+            return _tr("{model} writes an answer for {name}")
 
 
 def _loads(pool: NodeState) -> list[Job]:

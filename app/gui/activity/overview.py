@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen
+import statistics
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from app.gui.activity.answers_table import AnswersTable
-from app.gui.activity.entries import Answer
-from app.gui.activity.feed import Feed
-from app.gui.activity.forecast_chart import ForecastChart
-from app.gui.activity.moments import day
+from app.gui.activity.journal_feed import Answer, Feed
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.activity.timeline import Timeline
 from app.gui.app import page_names
@@ -24,53 +24,11 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import card, column, row
 
-# What the marks of a painted figure mean: the mark itself, and a word beside it.
-
-SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"
-
-
-class Mark(QWidget):
-    """One mark, painted as it is in the figure."""
-
-    def __init__(self, theme: Theme, token: str, shape: str) -> None:
-        super().__init__()
-        self._theme, self._token, self._shape = theme, token, shape
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-
-    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        side = self._theme.px(sizes.M)
-        return QSize(side, side)
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        colour = self._theme.colour(self._token)
-        mark = QRectF(self.rect()).adjusted(2, 2, -2, -2)
-        hollow, hatched = self._shape == SQUARE, self._shape == HATCHED
-        painter.setPen(QPen(colour, 2) if hollow else Qt.PenStyle.NoPen)
-        pattern = Qt.BrushStyle.BDiagPattern if hatched else Qt.BrushStyle.SolidPattern
-        painter.setBrush(Qt.BrushStyle.NoBrush if hollow else QBrush(colour, pattern))
-        if self._shape == DOT:
-            painter.drawEllipse(mark)
-        else:
-            painter.drawRect(mark)
-        painter.end()
-
-
-class Legend(QWidget):
-    """Marks side by side: (colour token, shape, words)."""
-
-    def __init__(self, theme: Theme, *keys: tuple[str, str, str]) -> None:
-        super().__init__()
-        box = Flow(gap=sizes.M)
-        for token, shape, words in keys:
-            key = QWidget()
-            key.setLayout(row(Mark(theme, token, shape), label(words, "caption"), gap=sizes.XS))
-            box.addWidget(key)
-        self.setLayout(box)
-
-
+MOST_SHOWN = 40  # answers
+LEAST_RANGE, MOST_RANGE = 0.25, 1.0  # up and down from the forecast
+GOOD = 0.1  # within a tenth is good
 LEAST_WATT_HOURS = 0.1  # less is shown as nothing
+SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # the shapes of a legend's marks
 
 
 class Overview(QWidget):
@@ -180,7 +138,7 @@ class Overview(QWidget):
             " them; {size} went in and out."
         )
         told = text.format(
-            day=day(lent.since),
+            day=formats.day(lent.since),
             time=formats.seconds(lent.seconds),
             tokens=formats.number(lent.rows),
             size=formats.size(lent.bytes_in + lent.bytes_out),
@@ -189,3 +147,149 @@ class Overview(QWidget):
             drew = self.tr("In that time the whole machine drew {energy}.")
             told += " " + drew.format(energy=formats.energy(lent.watt_hours))
         return told
+
+
+class ForecastChart(QWidget):
+    """A dot for each answer's speed and a square for its first token; the line is the forecast."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._errors: list[tuple[float, float]] = []
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(self.tr("Forecast against fact"))
+        theme.changed.connect(self.updateGeometry)
+
+    @property
+    def n_shown(self) -> int:
+        return len(self._errors)
+
+    def show_answers(self, answers: Sequence[Answer]) -> str:
+        """Those that had the pool to themselves. Says how far off forecasts were, in a sentence."""
+        compared = [answer for answer in answers if answer.is_compared]
+        self._errors = [answer.faster for answer in compared[-MOST_SHOWN:]]
+        sentence = self._sentence([answer.errors for answer in compared])
+        self.setAccessibleDescription(sentence)
+        self.update()
+        return sentence
+
+    def _sentence(self, errors: list[tuple[float, float]]) -> str:
+        if not errors:
+            return ""
+        first, speed = (self._off(statistics.median(one[n] for one in errors)) for n in (0, 1))
+        many = len(errors)
+        return self.tr(
+            "At the median of %n answer(s) the forecast was off by {first} for the first token and by"
+            " {speed} for the speed.",
+            "",
+            many,
+        ).format(first=first, speed=speed)
+
+    def _off(self, error: float) -> str:
+        """How far off; beyond the double of what came, how many times it was forecast."""
+        if error <= 1:
+            return formats.percent(error)
+        return self.tr("a factor of {times}").format(times=formats.number(1 + error))
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(self._theme.px(sizes.SIDEBAR_WIDTH), self._theme.px(4 * sizes.CONTROL_HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        room = self.room()
+        reach = self._reach()
+        self._scale(painter, room, reach)
+        self._dots(painter, room, reach)
+        painter.end()
+
+    def room(self) -> QRectF:
+        """Of the dots. On its left the words have theirs."""
+        measure = QFontMetricsF(self._theme.font(sizes.CAPTION))
+        side = sizes.S + max(map(measure.horizontalAdvance, self._words()))
+        return QRectF(side, sizes.S, self.width() - side - sizes.S, self.height() - 2 * sizes.S)
+
+    def _words(self) -> tuple[str, str, str]:
+        """Above, at the line and below."""
+        return self.tr("faster"), self.tr("as forecast"), self.tr("slower")
+
+    def _reach(self) -> float:
+        farthest = max((abs(value) for one in self._errors for value in one), default=0.0)
+        return min(MOST_RANGE, max(LEAST_RANGE, 1.1 * farthest))
+
+    def _scale(self, painter: QPainter, room: QRectF, reach: float) -> None:
+        """The band of good forecasts, the line, and words at its ends."""
+        theme, middle = self._theme, room.center().y()
+        band = room.height() * GOOD / reach
+        painter.fillRect(QRectF(room.left(), middle - band / 2, room.width(), band), theme.colour("selected"))
+        painter.setPen(QPen(theme.colour("border"), 1))
+        painter.drawLine(QPointF(room.left(), middle), QPointF(room.right(), middle))
+        painter.setFont(theme.font(sizes.CAPTION))
+        painter.setPen(theme.colour("muted"))
+        high = painter.fontMetrics().height()
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        places = room.top() + high / 2, middle, room.bottom() - high / 2
+        for words, y in zip(self._words(), places, strict=True):
+            place = QRectF(0, y - high / 2, room.left() - sizes.S, high)
+            painter.drawText(place, right, words)
+
+    def _dots(self, painter: QPainter, room: QRectF, reach: float) -> None:
+        size = self._theme.px(sizes.S)
+        step = room.width() / max(len(self._errors), 8)
+        for place, (first, speed) in enumerate(self._errors):
+            x = room.left() + (place + 0.5) * step
+            for value, token, is_round in ((first, "warning", False), (speed, "accent", True)):
+                off = max(-1.0, min(1.0, value / reach))
+                y = room.center().y() - off * (room.height() - size) / 2
+                mark = QRectF(x - size / 2, y - size / 2, size, size)
+                colour = self._theme.colour(token)
+                painter.setPen(QPen(colour, 2))
+                painter.setBrush(colour if is_round else Qt.BrushStyle.NoBrush)
+                if is_round:
+                    painter.drawEllipse(mark)
+                else:
+                    painter.drawRect(mark)
+
+
+class Mark(QWidget):
+    """One mark, painted as it is in the figure."""
+
+    def __init__(self, theme: Theme, token: str, shape: str) -> None:
+        super().__init__()
+        self._theme, self._token, self._shape = theme, token, shape
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        side = self._theme.px(sizes.M)
+        return QSize(side, side)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = self._theme.colour(self._token)
+        mark = QRectF(self.rect()).adjusted(2, 2, -2, -2)
+        hollow, hatched = self._shape == SQUARE, self._shape == HATCHED
+        painter.setPen(QPen(colour, 2) if hollow else Qt.PenStyle.NoPen)
+        pattern = Qt.BrushStyle.BDiagPattern if hatched else Qt.BrushStyle.SolidPattern
+        painter.setBrush(Qt.BrushStyle.NoBrush if hollow else QBrush(colour, pattern))
+        if self._shape == DOT:
+            painter.drawEllipse(mark)
+        else:
+            painter.drawRect(mark)
+        painter.end()
+
+
+class Legend(QWidget):
+    """Marks side by side: (colour token, shape, words)."""
+
+    def __init__(self, theme: Theme, *keys: tuple[str, str, str]) -> None:
+        super().__init__()
+        box = Flow(gap=sizes.M)
+        for token, shape, words in keys:
+            key = QWidget()
+            key.setLayout(row(Mark(theme, token, shape), label(words, "caption"), gap=sizes.XS))
+            box.addWidget(key)
+        self.setLayout(box)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.gui.activity.entries import Answer, MachineDid
+from app.gui.activity.journal_feed import Answer, MachineDid
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme

@@ -555,6 +555,10 @@
         <translation>abgebrochen</translation>
     </message>
     <message>
+        <source>guest {name}</source>
+        <translation>Gast {name}</translation>
+    </message>
+    <message>
         <source>none</source>
         <translation>keine</translation>
     </message>
@@ -563,12 +567,28 @@
         <translation>nicht gemessen</translation>
     </message>
     <message>
+        <source>not noted</source>
+        <translation>nicht vermerkt</translation>
+    </message>
+    <message>
+        <source>program without a key</source>
+        <translation>Programm ohne Schlüssel</translation>
+    </message>
+    <message>
+        <source>program {name}</source>
+        <translation>Programm {name}</translation>
+    </message>
+    <message>
         <source>rough {speed}</source>
         <translation>grob {speed}</translation>
     </message>
     <message>
         <source>stopped</source>
         <translation>angehalten</translation>
+    </message>
+    <message>
+        <source>you</source>
+        <translation>Sie</translation>
     </message>
 </context>
 <context>
@@ -5322,6 +5342,46 @@
         <translation>{machine} bereitet seine Schichten von {model} vor</translation>
     </message>
     <message>
+        <source>{model} reads a question of a program without a key</source>
+        <translation>{model} liest eine Frage eines Programms ohne Schlüssel</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of the guest {name}</source>
+        <translation>{model} liest eine Frage des Gasts {name}</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of the program {name}</source>
+        <translation>{model} liest eine Frage des Programms {name}</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of yours</source>
+        <translation>{model} liest Ihre Frage</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of {name}</source>
+        <translation>{model} liest eine Frage von {name}</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for a program without a key</source>
+        <translation>{model} schreibt eine Antwort für ein Programm ohne Schlüssel</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for the guest {name}</source>
+        <translation>{model} schreibt eine Antwort für den Gast {name}</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for the program {name}</source>
+        <translation>{model} schreibt eine Antwort für das Programm {name}</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for you</source>
+        <translation>{model} schreibt Ihnen eine Antwort</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for {name}</source>
+        <translation>{model} schreibt eine Antwort für {name}</translation>
+    </message>
+    <message>
         <source>{tokens} tokens</source>
         <translation>{tokens} Token</translation>
     </message>
@@ -7484,69 +7544,6 @@
             <numerusform>auf %Ln Gerät</numerusform>
             <numerusform>auf %Ln Geräten</numerusform>
         </translation>
-    </message>
-</context>
-<context>
-    <name>Whom</name>
-    <message>
-        <source>guest {name}</source>
-        <translation>Gast {name}</translation>
-    </message>
-    <message>
-        <source>not noted</source>
-        <translation>nicht vermerkt</translation>
-    </message>
-    <message>
-        <source>program without a key</source>
-        <translation>Programm ohne Schlüssel</translation>
-    </message>
-    <message>
-        <source>program {name}</source>
-        <translation>Programm {name}</translation>
-    </message>
-    <message>
-        <source>you</source>
-        <translation>Sie</translation>
-    </message>
-    <message>
-        <source>{model} reads a question of a program without a key</source>
-        <translation>{model} liest eine Frage eines Programms ohne Schlüssel</translation>
-    </message>
-    <message>
-        <source>{model} reads a question of the guest {name}</source>
-        <translation>{model} liest eine Frage des Gasts {name}</translation>
-    </message>
-    <message>
-        <source>{model} reads a question of the program {name}</source>
-        <translation>{model} liest eine Frage des Programms {name}</translation>
-    </message>
-    <message>
-        <source>{model} reads a question of yours</source>
-        <translation>{model} liest Ihre Frage</translation>
-    </message>
-    <message>
-        <source>{model} reads a question of {name}</source>
-        <translation>{model} liest eine Frage von {name}</translation>
-    </message>
-    <message>
-        <source>{model} writes an answer for a program without a key</source>
-        <translation>{model} schreibt eine Antwort für ein Programm ohne Schlüssel</translation>
-    </message>
-    <message>
-        <source>{model} writes an answer for the guest {name}</source>
-        <translation>{model} schreibt eine Antwort für den Gast {name}</translation>
-    </message>
-    <message>
-        <source>{model} writes an answer for the program {name}</source>
-        <translation>{model} schreibt eine Antwort für das Programm {name}</translation>
-    </message>
-    <message>
-        <source>{model} writes an answer for you</source>
-        <translation>{model} schreibt Ihnen eine Antwort</translation>
-    </message>
-    <message>
-        <source>{model} writes an answer for {name}</source>
-        <translation>{model} schreibt eine Antwort für {name}</translation>
     </message>
 </context>
 <context>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.gui.activity.bench.bench_store import Bench
+from app.gui.activity.bench_store import Bench
 
 Json = dict[str, Any]
 

@@ -10,11 +10,11 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import BadInput, StageLost
+from app.gui.activity import bench_report
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench import bench_card
-from app.gui.activity.bench.bench_report import against, headline, html, markdown, unnamed
-from app.gui.activity.bench.bench_run import FULL, QUICK, BenchRun, Extent, expected_s, fitted
-from app.gui.activity.bench.bench_store import MOST_KEPT, BenchStore
+from app.gui.activity.bench_report import against, headline, html, markdown, unnamed
+from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent, expected_s, fitted
+from app.gui.activity.bench_store import MOST_KEPT, BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
 
@@ -211,4 +211,4 @@ def test_figures_stand_beside_their_forecast() -> None:
 def test_a_report_that_cannot_be_written_is_said(away: Desk, tmp_path: Path) -> None:
     for name in ("report.html", "report.png"):
         with pytest.raises(BadInput):
-            bench_card.save(bench(), tmp_path / "none" / name, away.services.theme)
+            bench_report.save(bench(), tmp_path / "none" / name, away.services.theme)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.gui.activity.entries import answer_of, happened_of, together
+from app.gui.activity.journal_feed import answer_of, happened_of, together
 from tests.gui.activity.made import STAGES, told
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.activity.feed import Feed
+from app.gui.activity.journal_feed import Feed
 from tests.gui.desk import Desk
 
 ENDLESS = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.core.scheduler.requester import Requester
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.answers_table import SPEED_SAID, TOKENS, WHOSE, AnswersModel
-from app.gui.activity.entries import Lent, Running, answer_of
+from app.gui.activity.journal_feed import Lent, Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.api.node_state import Link
 from app.gui.app.window import SMALLEST

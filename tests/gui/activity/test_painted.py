@@ -7,9 +7,8 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
-from app.gui.activity.entries import MachineDid, answer_of
-from app.gui.activity.forecast_chart import ForecastChart
-from app.gui.activity.overview import DOT, HATCHED, SOLID, SQUARE, Legend
+from app.gui.activity.journal_feed import MachineDid, answer_of
+from app.gui.activity.overview import DOT, HATCHED, SOLID, SQUARE, ForecastChart, Legend
 from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline, share_lines
 from app.gui.look import theme as sizes
 from app.gui.look.theme import LIGHT

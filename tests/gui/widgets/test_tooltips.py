@@ -7,7 +7,7 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.gui.activity.bench.bench_table import MODEL, BenchModel
+from app.gui.activity.bench_view import MODEL, BenchModel
 from app.gui.activity.log_view import Entry, LogModel
 from app.gui.chat.message.message_view import _caption
 from app.gui.models.details.about_view import AboutView

@@ -6,19 +6,28 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from html import escape
+from pathlib import Path
 from string import Template, ascii_uppercase
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
 
+from app.core.errors import BadInput
 from app.core.planner.speed_estimates import is_rough
-from app.gui.activity.bench.bench_store import Bench
-from app.gui.activity.moments import exact
+from app.gui.activity.bench_store import Bench
+from app.gui.activity.journal_feed import StageDid, together
+from app.gui.activity.timeline import Bars, share_lines
 from app.gui.look import formats
+from app.gui.look import theme as sizes
 from app.gui.look.sentences import model_name
-from app.gui.look.theme import LIGHT
+from app.gui.look.theme import LIGHT, Theme, set_role
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import Elided, label, paragraph
+from app.gui.widgets.layouts import card, clear, column, line
 
 Json = dict[str, Any]
+ENDS = (".html", ".png", ".md", ".json")  # what `save` can write
 
 PAGE = Template("""<!doctype html>
 <html lang="$lang"><head><meta charset="utf-8"><title>$title</title><style>
@@ -66,7 +75,7 @@ def headline(made: Bench) -> str:
 def subtitle(made: Bench) -> str:
     """When, and what was asked."""
     return _tr("{when}. {prompt} tokens in, {output} out, context {context}.").format(
-        when=exact(made.at),
+        when=formats.exact(made.at),
         prompt=formats.number(made.prompt_tokens),
         output=formats.number(made.output_tokens),
         context=formats.number(made.context),
@@ -239,6 +248,92 @@ def _table(result: Json) -> str:
 
 def _row(tag: str, cells: tuple[str, ...]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+class BenchCard(QFrame):
+    """Large figures with their forecasts; below, what each machine did."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._box: QVBoxLayout = column(gap=sizes.M)
+        inner = card(gap=sizes.M)
+        box = inner.layout()
+        assert isinstance(box, QVBoxLayout)
+        box.addLayout(self._box)
+        self.setLayout(column(inner))
+
+    def show_bench(self, made: Bench, compared: str = "") -> None:
+        """Its figures. compared: a sentence about an earlier one."""
+        clear(self._box)
+        title = Elided(headline(made), "section")
+        self._box.addLayout(column(title, paragraph(subtitle(made), "muted"), gap=sizes.XS))
+        self._box.addLayout(Flow(*_figure_boxes(figures(made)), gap=sizes.XL))
+        if made.one:
+            self._box.addWidget(paragraph(beside_one(made)))
+        if compared:
+            self._box.addWidget(paragraph(compared))
+        machines = together([_stage(one) for one in made.alone["stages"]])
+        whole_s = _answer_seconds(made)
+        if machines and whole_s:
+            bars = Bars(self._theme)
+            bars.show_lines(share_lines(machines, whole_s))
+            self._box.addWidget(line())
+            self._box.addWidget(label(self.tr("Of the time of one answer"), "muted"))
+            self._box.addWidget(bars)
+
+
+def _figure_boxes(told: list[tuple[str, str, str]]) -> list[QWidget]:
+    """Large numbers, each between its name and what it stands beside; all as wide as the widest."""
+    boxes = []
+    for name, value, beside in told:
+        box = QWidget()
+        words = (label(name, "muted"), label(value, "figure"), label(beside, "caption"))
+        for one in words:
+            one.ensurePolished()
+        box.setLayout(column(*words, gap=sizes.XS))
+        box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        boxes.append(box)
+    widest = max(box.sizeHint().width() for box in boxes)
+    for box in boxes:
+        box.setMinimumWidth(widest)
+    return boxes
+
+
+def _stage(told: dict[str, object]) -> StageDid:
+    return StageDid(**told)  # type: ignore[arg-type]
+
+
+def _answer_seconds(made: Bench) -> float:
+    first, speed = made.mean("ttft_s"), made.mean("decode_tok_s")
+    return (first or 0.0) + ((made.output_tokens - 1) / speed if speed else 0.0)
+
+
+def save(made: Bench, file: Path, theme: Theme) -> None:
+    """The report as the end of the file's name says, else as HTML. Raises BadInput where it cannot be
+    written."""
+    texts = {".md": markdown, ".json": as_json}
+    try:
+        if (end := file.suffix.lower()) == ".png":
+            _picture(made, file, theme)
+        else:
+            file.write_text(texts.get(end, html)(made), encoding="utf-8")
+    except OSError as error:
+        raise BadInput("report_unwritten", path=str(file), why=str(error.strerror)) from None
+
+
+def _picture(made: Bench, file: Path, theme: Theme) -> None:
+    page = QWidget()
+    set_role(page, "page")
+    shown = BenchCard(theme)
+    shown.show_bench(unnamed(made))
+    box = column(shown, label(foot(made), "caption"))
+    box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+    page.setLayout(box)
+    page.setFixedWidth(theme.px(sizes.CHAT_WIDTH))
+    page.adjustSize()
+    if not page.grab().save(str(file), "PNG"):
+        raise OSError(0, "the picture could not be made")
 
 
 def _tr(text: str) -> str:

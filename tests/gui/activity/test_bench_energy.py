@@ -10,12 +10,10 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.gui.activity.bench import bench_card
-from app.gui.activity.bench.bench_card import BenchCard
-from app.gui.activity.bench.bench_energy import SETTLE_S, Meter, drawn
-from app.gui.activity.bench.bench_report import beside_one, html, markdown
-from app.gui.activity.bench.bench_run import BenchRun, Extent
-from app.gui.activity.bench.bench_store import BenchStore
+from app.gui.activity import bench_report
+from app.gui.activity.bench_report import BenchCard, beside_one, html, markdown
+from app.gui.activity.bench_run import SETTLE_S, BenchRun, Extent, Meter, drawn
+from app.gui.activity.bench_store import BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
 
@@ -60,8 +58,8 @@ def test_a_machine_that_goes_silent_leaves_nothing_to_tell(qtbot: QtBot) -> None
 def test_a_run_measures_what_its_own_placement_draws(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.activity.bench.bench_energy.SETTLE_S", 0.0)
-    monkeypatch.setattr("app.gui.activity.bench.bench_energy.PACE_MS", 1)
+    monkeypatch.setattr("app.gui.activity.bench_run.SETTLE_S", 0.0)
+    monkeypatch.setattr("app.gui.activity.bench_run.PACE_MS", 1)
     pool = at_lone.services.pool
     order = {"model": "guide", "measure": False}
     at_lone.services.client.call("POST", "/load", order, lambda _: None)
@@ -89,7 +87,7 @@ def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, 
     words = "62 W on 2 machine(s), as the system tells"
     assert f"- Energy: **3.10 J/token** ({words})" in markdown(made).splitlines()
     assert f"Energy<b>3.10 J/token</b><span class=muted>{words}" in html(made)
-    bench_card.save(made, tmp_path / "report.json", away.services.theme)
+    bench_report.save(made, tmp_path / "report.json", away.services.theme)
     told = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert told["results"][0]["energy"] == DREW
     card = BenchCard(away.services.theme)  # the picture is one of it

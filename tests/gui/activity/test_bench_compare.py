@@ -13,10 +13,21 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import DoesNotFit
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench.bench_compare import ALONE, BACK, LOADING, TOGETHER, Comparison, alone_order, bench_of
-from app.gui.activity.bench.bench_report import beside_one, html, markdown, unnamed
-from app.gui.activity.bench.bench_run import FULL, QUICK, BenchRun, Extent
-from app.gui.activity.bench.bench_store import Bench, BenchStore
+from app.gui.activity.bench_report import beside_one, html, markdown, unnamed
+from app.gui.activity.bench_run import (
+    ALONE,
+    BACK,
+    FULL,
+    LOADING,
+    QUICK,
+    TOGETHER,
+    BenchRun,
+    Comparison,
+    Extent,
+    alone_order,
+    bench_of,
+)
+from app.gui.activity.bench_store import Bench, BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, paired

@@ -1,1 +1,0 @@
-"""Benchmarks of the pool in the window: run, compared, kept, shared."""
