@@ -15,7 +15,7 @@ from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing
-from app.gui.models.list_filter import Sought
+from app.gui.models.list_filter import ModelFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +37,5 @@ class AppContext:
     motion: Motion
     importing: Importing
     cut: CutAnswers = field(default_factory=CutAnswers)
-    sought: Sought = field(default_factory=Sought)
+    model_filter: ModelFilter = field(default_factory=ModelFilter)
     renew: Callable[[], bool] = bool

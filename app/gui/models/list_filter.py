@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Sought:
+class ModelFilter:
     """Words of the search, and the places of the two boxes beside it."""
 
     words: str = ""

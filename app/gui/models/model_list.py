@@ -287,9 +287,9 @@ class ModelList(Whole):
 
     def refresh(self) -> None:
         """Show what the library and the verdicts say now; the choice stays."""
-        sought = self._services.sought
-        sought.words, sought.kind = self.search.text(), self.filter.currentIndex()
-        sought.size = self.size_filter.currentIndex()
+        model_filter = self._services.model_filter
+        model_filter.words, model_filter.kind = self.search.text(), self.filter.currentIndex()
+        model_filter.size = self.size_filter.currentIndex()
         rows = self._sections()
         blocked = self.view.selectionModel().blockSignals(True)
         self.rows.show(rows)
@@ -334,9 +334,9 @@ class ModelList(Whole):
         self.size_filter.addItem(self.tr("Any size"), None)
         for one in CLASSES:
             self.size_filter.addItem(one.words, one)
-        sought = self._services.sought
-        self.search.setText(sought.words)
-        for box, place in ((self.filter, sought.kind), (self.size_filter, sought.size)):
+        model_filter = self._services.model_filter
+        self.search.setText(model_filter.words)
+        for box, place in ((self.filter, model_filter.kind), (self.size_filter, model_filter.size)):
             box.setCurrentIndex(place)
             box.currentIndexChanged.connect(lambda _: self.refresh())
         self.search.textChanged.connect(self._searched)

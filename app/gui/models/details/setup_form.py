@@ -23,7 +23,7 @@ from app.gui.widgets.layouts import clear, column, held, row
 
 Json = dict[str, Any]
 ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders
-SAME = 0.02  # a smaller difference is none
+NOISE_SHARE = 0.02  # a smaller difference is none
 LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 
 
@@ -115,7 +115,7 @@ class ShapeChoice(QWidget):
     def _slower(self, chosen: str) -> str:
         """Said before it is loaded: what was chosen is slower than the best, by more than a forecast's grain."""
         now, best = self._rates.get(chosen), self._rates.get(self._best)
-        if now is None or best is None or now * (1 + SAME) >= best:
+        if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""
         words = self.tr("Slower than the best: {rate} instead of {best}.")
         return words.format(rate=formats.speed(now), best=formats.speed(best))
