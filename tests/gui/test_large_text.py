@@ -18,7 +18,7 @@ from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme
 from app.gui.models.details import details
 from app.gui.models.details.model_actions import Action, Do
-from app.gui.models.model_list import LINE_HEIGHT
+from app.gui.models.model_rows import LINE_HEIGHT
 from app.gui.models.models_page import ModelsPage
 from app.gui.pool.pool_page import MAP, TABLE, VIEW, PoolPage
 from app.gui.welcome.welcome import Welcome

@@ -17,7 +17,7 @@ from app.gui.look.icons import icon
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing
-from app.gui.models.transfer_row import of_download, of_import
+from app.gui.models.transfers import of_download, of_import
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import card, clear, column, held, row

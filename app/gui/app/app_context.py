@@ -15,7 +15,15 @@ from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing
-from app.gui.models.list_filter import ModelFilter
+
+
+@dataclass(slots=True)
+class ModelFilter:
+    """Words of the search, and the places of the two boxes beside it."""
+
+    words: str = ""
+    kind: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,228 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from PySide6.QtCore import QCoreApplication, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QPainter, QShortcut
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QLineEdit,
-    QListView,
-    QStackedWidget,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-)
+from PySide6.QtCore import QCoreApplication, QModelIndex, QSize, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QStackedWidget
 
 from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
-from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.formats import GIB, whole_size
 from app.gui.look.icons import icon
-from app.gui.look.theme import Theme
 from app.gui.models.library import Library, chosen
-from app.gui.models.model_item import Item, Kind, small_print
-from app.gui.models.model_rows import ITEM_ROLE, Row, Rows
+from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_rows import ITEM_ROLE, LINE_HEIGHT, Row, RowPainter, Rows
 from app.gui.models.verdict_loader import Judging
-from app.gui.models.verdicts import short
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Whole
 from app.gui.widgets.layouts import column, row
-from app.gui.widgets.row_hover import RowHover
-
-# Paints a line of the list: name and small print, the verdict with its icon at the right.
-
-Index = QModelIndex | QPersistentModelIndex
-LINE_HEIGHT, HEADING_HEIGHT = sizes.CONTROL_HEIGHT + sizes.L, sizes.CONTROL_HEIGHT
-ELIDE = Qt.TextElideMode.ElideRight
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-
-
-class RowPainter(QStyledItemDelegate):
-    """Two lines of text each; headings in one."""
-
-    def __init__(self, theme: Theme, view: QAbstractItemView) -> None:
-        super().__init__(view)
-        self._theme, self._hover = theme, RowHover(view)
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        row: Row = index.data(ITEM_ROLE)
-        height = LINE_HEIGHT if row.item else HEADING_HEIGHT
-        return QSize(0, self._theme.px(height))
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        row: Row = index.data(ITEM_ROLE)
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        rect = QRect(option.rect)
-        if row.item is None:
-            self._heading(painter, rect, row)
-        else:
-            is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-            self._ground(painter, rect, is_chosen, self._hover.share(index))
-            self._line(painter, rect, row)
-        painter.restore()
-
-    def _heading(self, painter: QPainter, rect: QRect, row: Row) -> None:
-        painter.setFont(self._theme.font(sizes.CAPTION, bold=True))
-        painter.setPen(self._theme.colour("muted"))
-        inner = rect.adjusted(self._theme.px(sizes.M), self._theme.px(sizes.S), 0, 0)
-        painter.drawText(inner, LEFT, row.heading)
-
-    def _ground(self, painter: QPainter, rect: QRect, is_chosen: bool, hovered: float) -> None:
-        colour = self._theme.colour("selected" if is_chosen else "window")
-        if not is_chosen:
-            colour.setAlphaF(hovered)
-        if is_chosen or hovered:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(colour)
-            gap = self._theme.px(sizes.XS)
-            radius = self._theme.px(sizes.CONTROL_RADIUS)
-            painter.drawRoundedRect(rect.adjusted(gap, 0, -gap, 0), radius, radius)
-
-    def _line(self, painter: QPainter, rect: QRect, row: Row) -> None:
-        px = self._theme.px
-        inner = rect.adjusted(px(sizes.M), px(sizes.S), -px(sizes.M), -px(sizes.S))
-        half = inner.height() // 2
-        top = QRect(inner.left(), inner.top(), inner.width(), half)
-        below = top.translated(0, half)
-        assert row.item is not None
-        gap = px(sizes.S)
-        extra = self._extra(painter, below, row)
-        small = below.adjusted(0, 0, -extra - (gap if extra else 0), 0)
-        beside = self._width(row.item.title, sizes.BODY) + gap + self._needed(row) <= top.width()
-        verdict = self._verdict(painter, top if beside else small, row) + gap
-        if not beside:  # the name comes first
-            verdict, small = 0, small.adjusted(0, 0, -verdict, 0)
-        self._text(painter, top.adjusted(0, 0, -verdict, 0), row.item.title, "text")
-        self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
-
-    def _needed(self, row: Row) -> int:
-        """The width of a verdict."""
-        if row.judgement is None:
-            return 0
-        px = self._theme.px
-        return self._width(short(row.judgement), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
-
-    def _verdict(self, painter: QPainter, room: QRect, row: Row) -> int:
-        """The width it took."""
-        if row.judgement is None:
-            return 0
-        words, side = short(row.judgement), self._theme.px(sizes.SECTION)
-        used = self._text(painter, room, words, row.judgement.colour, sizes.CAPTION, right=True)
-        place = QRect(room.right() - used - side - self._theme.px(sizes.XS), 0, side, side)
-        place.moveTop(room.center().y() - side // 2)
-        colour = getattr(self._theme.colours, row.judgement.colour)
-        icon(row.judgement.icon, colour).paint(painter, place)
-        return used + side + self._theme.px(sizes.XS)
-
-    def _extra(self, painter: QPainter, room: QRect, row: Row) -> int:
-        judgement = row.judgement
-        words = row.mark
-        if not words and judgement is not None and judgement.tok_s:
-            words = formats.speed(judgement.tok_s)
-        colour = "accent" if row.mark else "muted"
-        return self._text(painter, room, words, colour, sizes.CAPTION, right=True)
-
-    def _text(
-        self, painter: QPainter, room: QRect, words: str, colour: str, size: int = sizes.BODY, *, right: bool = False
-    ) -> int:
-        """Draw one line in its room; its width."""
-        shown = self._shown(words, size, room)
-        painter.setFont(self._font(size))
-        painter.setPen(self._theme.colour(colour))
-        painter.drawText(room, RIGHT if right else LEFT, shown)
-        return self._width(shown, size)
-
-    def _font(self, size: int) -> QFont:
-        return self._theme.font(size, bold=size == sizes.BODY)
-
-    def _width(self, words: str, size: int) -> int:
-        return QFontMetrics(self._font(size)).horizontalAdvance(" ".join(words.split()))
-
-    def _shown(self, words: str, size: int, room: QRect) -> str:
-        """As much of a line as its room holds."""
-        line = " ".join(words.split())
-        return QFontMetrics(self._font(size)).elidedText(line, ELIDE, max(0, room.width()))
-
-
-# Which models are of a size that a person looks for, by the size that the list shows.
 
 translate = QCoreApplication.translate
-
 BYTES_PER_PARAMETER = 0.61  # of Q4_K_M, which is recommended most: 4.85 bits
-
-
-@dataclass(frozen=True, slots=True)
-class SizeClass:
-    """Files of more than `above` bytes and of at most `most`."""
-
-    above: float
-    most: float
-
-    @property
-    def words(self) -> str:
-        if not self.above:
-            return translate("Models", "Up to {size}").format(size=whole_size(self.most))
-        if math.isinf(self.most):
-            return translate("Models", "Over {size}").format(size=whole_size(self.above))
-        return whole_size(self.above, self.most)
-
-    def holds(self, item: Item) -> bool:
-        """A model whose size nobody knows is in none."""
-        return self.above < size_of(item) <= self.most
-
-
-# a small computer, a usual one or a graphics card, a large one, several together
-CLASSES = (
-    SizeClass(0, 4 * GIB),
-    SizeClass(4 * GIB, 16 * GIB),
-    SizeClass(16 * GIB, 48 * GIB),
-    SizeClass(48 * GIB, math.inf),
-)
-
-
-def size_of(item: Item) -> float:
-    """Bytes of the file that its line names; 0 where they are not known.
-
-    Of what a search found, as large as the usual quantisation of so many parameters is, also once its files are
-    known: a line must not go while one looks at it.
-    """
-    facts = item.facts
-    match item.kind:
-        case Kind.SHELF:
-            found = facts.get("file_bytes")
-        case Kind.OTHER_APP:
-            found = facts.get("size_bytes")
-        case Kind.OFFER:
-            found = (item.file() or {}).get("size_bytes")
-        case Kind.FOUND:
-            found = (facts.get("parameters") or 0) * BYTES_PER_PARAMETER
-    return float(found or 0)
-
-
 ALL, FITS, HERE = "all", "fits", "here"
 SEARCH_SIGNS = 48  # the glass before it, and the cross behind it
 LEAST_WORDS = 2  # characters of an online search
 LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
-
-
-class _Stack(QStackedWidget):
-    """It needs the room of what it shows: a hidden page still tells that of another size of text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.currentChanged.connect(self.updateGeometry)
-
-    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        if (shown := self.currentWidget()) is None:
-            return super().minimumSizeHint()
-        hint = shown.minimumSizeHint()
-        return QSize(hint.width(), shown.minimumHeight() or hint.height())
 
 
 class ModelList(Whole):
@@ -462,6 +266,68 @@ class ModelList(Whole):
         self.view.setMinimumHeight(LEAST_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
         self.view.doItemsLayout()
         self.view.viewport().update()
+
+
+class _Stack(QStackedWidget):
+    """It needs the room of what it shows: a hidden page still tells that of another size of text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.currentChanged.connect(self.updateGeometry)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        if (shown := self.currentWidget()) is None:
+            return super().minimumSizeHint()
+        hint = shown.minimumSizeHint()
+        return QSize(hint.width(), shown.minimumHeight() or hint.height())
+
+
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """Models whose file has more than `above` bytes and at most `most`."""
+
+    above: float
+    most: float
+
+    @property
+    def words(self) -> str:
+        if not self.above:
+            return translate("Models", "Up to {size}").format(size=whole_size(self.most))
+        if math.isinf(self.most):
+            return translate("Models", "Over {size}").format(size=whole_size(self.above))
+        return whole_size(self.above, self.most)
+
+    def holds(self, item: Item) -> bool:
+        """A model whose size nobody knows is in none."""
+        return self.above < size_of(item) <= self.most
+
+
+# a small computer, a usual one or a graphics card, a large one, several together
+CLASSES = (
+    SizeClass(0, 4 * GIB),
+    SizeClass(4 * GIB, 16 * GIB),
+    SizeClass(16 * GIB, 48 * GIB),
+    SizeClass(48 * GIB, math.inf),
+)
+
+
+def size_of(item: Item) -> float:
+    """Bytes of the file that its line names; 0 where they are not known.
+
+    Of what a search found, as large as the usual quantisation of so many parameters is, also once its files are
+    known: a line must not go while one looks at it.
+    """
+    facts = item.facts
+    match item.kind:
+        case Kind.SHELF:
+            found = facts.get("file_bytes")
+        case Kind.OTHER_APP:
+            found = facts.get("size_bytes")
+        case Kind.OFFER:
+            found = (item.file() or {}).get("size_bytes")
+        case Kind.FOUND:
+            found = (facts.get("parameters") or 0) * BYTES_PER_PARAMETER
+    return float(found or 0)
 
 
 def _first(item: Item | None, items: list[Item]) -> list[Item]:

@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.theme import Theme
 from app.gui.models.model_item import Item, small_print
 from app.gui.models.verdicts import Judgement, short
+from app.gui.widgets.row_hover import RowHover
 
 Index = QModelIndex | QPersistentModelIndex
 ITEM_ROLE = Qt.ItemDataRole.UserRole + 1  # Row
 NOTHING = QModelIndex()
+LINE_HEIGHT, HEADING_HEIGHT = sizes.CONTROL_HEIGHT + sizes.L, sizes.CONTROL_HEIGHT
+ELIDE = Qt.TextElideMode.ElideRight
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +95,111 @@ class Rows(QAbstractListModel):
 
 def _lines(rows: list[Row]) -> list[str]:
     return [row.item.key if row.item else row.heading for row in rows]
+
+
+class RowPainter(QStyledItemDelegate):
+    """Paints a heading, or the two lines of a model: name and small print, with its verdict at the right."""
+
+    def __init__(self, theme: Theme, view: QAbstractItemView) -> None:
+        super().__init__(view)
+        self._theme, self._hover = theme, RowHover(view)
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        row: Row = index.data(ITEM_ROLE)
+        height = LINE_HEIGHT if row.item else HEADING_HEIGHT
+        return QSize(0, self._theme.px(height))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row: Row = index.data(ITEM_ROLE)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        rect = QRect(option.rect)
+        if row.item is None:
+            self._heading(painter, rect, row)
+        else:
+            is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+            self._ground(painter, rect, is_chosen, self._hover.share(index))
+            self._line(painter, rect, row)
+        painter.restore()
+
+    def _heading(self, painter: QPainter, rect: QRect, row: Row) -> None:
+        painter.setFont(self._theme.font(sizes.CAPTION, bold=True))
+        painter.setPen(self._theme.colour("muted"))
+        inner = rect.adjusted(self._theme.px(sizes.M), self._theme.px(sizes.S), 0, 0)
+        painter.drawText(inner, LEFT, row.heading)
+
+    def _ground(self, painter: QPainter, rect: QRect, is_chosen: bool, hovered: float) -> None:
+        colour = self._theme.colour("selected" if is_chosen else "window")
+        if not is_chosen:
+            colour.setAlphaF(hovered)
+        if is_chosen or hovered:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colour)
+            gap = self._theme.px(sizes.XS)
+            radius = self._theme.px(sizes.CONTROL_RADIUS)
+            painter.drawRoundedRect(rect.adjusted(gap, 0, -gap, 0), radius, radius)
+
+    def _line(self, painter: QPainter, rect: QRect, row: Row) -> None:
+        px = self._theme.px
+        inner = rect.adjusted(px(sizes.M), px(sizes.S), -px(sizes.M), -px(sizes.S))
+        half = inner.height() // 2
+        top = QRect(inner.left(), inner.top(), inner.width(), half)
+        below = top.translated(0, half)
+        assert row.item is not None
+        gap = px(sizes.S)
+        extra = self._extra(painter, below, row)
+        small = below.adjusted(0, 0, -extra - (gap if extra else 0), 0)
+        beside = self._width(row.item.title, sizes.BODY) + gap + self._needed(row) <= top.width()
+        verdict = self._verdict(painter, top if beside else small, row) + gap
+        if not beside:  # the name comes first
+            verdict, small = 0, small.adjusted(0, 0, -verdict, 0)
+        self._text(painter, top.adjusted(0, 0, -verdict, 0), row.item.title, "text")
+        self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
+
+    def _needed(self, row: Row) -> int:
+        """The width of a verdict."""
+        if row.judgement is None:
+            return 0
+        px = self._theme.px
+        return self._width(short(row.judgement), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
+
+    def _verdict(self, painter: QPainter, room: QRect, row: Row) -> int:
+        """The width it took."""
+        if row.judgement is None:
+            return 0
+        words, side = short(row.judgement), self._theme.px(sizes.SECTION)
+        used = self._text(painter, room, words, row.judgement.colour, sizes.CAPTION, right=True)
+        place = QRect(room.right() - used - side - self._theme.px(sizes.XS), 0, side, side)
+        place.moveTop(room.center().y() - side // 2)
+        colour = getattr(self._theme.colours, row.judgement.colour)
+        icon(row.judgement.icon, colour).paint(painter, place)
+        return used + side + self._theme.px(sizes.XS)
+
+    def _extra(self, painter: QPainter, room: QRect, row: Row) -> int:
+        judgement = row.judgement
+        words = row.mark
+        if not words and judgement is not None and judgement.tok_s:
+            words = formats.speed(judgement.tok_s)
+        colour = "accent" if row.mark else "muted"
+        return self._text(painter, room, words, colour, sizes.CAPTION, right=True)
+
+    def _text(
+        self, painter: QPainter, room: QRect, words: str, colour: str, size: int = sizes.BODY, *, right: bool = False
+    ) -> int:
+        """Draw one line in its room; its width."""
+        shown = self._shown(words, size, room)
+        painter.setFont(self._font(size))
+        painter.setPen(self._theme.colour(colour))
+        painter.drawText(room, RIGHT if right else LEFT, shown)
+        return self._width(shown, size)
+
+    def _font(self, size: int) -> QFont:
+        return self._theme.font(size, bold=size == sizes.BODY)
+
+    def _width(self, words: str, size: int) -> int:
+        return QFontMetrics(self._font(size)).horizontalAdvance(" ".join(words.split()))
+
+    def _shown(self, words: str, size: int, room: QRect) -> str:
+        """As much of a line as its room holds."""
+        line = " ".join(words.split())
+        return QFontMetrics(self._font(size)).elidedText(line, ELIDE, max(0, room.width()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QSplitter
 
 from app.core.errors import AppError
+from app.gui.api.node_client import NodeClient, segment
 from app.gui.api.node_state import NodeState
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.app.page import Page
+from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name
@@ -24,81 +27,26 @@ from app.gui.models.details.details import Details
 from app.gui.models.details.model_actions import Do
 from app.gui.models.details.plan_loader import Planning, Setup
 from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
+from app.gui.models.importing import Importing
 from app.gui.models.library import Library
 from app.gui.models.model_item import Item, Kind
 from app.gui.models.model_list import ModelList
 from app.gui.models.model_loading import Loading
-from app.gui.models.removal import Removal
+from app.gui.models.node_calls import Calls
 from app.gui.models.starter_card import StarterCard
 from app.gui.models.transfers import Transfers
 from app.gui.models.verdict_loader import Judging, offer_of, recommended
 from app.gui.widgets.buttons import button
+from app.gui.widgets.dialog import Compact
 from app.gui.widgets.file_drops import Drops
 from app.gui.widgets.labels import Whole, paragraph
 from app.gui.widgets.layouts import column, scrolled
 from app.gui.widgets.save_file import LastFolder
 
-# Notices in the node's snapshot what makes verdicts or lists old.
-
 Json = dict[str, Any]
+REMOVE = "remove"
 GRAIN_BYTES = 256 << 20  # smaller changes of what is lent are not worth a plan
 PAUSE_MS = 1000  # memory moves in bursts
-
-
-class Watch(QObject):
-    """Each signal comes once for each change."""
-
-    memory = Signal()  # what machines lend, or which are there
-    shelf = Signal()  # a model came or went
-    downloads = Signal()  # some download began, moved or ended
-    ended = Signal(object)  # Json, a download that is done or failed just now
-
-    def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._pool = pool
-        self._memory: object = None
-        self._shelf: object = None
-        self._downloads: dict[str, str] = {}
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(PAUSE_MS)
-        self._soon.timeout.connect(self.memory)
-        pool.changed.connect(self.look)
-        self.look()
-
-    def look(self) -> None:
-        """Compare the snapshot with the one before."""
-        memory = self._lends()
-        if memory != self._memory:
-            if self._memory is not None:
-                self._soon.start()
-            self._memory = memory
-        shelf = (self._pool.snapshot.get("shelf") or {}).get("changes")
-        if shelf != self._shelf:
-            self._shelf = shelf
-            self.shelf.emit()
-        self._look_at_downloads()
-
-    def _look_at_downloads(self) -> None:
-        now: Json = self._pool.snapshot.get("downloads") or {}
-        states = {key: str(one["state"]) for key, one in now.items()}
-        before, self._downloads = self._downloads, states
-        if states != before:
-            self.downloads.emit()
-        for key, state in states.items():
-            if state in ("done", "failed") and before.get(key, state) != state:
-                self.ended.emit(now[key])
-
-    def _lends(self) -> list[tuple[Any, ...]]:
-        """Roughly: what is free beside what is used moves all the time."""
-        machines = [
-            (one["id"], one.get("online"), int(one.get("lent_bytes") or 0) // GRAIN_BYTES)
-            for one in self._pool.machines
-        ]
-        models = [(one.get("model"), one.get("state") == "ready") for one in self._pool.models]
-        return [*machines, *models]
-
-
 NARROW = 560  # at the usual size of text: below, the halves stand one above the other
 SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
 ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # fields stand over the list
@@ -436,3 +384,145 @@ class ModelsPage(Page):
         super().fail(error, *actions)
         if error.reason.code in TOKEN_CODES:
             self.details.ask_token()
+
+
+class Watch(QObject):
+    """Reports what in the node's snapshot makes verdicts or lists stale, once for each change."""
+
+    memory = Signal()  # what machines lend, or which are there
+    shelf = Signal()  # a model came or went
+    downloads = Signal()  # some download began, moved or ended
+    ended = Signal(object)  # Json, a download that is done or failed just now
+
+    def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool = pool
+        self._memory: object = None
+        self._shelf: object = None
+        self._downloads: dict[str, str] = {}
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(PAUSE_MS)
+        self._soon.timeout.connect(self.memory)
+        pool.changed.connect(self.look)
+        self.look()
+
+    def look(self) -> None:
+        """Compare the snapshot with the one before."""
+        memory = self._lends()
+        if memory != self._memory:
+            if self._memory is not None:
+                self._soon.start()
+            self._memory = memory
+        shelf = (self._pool.snapshot.get("shelf") or {}).get("changes")
+        if shelf != self._shelf:
+            self._shelf = shelf
+            self.shelf.emit()
+        self._look_at_downloads()
+
+    def _look_at_downloads(self) -> None:
+        now: Json = self._pool.snapshot.get("downloads") or {}
+        states = {key: str(one["state"]) for key, one in now.items()}
+        before, self._downloads = self._downloads, states
+        if states != before:
+            self.downloads.emit()
+        for key, state in states.items():
+            if state in ("done", "failed") and before.get(key, state) != state:
+                self.ended.emit(now[key])
+
+    def _lends(self) -> list[tuple[Any, ...]]:
+        """Roughly: what is free beside what is used moves all the time."""
+        machines = [
+            (one["id"], one.get("online"), int(one.get("lent_bytes") or 0) // GRAIN_BYTES)
+            for one in self._pool.machines
+        ]
+        models = [(one.get("model"), one.get("state") == "ready") for one in self._pool.models]
+        return [*machines, *models]
+
+
+class Removal(QObject):
+    """Asks first what cannot be undone; `question` is the box that is open."""
+
+    failed = Signal(object)  # AppError
+
+    def __init__(self, page: Page, client: NodeClient, importing: Importing) -> None:
+        super().__init__(page)
+        self._page, self._client, self._importing = page, client, importing
+        self._calls = Calls()
+        self.question: Compact | None = None
+
+    def ask(self, item: Item) -> None:
+        """Remove it, after a question when its file is deleted too."""
+        if not item.facts.get("downloaded"):
+            self._remove(item)
+            return
+        size = formats.size(item.facts["file_bytes"])
+        self._question(
+            self.tr("Delete {name}?").format(name=item.name),
+            self.tr("Its file of {size} is deleted. To use it again, it is downloaded again.").format(size=size),
+            self.tr("Delete {size}").format(size=size),
+            "danger",
+            lambda: self._remove(item),
+        )
+
+    def ask_anyway(self, name: str, then: Callable[[], object]) -> None:
+        """Load what is too big, on this machine alone."""
+        self._question(
+            self.tr("Try {name} anyway?").format(name=name),
+            self.tr(
+                "It takes more memory of this computer than it is meant to give. It may be very slow, "
+                "or not load. It runs in a process of its own, so Poolhouse goes on either way."
+            ),
+            self.tr("Try anyway"),
+            "",
+            then,
+        )
+
+    def ask_cancel(self, download: Json, then: Callable[[], object]) -> None:
+        """Stop a download of which much is here; pausing would keep it."""
+        size = formats.size(download["done_bytes"])
+        self._question(
+            self.tr("Cancel the download of {name}?").format(name=download["name"]),
+            self.tr("The {size} that are here are deleted. Pausing keeps them.").format(size=size),
+            self.tr("Delete {size}").format(size=size),
+            "danger",
+            then,
+        )
+
+    def end(self) -> None:
+        self._calls.end_all()
+
+    def _question(self, title: str, words: str, yes: str, role: str, then: Callable[[], object]) -> None:
+        self.question = box = Compact(self._page.services.theme, title, words, self._page)
+        box.offer(self.tr("Cancel"), box.answer(yes, then, role)).setFocus()
+        box.finished.connect(self._answered)
+        box.open()
+
+    def _answered(self) -> None:
+        self.question = None
+
+    def _remove(self, item: Item) -> None:
+        path = f"/models/{segment(item.name)}"
+        done = partial(self._removed, item)
+        self._calls.keep(REMOVE, self._client.delete(path, done, self._refused))
+
+    def _removed(self, item: Item, answer: Json) -> None:
+        self._calls.done(REMOVE)
+        if answer.get("file_deleted"):
+            words = self.tr("{name} is deleted; {size} are free again.").format(
+                name=item.name, size=formats.size(answer["freed_bytes"])
+            )
+            self._page.notice.say(words)
+            return
+        words = self.tr("{name} is off the list. Its file stays where it is.")
+        path = str(item.facts["path"])
+        undo = (self.tr("Undo"), lambda: self._back(path, item.name))
+        self._page.notice.say(words.format(name=item.name), "info", undo)
+
+    def _back(self, path: str, name: str) -> None:
+        self._page.notice.clear()
+        self._importing.add(path, name)
+
+    def _refused(self, error: AppError) -> None:
+        self._calls.done(REMOVE)
+        self.failed.emit(error)

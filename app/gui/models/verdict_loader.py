@@ -14,9 +14,8 @@ from app.core.planner.verdict import Word
 from app.gui.api.node_client import NodeClient
 from app.gui.models.library import Library
 from app.gui.models.model_item import Item, Kind
-from app.gui.models.model_sketches import largest_fitting, sketch, smaller_files, with_smaller
 from app.gui.models.node_calls import Calls
-from app.gui.models.verdicts import Judgement, of_error, of_plan
+from app.gui.models.verdicts import Judgement, largest_fitting, of_error, of_plan, sketch, smaller_files, with_smaller
 
 Json = dict[str, Any]
 PLANS, ESTIMATES, SIBLINGS = "plans", "estimates", "siblings"

@@ -11,7 +11,7 @@ from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
 from app.gui.app.app_context import AppContext
 from app.gui.look.sentences import said
-from app.gui.models.transfer_row import checking_words
+from app.gui.models.transfers import checking_words
 
 
 class OtherModels(QObject):

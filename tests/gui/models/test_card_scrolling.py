@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.models.transfers import Inside
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column
+from app.gui.widgets.scroll_area import Inside
 
 
 def test_the_bar_covers_no_words(qtbot: QtBot) -> None:

@@ -13,8 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.core.planner.verdict import Verdict, Word
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.model_item import Item, Kind
-from app.gui.models.model_list import LINE_HEIGHT, RowPainter
-from app.gui.models.model_rows import Row
+from app.gui.models.model_rows import LINE_HEIGHT, Row, RowPainter
 from app.gui.models.verdicts import Judgement
 from tests.gui.speaking import speaking
 

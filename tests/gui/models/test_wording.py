@@ -15,15 +15,14 @@ from app.core.planner.verdict import Verdict, Word
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models import verdicts
 from app.gui.models.details.about_view import in_language
-from app.gui.models.details.load_steps import LoadSteps, step_words
-from app.gui.models.details.memory_sums import Memory, memories, of_machine, whole_sum
 from app.gui.models.details.model_actions import Action, Do, Now, actions
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.details.setup_form import ContextSlider, steps
+from app.gui.models.details.verdict_view import Memory, memories, of_machine, whole_sum
 from app.gui.models.model_item import matches, offer_item, shelf_item, small_print
-from app.gui.models.model_sketches import sketch, smaller_files, with_smaller
-from app.gui.models.transfer_row import TransferRow, of_download
-from app.gui.models.verdicts import Judgement
+from app.gui.models.model_loading import LoadSteps, step_words
+from app.gui.models.transfers import TransferRow, of_download
+from app.gui.models.verdicts import Judgement, sketch, smaller_files, with_smaller
 from tests.gui.models.offers import GIB, download, file, offer
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app.gui.models.folder_dialog import FolderSheet, choose_folder
-from app.gui.models.transfer_row import TransferRow, of_download
+from app.gui.models.transfers import TransferRow, of_download
 from app.gui.settings.models import Models, ModelsPlace
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.welcome.found_step import FoundStep

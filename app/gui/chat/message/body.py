@@ -375,13 +375,13 @@ class Body(QWidget):
 
     def mark(self, words: str) -> None:
         """Wherever one of them stands; "" marks nothing."""
-        model_filter = words.split()
+        sought = words.split()
         low = self._text.casefold()
-        first = min((at for one in model_filter if (at := low.find(one.casefold())) >= 0), default=0)
+        first = min((at for one in sought if (at := low.find(one.casefold())) >= 0), default=0)
         if first >= self._limit:  # more is shown first
             self._limit = first + PORTION
             self._show(growing=False)
-        marked = [(block, block.mark(model_filter)) for block in self.blocks]
+        marked = [(block, block.mark(sought)) for block in self.blocks]
         self._marked = next(((block, place) for block, place in marked if place is not None), None)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Signal
-from PySide6.QtWidgets import QLayout, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
 
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
@@ -18,27 +18,22 @@ from app.gui.look.sentences import here, reason_of, trouble
 from app.gui.look.theme import set_role
 from app.gui.models import verdicts
 from app.gui.models.details.about_view import AboutView
-from app.gui.models.details.copies import Copies
-from app.gui.models.details.file_choice import FileChoice
+from app.gui.models.details.file_choice import Copies, FileChoice, TokenField
 from app.gui.models.details.forecast_view import ForecastView
-from app.gui.models.details.kv_choice import EXACT
-from app.gui.models.details.load_steps import LoadSteps
-from app.gui.models.details.model_actions import Action, Do, Now, actions
+from app.gui.models.details.model_actions import ActionBar, Now, actions
 from app.gui.models.details.plan_loader import Planning, Setup
-from app.gui.models.details.setup_form import SetupForm
+from app.gui.models.details.setup_form import EXACT, SetupForm
 from app.gui.models.details.verdict_view import VerdictView
 from app.gui.models.model_item import Item, Kind
-from app.gui.models.model_loading import Loading
-from app.gui.models.token_field import TokenField
-from app.gui.models.transfers import Inside
+from app.gui.models.model_loading import Loading, LoadSteps
 from app.gui.models.verdict_loader import Judging
 from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
-from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Whole, paragraph
-from app.gui.widgets.layouts import clear, column, line
+from app.gui.widgets.layouts import column, line
 from app.gui.widgets.notice import Remark
+from app.gui.widgets.scroll_area import Inside
 
 # Whether the chosen model fits beside what is loaded, and how fast it would be there: above "Load as well".
 
@@ -69,51 +64,6 @@ def _verdict(judgement: Judgement) -> str:
     speed = formats.speed(judgement.tok_s) if judgement.tok_s and judgement.fits else ""
     told = verdicts.title(judgement), verdicts.beside(judgement), speed
     return " · ".join(one for one in told if one)
-
-
-# The buttons below the details, made anew when others are possible.
-
-GOING = (Do.DELETE, Do.REMOVE)  # they stand apart, at the far end
-
-
-class ActionBar(QWidget):
-    """`pressed` with what to do."""
-
-    pressed = Signal(object)  # Do
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown: list[Action] = []
-        self.buttons: dict[Do, QPushButton] = {}
-        self._row = Flow(gap=sizes.S)
-        self.setLayout(self._row)
-
-    def show_actions(self, actions: list[Action]) -> None:
-        """These, in this order; the same ones are left alone, with their focus."""
-        if actions == self._shown:
-            return
-        focused = next((do for do, made in self.buttons.items() if made.hasFocus()), None)
-        self._shown = actions
-        clear(self._row)
-        self.buttons = {}
-        self._row.right_from = sum(action.do not in GOING for action in actions)
-        for action in actions:
-            self._row.addWidget(self._made(action))
-        if focused in self.buttons:
-            self.buttons[focused].setFocus()
-
-    def focus(self) -> None:
-        """To the first that can be pressed."""
-        for made in self.buttons.values():
-            if made.isEnabled():
-                made.setFocus()
-                return
-
-    def _made(self, action: Action) -> QPushButton:
-        made = button(action.text, lambda: self.pressed.emit(action.do), action.role)
-        made.setEnabled(action.enabled)
-        self.buttons[action.do] = made
-        return made
 
 
 LEAST_HEIGHT = 2 * sizes.XXL  # of what is told: three lines; the page scrolls before fewer are seen

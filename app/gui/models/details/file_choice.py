@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
+from app.core.errors import AppError
+from app.gui.api.node_client import NodeClient
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
 from app.gui.models.model_item import Item
+from app.gui.models.node_calls import Calls
+from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import DropDown, wheel_scrolls_page
-from app.gui.widgets.labels import label, tooltip
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph, tooltip
 from app.gui.widgets.layouts import column
 
 Json = dict[str, Any]
+ASK = "copies"
+TOKEN = "token"  # noqa: S105  the name of a call
 LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 
 
@@ -82,3 +90,122 @@ class FileChoice(QWidget):
             one.setEnabled(False)
             one.setToolTip(tooltip(why))
             one.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)
+
+
+class Copies(QObject):
+    """Asked for each file that is chosen, and again when machines come or go."""
+
+    changed = Signal()
+
+    def __init__(self, services: AppContext, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool, self._client, self._calls = services.pool, services.client, Calls()
+        self._question: Json | None = None
+        self._there: set[str] = set()
+        self.machines: tuple[Json, ...] = ()
+        self._pool.changed.connect(self._look)
+
+    def ask(self, item: Item, file: Json | None) -> None:
+        """Of this file now; what was known of another one is forgotten."""
+        question = None
+        if file is not None and file.get("usable") and not file.get("on_shelf"):
+            question = {
+                "repository": item.facts.get("repository"),
+                "file": file["file"],
+                "revision": item.facts.get("revision"),
+                "sha256": file.get("sha256"),
+            }
+        if question != self._question:
+            self._tell(())
+        self._question, self._there = question, self._others()
+        self._ask()
+
+    def end(self) -> None:
+        self._calls.end_all()
+
+    def _ask(self) -> None:
+        if self._question is None or not self._there:
+            self._calls.end(ASK)
+            self._tell(())
+            return
+        call = self._client.post("/copies", self._question, self._came, self._failed)
+        self._calls.keep(ASK, call)
+
+    def _look(self) -> None:
+        there = self._others()
+        if there != self._there:
+            self._there = there
+            self._ask()
+
+    def _others(self) -> set[str]:
+        """The machines of the household that are here, without this one."""
+        every = self._pool.machines if self._pool.is_there else []
+        return {str(one["id"]) for one in every if one.get("online") and not one.get("this")}
+
+    def _came(self, answer: Json) -> None:
+        self._calls.done(ASK)
+        self._tell(tuple(answer["machines"]))
+
+    def _failed(self, _: AppError) -> None:
+        """Nobody asked for it: it can be downloaded."""
+        self._calls.done(ASK)
+        self._tell(())
+
+    def _tell(self, machines: tuple[Json, ...]) -> None:
+        if machines != self.machines:
+            self.machines = machines
+            self.changed.emit()
+
+
+class TokenField(QWidget):
+    """Says whether one is kept and where, and takes another."""
+
+    failed = Signal(object)  # AppError
+    kept = Signal()
+
+    def __init__(self, client: NodeClient) -> None:
+        super().__init__()
+        self._client, self._calls = client, Calls()
+        self._words = paragraph("", "muted")
+        self._field = QLineEdit()
+        self._field.setEchoMode(QLineEdit.EchoMode.Password)
+        self._field.setPlaceholderText(self.tr("Access token, hf_…"))
+        self._field.setAccessibleName(self.tr("Access token of Hugging Face"))
+        self._field.setMaxLength(400)
+        self._field.returnPressed.connect(self._keep)
+        self._save = button(self.tr("Keep token"), self._keep)
+        self.setLayout(column(self._words, Flow(self._field, self._save)))
+
+    def look(self) -> None:
+        """Ask whether one is kept."""
+        self._calls.keep(TOKEN, self._client.get("/token", self._known))
+
+    def end(self) -> None:
+        self._calls.end_all()
+
+    def _keep(self) -> None:
+        typed = self._field.text().strip()
+        if typed:
+            call = self._client.post("/token", {"token": typed}, self._done, self._refused)
+            self._calls.keep(TOKEN, call)
+
+    def _done(self, answer: Json) -> None:
+        self._field.clear()
+        self._known(answer)
+        self.kept.emit()
+
+    def _refused(self, error: AppError) -> None:
+        self._calls.done(TOKEN)
+        self.failed.emit(error)
+
+    def _known(self, answer: Json) -> None:
+        self._calls.done(TOKEN)
+        ask = self.tr(
+            "Its maker asks for an account: accept the terms on the model's page, then give an "
+            "access token of huggingface.co."
+        )
+        if answer["set"]:
+            where = self.tr("A token is kept {where}.").format(where=answer["where"])
+            self._words.setText(f"{ask} {where}")
+        else:
+            self._words.setText(ask)

@@ -10,8 +10,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient
 from app.gui.models.model_item import Item
-from app.gui.models.model_sketches import sketch
 from app.gui.models.node_calls import Calls
+from app.gui.models.verdicts import sketch
 
 Json = dict[str, Any]
 PAUSE_MS = 60  # of a moving slider, before the node is asked

@@ -7,28 +7,303 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QSlider, QSpinBox, QWidget
 
+from app.core.model import ASKED, SAME
 from app.gui.api.node_state import NodeState
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.models.details.kv_choice import KvChoice
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import Item
-from app.gui.models.model_sketches import MOST_CONTEXT
+from app.gui.models.verdicts import MOST_CONTEXT
 from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 
-# How the model shall stand in the household: the planner's choice, or another shape, each with its forecast.
-
 Json = dict[str, Any]
+EXACT, SMALL = "f16", "q8_0"
+LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders
 NOISE_SHARE = 0.02  # a smaller difference is none
-LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
+LEAST, USUAL = 512, 4096
+FACTORS = (2, 3)  # between two powers of two stands one and a half times the lower
+MOST_PEOPLE = 16
+LONG = 1 << 17  # offered where nobody says what a model was trained for
+
+
+class SetupForm(QWidget):
+    """`changed` at every move; nothing is loaded by it."""
+
+    changed = Signal()
+
+    def __init__(self, pool: NodeState) -> None:
+        super().__init__()
+        self.context, self.kv, self.shape = ContextSlider(), KvChoice(), ShapeChoice()
+        self._splits = False
+        self.people = QSpinBox()
+        self.people.setRange(1, MOST_PEOPLE)
+        wheel_scrolls_page(self.people)
+        self.people.setAccessibleName(self.tr("People at once"))
+        self.machines = MachineTicks(pool)
+        self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        title = label(self.tr("People at once"))
+        title.setBuddy(self.people)
+        people = row(title, None, self.people)
+        box = column(self.context, self.kv, people, self.machines, self.shape)
+        box.setSpacing(sizes.M)
+        self.setLayout(box)
+        self.context.moved.connect(lambda _: self.changed.emit())
+        self.kv.changed.connect(self.changed)
+        self.people.valueChanged.connect(lambda _: self.changed.emit())
+        self.machines.changed.connect(self.changed)
+        self.shape.changed.connect(self.changed)
+        pool.changed.connect(self._tell_shapes)
+
+    def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
+        """Contexts of another model. context, kv, shape: what it is loaded with; None: the usual ones."""
+        most = int(item.facts.get("context_length") or LONG)
+        self.context.offer(min(most, MOST_CONTEXT), context)
+        self.kv.offer(kv, possible=item.facts.get("quantised_kv") is not False)
+        splits = item.facts.get("splits") is not False
+        self.machines.offer(splits=splits)
+        self._splits = splits and item.is_here
+        self.shape.offer(shape)
+        self._tell_shapes()
+
+    def setup(self, item: Item, file: str | None) -> Setup:
+        """As it stands now."""
+        return Setup(
+            item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
+        )
+
+    def _tell_shapes(self) -> None:
+        self.shape.set_useful(self._splits and bool(self.machines.boxes))
+
+
+def steps(most: int) -> list[int]:
+    """Contexts to choose from: 512, 768, 1024, 1536, … and the longest of the model."""
+    found, power = [], LEAST
+    while power < most:
+        found += [size for factor in FACTORS if (size := power * factor // 2) < most]
+        power *= 2
+    return [*found, most]
+
+
+class ContextSlider(QWidget):
+    """A slider for the context, in steps that grow with it. `moved` while it is dragged, too."""
+
+    moved = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps = [USUAL]
+        self._title = label(self.tr("Context"))
+        self._value = label("", "muted")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName(self.tr("Context, in tokens"))
+        wheel_scrolls_page(self.slider)
+        self.slider.valueChanged.connect(self._moved)
+        named = held(Flow(self._title, self._value, right_from=1))  # two lines where one has no room
+        self.setLayout(column(named, self.slider, gap=sizes.XS))
+
+    @property
+    def context(self) -> int:
+        return self._steps[min(self.slider.value(), len(self._steps) - 1)]
+
+    @property
+    def usual(self) -> int:
+        """Where it stands before anybody moves it."""
+        return self._steps[self._place(USUAL)]
+
+    def offer(self, most: int, context: int | None = None) -> None:
+        """Steps for a model of this longest context; stands at `context`, or where it fits before it."""
+        self._steps = steps(max(1, most))
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(0, len(self._steps) - 1)
+        self.slider.setPageStep(2)
+        self.slider.setValue(self._place(context or USUAL))
+        self.slider.blockSignals(blocked)
+        self.slider.setEnabled(len(self._steps) > 1)
+        self._tell()
+
+    def choose(self, context: int) -> None:
+        """The longest step that is not longer."""
+        self.slider.setValue(self._place(context))
+
+    def _place(self, context: int) -> int:
+        shorter = [n for n, size in enumerate(self._steps) if size <= context]
+        return shorter[-1] if shorter else 0
+
+    def _moved(self) -> None:
+        self._tell()
+        self.moved.emit(self.context)
+
+    def _tell(self) -> None:
+        words = self.tr("{count} tokens")
+        if not self.slider.isEnabled():
+            words = self.tr("{count} tokens, all that this model has")
+        words = words.format(count=formats.number(self.context))
+        self._value.setText(words)
+        self.slider.setToolTip(words)
+        self.slider.setAccessibleDescription(words)
+
+
+class KvChoice(QWidget):
+    """`changed` when a person picks another."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._possible, self._bytes = True, dict[str, int]()
+        self.combo = DropDown()
+        self.combo.addItem(self.tr("f16, exactly"), EXACT)
+        self.combo.addItem(self.tr("q8_0, about half"), SMALL)
+        self.combo.setAccessibleName(self.tr("How the context is kept"))
+        wheel_scrolls_page(self.combo)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.combo.setSizeAdjustPolicy(policy)
+        self.combo.setMinimumContentsLength(LEAST_CHARACTERS)
+        title = label(self.tr("Context in memory"))
+        title.setBuddy(self.combo)
+        self.hint = paragraph("", "caption")
+        self.setLayout(column(title, self.combo, self.hint, gap=sizes.XS))
+        self.combo.currentIndexChanged.connect(self._chosen)
+        self._tell()
+
+    @property
+    def kind(self) -> str:
+        return str(self.combo.currentData())
+
+    def offer(self, kind: str | None, *, possible: bool) -> None:
+        """For another model; `kind`: what it is loaded with. not possible: its heads are too small."""
+        self._possible, self._bytes = possible, {}
+        blocked = self.combo.blockSignals(True)
+        self.combo.setCurrentIndex(max(0, self.combo.findData(kind or EXACT)) if possible else 0)
+        self.combo.blockSignals(blocked)
+        self.combo.setEnabled(possible)
+        self._tell()
+
+    def show_bytes(self, found: Json | None) -> None:
+        """What the context of the newest plan takes, by how it is kept; None: there is no plan."""
+        self._bytes = {key: int(value) for key, value in (found or {}).items()}
+        self._tell()
+
+    def _chosen(self) -> None:
+        self._tell()
+        self.changed.emit()
+
+    def _tell(self) -> None:
+        self.hint.setText(self._words())
+        self.hint.setVisible(bool(self.hint.text()))
+        self.combo.setAccessibleDescription(self.hint.text())
+
+    def _words(self) -> str:
+        if not self._possible:
+            return self.tr("This model's heads are too small for q8_0, so its context stays in f16.")
+        exact, small = self._bytes.get(EXACT), self._bytes.get(SMALL)
+        known = {"exact": formats.size(exact or 0), "small": formats.size(small or 0)}
+        if self.kind == EXACT:
+            words = self.tr("The context takes {exact}; as q8_0 it would take {small}.")
+            return words.format(**known) if small else ""
+        words = self.tr("The context takes {small} instead of {exact}.") if small else ""
+        effect = self.tr(
+            "Answers may differ a little: of {asked} short answers of the Guide {same} stayed the "
+            "same, word for word. Longer ones of other models were not measured."
+        )
+        said = effect.format(asked=formats.number(ASKED), same=formats.number(SAME))
+        return " ".join(part for part in (words.format(**known), said) if part)
+
+
+class MachineTicks(QWidget):
+    """A check box for each machine that may hold layers. This one always does, for its own user.
+
+    `changed` when a person checks or clears one. Hidden where there is nothing to choose.
+    """
+
+    changed = Signal()
+
+    def __init__(self, pool: NodeState) -> None:
+        super().__init__()
+        self._pool = pool
+        self._without: set[str] = set()
+        self._useful = True  # for a model that can be split
+        self._shown: list[tuple[str, str, bool]] = []
+        self.boxes: dict[str, QCheckBox] = {}
+        self._box = column(gap=0)
+        self.setLayout(self._box)
+        pool.changed.connect(self.tell)
+        self.tell()
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Ids of machines that are there and left out."""
+        return tuple(sorted(self._without & set(self.boxes)))
+
+    def offer(self, *, splits: bool) -> None:
+        """For a model that runs whole there is no choice."""
+        self._useful = splits
+        self.setVisible(self._useful and len(self._shown) > 1)
+
+    def tell(self) -> None:
+        """The household as it is now."""
+        found = [
+            (str(one["id"]), self._words(one), bool(one.get("this")) or _lends(one))
+            for one in self._pool.machines
+            if one.get("this") or "lender" in (one.get("roles") or [])
+        ]
+        if found != self._shown:
+            self._shown = found
+            self._fill()
+
+    def _fill(self) -> None:
+        focused = next((key for key, box in self.boxes.items() if box.hasFocus()), None)
+        clear(self._box)
+        self.boxes = {}
+        self.setVisible(self._useful and len(self._shown) > 1)
+        if len(self._shown) < 2:
+            return
+        self._box.addWidget(label(self.tr("Machines to use")))
+        own = self._pool.node.get("id")
+        for key, words, lends in self._shown:
+            box = QCheckBox(words)
+            box.setAccessibleName(words)
+            box.setChecked(lends and key not in self._without)
+            box.setEnabled(lends and key != own)
+            if key == own:
+                box.setToolTip(self.tr("This machine holds the first and the last layers."))
+            else:
+                box.toggled.connect(lambda on, key=key: self._ticked(key, on))
+                self.boxes[key] = box
+            self._box.addWidget(box)
+        self._box.setSpacing(sizes.XS)
+        if focused in self.boxes:
+            self.boxes[focused].setFocus()
+
+    def _words(self, machine: Json) -> str:
+        name = str(machine.get("name"))
+        if machine.get("this"):
+            return self.tr("{name} (this machine)").format(name=name)
+        if not machine.get("online"):
+            return self.tr("{name} (offline)").format(name=name)
+        if not _lends(machine):
+            return self.tr("{name} (lends nothing now)").format(name=name)
+        size = formats.size(machine["lent_bytes"])
+        return self.tr("{name} (lends {size})").format(name=name, size=size)
+
+    def _ticked(self, key: str, on: bool) -> None:
+        (self._without.discard if on else self._without.add)(key)
+        self.changed.emit()
+
+
+def _lends(machine: Json) -> bool:
+    return bool(machine.get("online")) and bool(machine.get("lent_bytes"))
 
 
 class ShapeChoice(QWidget):
-    """`changed` when a person picks another. Hidden where there is nothing to choose."""
+    """How the model is placed: as the planner chooses, or in one of the other ways, each with its forecast.
+
+    `changed` when a person picks another. Hidden where there is nothing to choose.
+    """
 
     changed = Signal()
 
@@ -124,215 +399,3 @@ class ShapeChoice(QWidget):
         if not best:
             return self.tr("The best")
         return self.tr("The best: {shape}").format(shape=best)
-
-
-# Which machines may hold layers: a tick for each. This one always does, for its own user.
-
-
-class MachineTicks(QWidget):
-    """`changed` when a person ticks or unticks one. Hidden where there is nothing to choose."""
-
-    changed = Signal()
-
-    def __init__(self, pool: NodeState) -> None:
-        super().__init__()
-        self._pool = pool
-        self._without: set[str] = set()
-        self._useful = True  # for a model that can be split
-        self._shown: list[tuple[str, str, bool]] = []
-        self.boxes: dict[str, QCheckBox] = {}
-        self._box = column(gap=0)
-        self.setLayout(self._box)
-        pool.changed.connect(self.tell)
-        self.tell()
-
-    @property
-    def without(self) -> tuple[str, ...]:
-        """Ids of machines that are there and left out."""
-        return tuple(sorted(self._without & set(self.boxes)))
-
-    def offer(self, *, splits: bool) -> None:
-        """For a model that runs whole there is no choice."""
-        self._useful = splits
-        self.setVisible(self._useful and len(self._shown) > 1)
-
-    def tell(self) -> None:
-        """The household as it is now."""
-        found = [
-            (str(one["id"]), self._words(one), bool(one.get("this")) or _lends(one))
-            for one in self._pool.machines
-            if one.get("this") or "lender" in (one.get("roles") or [])
-        ]
-        if found != self._shown:
-            self._shown = found
-            self._fill()
-
-    def _fill(self) -> None:
-        focused = next((key for key, box in self.boxes.items() if box.hasFocus()), None)
-        clear(self._box)
-        self.boxes = {}
-        self.setVisible(self._useful and len(self._shown) > 1)
-        if len(self._shown) < 2:
-            return
-        self._box.addWidget(label(self.tr("Machines to use")))
-        own = self._pool.node.get("id")
-        for key, words, lends in self._shown:
-            box = QCheckBox(words)
-            box.setAccessibleName(words)
-            box.setChecked(lends and key not in self._without)
-            box.setEnabled(lends and key != own)
-            if key == own:
-                box.setToolTip(self.tr("This machine holds the first and the last layers."))
-            else:
-                box.toggled.connect(lambda on, key=key: self._ticked(key, on))
-                self.boxes[key] = box
-            self._box.addWidget(box)
-        self._box.setSpacing(sizes.XS)
-        if focused in self.boxes:
-            self.boxes[focused].setFocus()
-
-    def _words(self, machine: Json) -> str:
-        name = str(machine.get("name"))
-        if machine.get("this"):
-            return self.tr("{name} (this machine)").format(name=name)
-        if not machine.get("online"):
-            return self.tr("{name} (offline)").format(name=name)
-        if not _lends(machine):
-            return self.tr("{name} (lends nothing now)").format(name=name)
-        size = formats.size(machine["lent_bytes"])
-        return self.tr("{name} (lends {size})").format(name=name, size=size)
-
-    def _ticked(self, key: str, on: bool) -> None:
-        (self._without.discard if on else self._without.add)(key)
-        self.changed.emit()
-
-
-def _lends(machine: Json) -> bool:
-    return bool(machine.get("online")) and bool(machine.get("lent_bytes"))
-
-
-# A slider for the context, in steps that grow with it.
-
-LEAST, USUAL = 512, 4096
-FACTORS = (2, 3)  # between two powers of two stands one and a half times the lower
-
-
-def steps(most: int) -> list[int]:
-    """Contexts to choose from: 512, 768, 1024, 1536, … and the longest of the model."""
-    found, power = [], LEAST
-    while power < most:
-        found += [size for factor in FACTORS if (size := power * factor // 2) < most]
-        power *= 2
-    return [*found, most]
-
-
-class ContextSlider(QWidget):
-    """`moved` while it is dragged too."""
-
-    moved = Signal(int)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._steps = [USUAL]
-        self._title = label(self.tr("Context"))
-        self._value = label("", "muted")
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setAccessibleName(self.tr("Context, in tokens"))
-        wheel_scrolls_page(self.slider)
-        self.slider.valueChanged.connect(self._moved)
-        named = held(Flow(self._title, self._value, right_from=1))  # two lines where one has no room
-        self.setLayout(column(named, self.slider, gap=sizes.XS))
-
-    @property
-    def context(self) -> int:
-        return self._steps[min(self.slider.value(), len(self._steps) - 1)]
-
-    @property
-    def usual(self) -> int:
-        """Where it stands before anybody moves it."""
-        return self._steps[self._place(USUAL)]
-
-    def offer(self, most: int, context: int | None = None) -> None:
-        """Steps for a model of this longest context; stands at `context`, or where it fits before it."""
-        self._steps = steps(max(1, most))
-        blocked = self.slider.blockSignals(True)
-        self.slider.setRange(0, len(self._steps) - 1)
-        self.slider.setPageStep(2)
-        self.slider.setValue(self._place(context or USUAL))
-        self.slider.blockSignals(blocked)
-        self.slider.setEnabled(len(self._steps) > 1)
-        self._tell()
-
-    def choose(self, context: int) -> None:
-        """The longest step that is not longer."""
-        self.slider.setValue(self._place(context))
-
-    def _place(self, context: int) -> int:
-        shorter = [n for n, size in enumerate(self._steps) if size <= context]
-        return shorter[-1] if shorter else 0
-
-    def _moved(self) -> None:
-        self._tell()
-        self.moved.emit(self.context)
-
-    def _tell(self) -> None:
-        words = self.tr("{count} tokens")
-        if not self.slider.isEnabled():
-            words = self.tr("{count} tokens, all that this model has")
-        words = words.format(count=formats.number(self.context))
-        self._value.setText(words)
-        self.slider.setToolTip(words)
-        self.slider.setAccessibleDescription(words)
-
-
-MOST_PEOPLE = 16
-LONG = 1 << 17  # offered where nobody says what a model was trained for
-
-
-class SetupForm(QWidget):
-    """`changed` at every move; nothing is loaded by it."""
-
-    changed = Signal()
-
-    def __init__(self, pool: NodeState) -> None:
-        super().__init__()
-        self.context, self.kv, self.shape = ContextSlider(), KvChoice(), ShapeChoice()
-        self._splits = False
-        self.people = QSpinBox()
-        self.people.setRange(1, MOST_PEOPLE)
-        wheel_scrolls_page(self.people)
-        self.people.setAccessibleName(self.tr("People at once"))
-        self.machines = MachineTicks(pool)
-        self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        title = label(self.tr("People at once"))
-        title.setBuddy(self.people)
-        people = row(title, None, self.people)
-        box = column(self.context, self.kv, people, self.machines, self.shape)
-        box.setSpacing(sizes.M)
-        self.setLayout(box)
-        self.context.moved.connect(lambda _: self.changed.emit())
-        self.kv.changed.connect(self.changed)
-        self.people.valueChanged.connect(lambda _: self.changed.emit())
-        self.machines.changed.connect(self.changed)
-        self.shape.changed.connect(self.changed)
-        pool.changed.connect(self._tell_shapes)
-
-    def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
-        """Contexts of another model. context, kv, shape: what it is loaded with; None: the usual ones."""
-        most = int(item.facts.get("context_length") or LONG)
-        self.context.offer(min(most, MOST_CONTEXT), context)
-        self.kv.offer(kv, possible=item.facts.get("quantised_kv") is not False)
-        splits = item.facts.get("splits") is not False
-        self.machines.offer(splits=splits)
-        self._splits = splits and item.is_here
-        self.shape.offer(shape)
-        self._tell_shapes()
-
-    def setup(self, item: Item, file: str | None) -> Setup:
-        """As it stands now."""
-        return Setup(
-            item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
-        )
-
-    def _tell_shapes(self) -> None:
-        self.shape.set_useful(self._splits and bool(self.machines.boxes))

@@ -3,119 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import AppError
-from app.core.planner.verdict import Word
+from app.core.planner.verdict import Parts, Word
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import Theme, set_role
 from app.gui.models import verdicts
-from app.gui.models.details import memory_sums
-from app.gui.models.details.memory_sums import Memory, of_machine
 from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 
-# A bar for each machine: weights, KV cache and work memory, of what it lends now.
-
+Json = dict[str, Any]
+translate = QCoreApplication.translate
 PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colours
 HEIGHT = SWATCH = sizes.S
 NAME = 12  # characters of a name that are shown at least
-
-
-class Bar(QWidget):
-    """The three parts of one machine's memory; the rest is left."""
-
-    def __init__(self, theme: Theme, part: Memory) -> None:
-        super().__init__()
-        self._theme, self._part = theme, part
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setToolTip(of_machine(part))
-        self.setAccessibleName(f"{part.name}: {of_machine(part)}")
-
-    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        return QSize(self._theme.px(sizes.SIDEBAR_WIDTH), self._theme.px(HEIGHT))
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        whole = QRectF(self.rect())
-        shape = QPainterPath()
-        shape.addRoundedRect(whole, whole.height() / 2, whole.height() / 2)
-        painter.setClipPath(shape)
-        painter.fillRect(whole, self._theme.colour("hairline"))
-        scale = whole.width() / max(self._part.lends, self._part.needs, 1)
-        left = 0.0
-        for name, colour in PARTS:
-            width = getattr(self._part, name) * scale
-            painter.fillRect(QRectF(left, 0, width, whole.height()), self._theme.colour(colour))
-            left += width
-
-
-class Swatch(QWidget):
-    """The colour of a part, in the legend."""
-
-    def __init__(self, theme: Theme, colour: str) -> None:
-        super().__init__()
-        self._theme, self._colour = theme, colour
-        self.setFixedSize(theme.px(SWATCH), theme.px(SWATCH))
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._theme.colour(self._colour))
-        painter.drawEllipse(QRectF(self.rect()))
-
-
-class MemoryBars(QWidget):
-    """All machines of a plan, and what the colours mean."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._shown: list[Memory] = []
-        self._box: QVBoxLayout = column(gap=sizes.M)
-        self.setLayout(self._box)
-        theme.changed.connect(self._fill)
-
-    def show_parts(self, parts: list[Memory]) -> None:
-        if parts != self._shown:
-            self._shown = parts
-            self._fill()
-
-    def _fill(self) -> None:
-        clear(self._box)
-        if not self._shown:
-            return
-        for part in self._shown:
-            words = self.tr("{needs} of {lends}").format(needs=formats.size(part.needs), lends=formats.size(part.lends))
-            names = held(Beside(Elided(part.name), label(words), gap=sizes.S, least=NAME))
-            below = Elided(of_machine(part), "caption")
-            self._box.addLayout(column(names, Bar(self._theme, part), below, gap=sizes.XS))
-        self._box.addWidget(held(self._legend()))
-
-    def _legend(self) -> Flow:
-        words = {"weights": self.tr("Weights"), "kv": self.tr("KV cache"), "work": self.tr("Work")}
-        line = Flow(gap=sizes.M)
-        for name, colour in PARTS:
-            inside = row(Swatch(self._theme, colour), label(words[name], "caption"), gap=sizes.XS)
-            line.addWidget(held(inside))
-        return line
-
-
-Json = dict[str, Any]
 
 
 class VerdictView(QWidget):
@@ -226,8 +139,8 @@ class VerdictView(QWidget):
         self.words.setVisible(bool(words))
         parts = self.judgement.verdict.parts if self.judgement else None
         self.memory.setVisible(plan is not None or parts is not None)
-        self.sum.setText(memory_sums.whole_sum(plan) if plan else memory_sums.short_sum(parts) if parts else "")
-        self.bars.show_parts(memory_sums.memories(plan) if plan else [])
+        self.sum.setText(whole_sum(plan) if plan else short_sum(parts) if parts else "")
+        self.bars.show_parts(memories(plan) if plan else [])
 
     def _paint(self) -> None:
         if self.judgement is None:
@@ -237,3 +150,171 @@ class VerdictView(QWidget):
         picture = icon(self.judgement.icon, getattr(self._theme.colours, colour))
         self._picture.setPixmap(picture.pixmap(side, side))
         set_role(self.title, f"verdict-{colour}")
+
+
+class MemoryBars(QWidget):
+    """All machines of a plan, and what the colours mean."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shown: list[Memory] = []
+        self._box: QVBoxLayout = column(gap=sizes.M)
+        self.setLayout(self._box)
+        theme.changed.connect(self._fill)
+
+    def show_parts(self, parts: list[Memory]) -> None:
+        if parts != self._shown:
+            self._shown = parts
+            self._fill()
+
+    def _fill(self) -> None:
+        clear(self._box)
+        if not self._shown:
+            return
+        for part in self._shown:
+            words = self.tr("{needs} of {lends}").format(needs=formats.size(part.needs), lends=formats.size(part.lends))
+            names = held(Beside(Elided(part.name), label(words), gap=sizes.S, least=NAME))
+            below = Elided(of_machine(part), "caption")
+            self._box.addLayout(column(names, Bar(self._theme, part), below, gap=sizes.XS))
+        self._box.addWidget(held(self._legend()))
+
+    def _legend(self) -> Flow:
+        words = {"weights": self.tr("Weights"), "kv": self.tr("KV cache"), "work": self.tr("Work")}
+        line = Flow(gap=sizes.M)
+        for name, colour in PARTS:
+            inside = row(Swatch(self._theme, colour), label(words[name], "caption"), gap=sizes.XS)
+            line.addWidget(held(inside))
+        return line
+
+
+class Bar(QWidget):
+    """The bar of one machine: weights, KV cache and work memory, as shares of the memory it lends."""
+
+    def __init__(self, theme: Theme, part: Memory) -> None:
+        super().__init__()
+        self._theme, self._part = theme, part
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setToolTip(of_machine(part))
+        self.setAccessibleName(f"{part.name}: {of_machine(part)}")
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(self._theme.px(sizes.SIDEBAR_WIDTH), self._theme.px(HEIGHT))
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        whole = QRectF(self.rect())
+        shape = QPainterPath()
+        shape.addRoundedRect(whole, whole.height() / 2, whole.height() / 2)
+        painter.setClipPath(shape)
+        painter.fillRect(whole, self._theme.colour("hairline"))
+        scale = whole.width() / max(self._part.lends, self._part.needs, 1)
+        left = 0.0
+        for name, colour in PARTS:
+            width = getattr(self._part, name) * scale
+            painter.fillRect(QRectF(left, 0, width, whole.height()), self._theme.colour(colour))
+            left += width
+
+
+class Swatch(QWidget):
+    """The colour of a part, in the legend."""
+
+    def __init__(self, theme: Theme, colour: str) -> None:
+        super().__init__()
+        self._theme, self._colour = theme, colour
+        self.setFixedSize(theme.px(SWATCH), theme.px(SWATCH))
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.colour(self._colour))
+        painter.drawEllipse(QRectF(self.rect()))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one machine would hold, of what it lends."""
+
+    name: str
+    weights: int
+    kv: int
+    work: int
+    lends: int
+
+    @property
+    def needs(self) -> int:
+        return self.weights + self.kv + self.work
+
+    @property
+    def left(self) -> int:
+        return max(0, self.lends - self.needs)
+
+
+def memories(plan: Json) -> list[Memory]:
+    """Of every machine that holds something, in the order of the plan."""
+    lends = {one["id"]: one["lends_bytes"] for one in plan["machines"]}
+    found: dict[str, Memory] = {}
+    for stage in plan["stages"]:
+        key = str(stage["id"])
+        was = found.get(key) or Memory(str(stage["machine"]), 0, 0, 0, int(lends.get(key, 0)))
+        found[key] = Memory(
+            was.name,
+            was.weights + int(stage["weight_bytes"]),
+            was.kv + int(stage["kv_bytes"]),
+            was.work + int(stage["work_bytes"]),
+            was.lends,
+        )
+    return list(found.values())
+
+
+def lent_bytes(plan: Json) -> int:
+    """Of all machines that were considered."""
+    known = (plan.get("from") or {}).get("machines") or plan["machines"]
+    return sum(int(one["lends_bytes"]) for one in known)
+
+
+def whole_sum(plan: Json) -> str:
+    """`Weights 39.7 GiB + KV cache 2.5 GiB (8,192 tokens) + work memory 2.2 GiB = 44.4 of 57.7 GiB`."""
+    parts = memories(plan)
+    cells = int(plan["context"]) * int(plan["users"])
+    words = translate(
+        "Models",
+        "Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} "
+        "of {lends} free for models now.",
+    )
+    return words.format(
+        weights=formats.size(sum(part.weights for part in parts)),
+        kv=formats.size(sum(part.kv for part in parts)),
+        tokens=formats.number(cells),
+        work=formats.size(sum(part.work for part in parts)),
+        needs=formats.size(sum(part.needs for part in parts)),
+        lends=formats.size(lent_bytes(plan)),
+    )
+
+
+def short_sum(parts: Parts) -> str:
+    """The same for a model that does not fit."""
+    words = translate(
+        "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are free for models now."
+    )
+    return words.format(
+        weights=formats.size(parts.weight_bytes),
+        kv=formats.size(parts.kv_bytes),
+        work=formats.size(parts.work_bytes),
+        needs=formats.size(parts.needs_bytes),
+        lends=formats.size(parts.lends_bytes),
+    )
+
+
+def of_machine(part: Memory) -> str:
+    """The same for one machine."""
+    words = translate("Models", "weights {weights} + KV {kv} + work {work}, {left} left")
+    return words.format(
+        weights=formats.size(part.weights),
+        kv=formats.size(part.kv),
+        work=formats.size(part.work),
+        left=formats.size(part.left),
+    )

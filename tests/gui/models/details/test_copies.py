@@ -15,7 +15,7 @@ from app.gui.models.details.model_actions import Do, Now, actions
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import offer_item
 from app.gui.models.models_page import ModelsPage
-from app.gui.models.transfer_row import of_download
+from app.gui.models.transfers import of_download
 from app.gui.settings.models import Models
 from testbed import tiny
 from tests.catalog.hub_server import FILE, REPOSITORY, HubServer

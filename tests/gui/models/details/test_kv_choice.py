@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.models.details.kv_choice import KvChoice
 from app.gui.models.details.model_actions import Do
+from app.gui.models.details.setup_form import KvChoice
 from app.gui.models.models_page import ModelsPage
 from tests.gui.desk import Desk
 from tests.gui.models.test_models_page import until
