@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
 from PySide6.QtCore import QCoreApplication, QRect
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -28,7 +27,7 @@ from app.gui.models.folder_dialog import FolderSheet
 from app.gui.models.models_page import Removal
 from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.pool.join_dialog import JoinSheet
-from app.gui.pool.machine_dialogs import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.about import TextDialog
 from app.gui.settings.privacy import EraseSheet, TurningDialog
