@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QProcess, QStandardPaths, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from app.core.diagnostics import Check, Wall, command, likeliest
@@ -20,7 +23,6 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import ways
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, word
-from app.gui.diagnostics.system_pages import firewall_page, network_page
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
@@ -34,7 +36,70 @@ from app.gui.widgets.fold import Fold
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, clear, column, row, scrolled
 
-# The one button of a diagnosis: a command to copy, a page of the system. Nothing is changed here.
+GNOME_LIKE = ("gnome", "unity", "ubuntu")  # where GNOME's settings open at all
+KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPage:
+    """Behind an address of the system, or shown by a program of it."""
+
+    address: str = ""
+    program: tuple[str, ...] = ()
+
+    def open(self) -> bool:
+        """Whether the system took it; the page itself may ask for an administrator."""
+        if self.address:
+            return QDesktopServices.openUrl(QUrl(self.address))
+        process = QProcess()
+        process.setProgram(self.program[0])
+        process.setArguments(list(self.program[1:]))
+        started: Any = process.startDetached()  # what it gives is not what its types say
+        return bool(started[0] if isinstance(started, tuple) else started)
+
+
+# Those of Windows and macOS are unverified. [u]
+FIREWALL = {
+    "win32": SystemPage(program=("control.exe", "firewall.cpl")),
+    "darwin": SystemPage("x-apple.systempreferences:com.apple.Network-Settings.extension?Firewall"),
+}
+NETWORK = {
+    "win32": SystemPage("ms-settings:network"),
+    "darwin": SystemPage("x-apple.systempreferences:com.apple.preference.security?Privacy_LocalNetwork"),
+}
+
+
+def firewall_page(wall: Wall | None, platform: str = sys.platform) -> SystemPage | None:
+    """For the firewall of this computer; None where the system has no page for it."""
+    if not platform.startswith("linux"):
+        return FIREWALL.get(platform)
+    own = {Wall.UFW: "gufw", Wall.FIREWALLD: "firewall-config"}.get(wall) if wall else None
+    if own and (there := shutil.which(own)):
+        return SystemPage(program=(there,))
+    return _of_kde(KDE_FIREWALL)
+
+
+def network_page(platform: str = sys.platform) -> SystemPage | None:
+    """For the networks of this computer, or what the system lets a program do there."""
+    if not platform.startswith("linux"):
+        return NETWORK.get(platform)
+    desktop = os.environ.get("XDG_CURRENT_DESKTOP", "").casefold()
+    gnome = shutil.which("gnome-control-center")
+    if gnome and any(one in desktop for one in GNOME_LIKE):
+        return SystemPage(program=(gnome, "network"))
+    if page := _of_kde(KDE_NETWORKS):
+        return page
+    editor = shutil.which("nm-connection-editor")
+    return SystemPage(program=(editor,)) if editor else None
+
+
+def _of_kde(module: str) -> SystemPage | None:
+    """A page of KDE's settings, where that part of them is installed."""
+    shows = shutil.which("systemsettings") or shutil.which("systemsettings5")
+    place = QStandardPaths.StandardLocation.ApplicationsLocation
+    if shows and QStandardPaths.locate(place, f"{module}.desktop"):
+        return SystemPage(program=(shows, module))
+    return None
 
 
 def port_of(address: str) -> int | None:
@@ -97,11 +162,8 @@ def firewall_button(words: str, check: Check) -> QPushButton | None:
     return button(words, page.open) if page is not None else None
 
 
-# All checks in a list: how each ended, in a picture and a word, and why.
-
-
 class CheckList(QWidget):
-    """`show_checks` replaces what was there."""
+    """All checks: how each ended, in a picture and a word, and why."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

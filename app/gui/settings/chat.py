@@ -9,7 +9,7 @@ from app.gui.look import formats
 from app.gui.settings.chat_defaults import CTRL_ENTER, ENTER, PARAGRAPHS, SEND_KEY, SYSTEM, VALUES, Value
 from app.gui.settings.number_field import Choice, Number
 from app.gui.settings.settings_group import Group, Setting
-from app.gui.this_computer.switch import Switch
+from app.gui.widgets.buttons import Switch
 from app.gui.widgets.labels import keep_width
 
 NUMBER_WIDTH, SYSTEM_LINES = 112, 5

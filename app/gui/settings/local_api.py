@@ -15,8 +15,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.settings.number_field import Number
 from app.gui.settings.settings_group import Card, Group, Setting
 from app.gui.settings.upstreams import Upstreams
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button
+from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label
 

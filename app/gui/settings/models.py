@@ -16,8 +16,7 @@ from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_word
 from app.gui.models.node_calls import Calls
 from app.gui.settings.household import kept
 from app.gui.settings.settings_group import Group, Setting
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button, wrapping
+from app.gui.widgets.buttons import Switch, button, wrapping
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Value, bound_width, paragraph
 from app.gui.widgets.layouts import column

@@ -19,8 +19,7 @@ from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of
 from app.gui.settings.number_field import Number
 from app.gui.settings.settings_group import Group, Setting
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button, wrapping
+from app.gui.widgets.buttons import Switch, button, wrapping
 from app.gui.widgets.fields import MachineName
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import bound_width, keep_width, label, paragraph

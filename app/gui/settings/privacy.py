@@ -19,8 +19,7 @@ from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.pool.machine_words import moment
 from app.gui.settings.household import IN_A_FILE, kept
 from app.gui.settings.settings_group import Group, Setting
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button
+from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.labels import Value, label, paragraph
 from app.gui.widgets.layouts import column

@@ -19,9 +19,8 @@ from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.machine_words import moment
 from app.gui.settings.about import TextDialog
 from app.gui.settings.settings_group import Group, Setting
-from app.gui.this_computer.hardware_words import ENGINES
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button
+from app.gui.this_computer.hardware_card import ENGINES
+from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import Value, label, paragraph, show_if
 from app.gui.widgets.layouts import column

@@ -17,8 +17,7 @@ from app.gui.look import formats
 from app.gui.pool.machine_words import moment
 from app.gui.settings.number_field import Number
 from app.gui.settings.settings_group import Group, Setting
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button
+from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column

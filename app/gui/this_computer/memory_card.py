@@ -15,10 +15,8 @@ from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme, set_role
 from app.gui.this_computer.lending_state import Lending
-from app.gui.this_computer.rule_row import RuleRow
-from app.gui.this_computer.settled_values import Number, Slide
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button
+from app.gui.this_computer.rule_controls import Number, RuleRow, Slide
+from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, line, row

@@ -17,8 +17,7 @@ from app.gui.look.icons import icon
 from app.gui.look.theme import set_role
 from app.gui.this_computer import lending_words
 from app.gui.this_computer.lending_state import Lending
-from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button
+from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column, line, row

@@ -4,273 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QButtonGroup, QFrame, QMainWindow, QRadioButton, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.core.errors import AppError
 from app.core.planner.verdict import Word
-from app.gui.api.node_client import Call, Json
+from app.gui.api.node_client import Json
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import set_role
-from app.gui.models.details.about_view import about_of
-from app.gui.models.starter_card import why
 from app.gui.models.verdicts import of_plan
-from app.gui.pool import machine_words
-from app.gui.pool.household_dialogs import AddSheet
-from app.gui.pool.join_dialog import JoinSheet
-from app.gui.pool.machine_facts import machines_of, may_change
-from app.gui.settings.updates import DailyCheck
-from app.gui.this_computer.autostart_switch import AutostartSwitch
-from app.gui.welcome.already_here import AlreadyHere
-from app.gui.welcome.found_step import FoundStep
-from app.gui.welcome.name_step import NameStep
 from app.gui.welcome.other_models import OtherModels
-from app.gui.welcome.step import Failed, Step, Then
+from app.gui.welcome.steps import BOTH, KEY, LEND, FoundStep, NameStep, PairStep, ReadyStep, RoleStep, Step
 from app.gui.widgets.buttons import button
-from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.layouts import card, column, row, scrolled
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column, row, scrolled
 from app.gui.widgets.notice import Notice
 
-# Fourth step: another computer, now or later.
-
-
-class PairStep(Step):
-    """One machine is enough, so this can wait."""
-
-    def __init__(self, services: AppContext) -> None:
-        super().__init__(
-            services,
-            self.tr("Do you have another computer?"),
-            self.tr("Together they hold larger models. You can also add it later, on the page Pool."),
-        )
-        self.joined = label("", "good")
-        self._which = label("", "section")
-        self._first = card(
-            self._which,
-            paragraph(self.tr("Shows a code to type on the other computer."), "muted"),
-            row(button(self.tr("Add a machine…"), self._add), None),
-            gap=sizes.S,
-        )
-        self._other = card(
-            label(self.tr("Poolhouse runs on another one already"), "section"),
-            paragraph(self.tr("Press “Add a machine” there, and type its code here."), "muted"),
-            row(button(self.tr("Join a household…"), self._join), None),
-            gap=sizes.S,
-        )
-        self.away = paragraph(self.tr("Waiting for the background service: pairing begins once it answers."), "muted")
-        for part in (self.joined, self.away, self._first, self._other):
-            self.content.addWidget(part)
-        services.pool.changed.connect(self._tell)
-        self._tell()
-
-    def _tell(self) -> None:
-        machines = machines_of(self.services.pool.snapshot)
-        others = [one.name for one in machines if not one.this]
-        words = self.tr("Paired with {names}.").format(names=", ".join(others))
-        self.joined.setText(words if others else "")
-        self.joined.setVisible(bool(others))
-        first, more = self.tr("This is the first one"), self.tr("Add one more")
-        self._which.setText(more if others else first)
-        self._first.setVisible(may_change(machines))
-        self._other.setVisible(not others)
-        self.away.setVisible(not self.services.pool.is_there)
-        for part in (self._first, self._other):
-            part.setEnabled(self.services.pool.is_there)
-
-    def _add(self) -> None:
-        AddSheet(self.services, self).open()
-
-    def _join(self) -> None:
-        JoinSheet(self.services, self).open()
-
-
-# Third step: what this computer is for.
-
-KEY, BOTH, LEND = "first_run/role", "both", "lend"
-
-
-class RoleStep(Step):
-    """Use models and lend, or lend only: which page opens first. Lending itself is on This computer."""
-
-    def __init__(self, services: AppContext) -> None:
-        super().__init__(
-            services,
-            self.tr("What is this computer for?"),
-            self.tr("Either way its memory helps the others, and you can pause that at any time."),
-        )
-        self._group = QButtonGroup(self)
-        self.both = self._choice(
-            machine_words.may(machine_words.USE_AND_LEND),
-            self.tr("You chat here. While you do not need its memory, the others may use it."),
-        )
-        self.lend = self._choice(
-            machine_words.may(machine_words.LEND),
-            self.tr("Nobody chats here. It opens with what it lends, and to whom."),
-        )
-        chosen = self.lend if services.preferences.text(KEY, BOTH) == LEND else self.both
-        chosen.setChecked(True)
-        self.content.addSpacing(sizes.S)
-        self.content.addWidget(card(AutostartSwitch(services)))
-        self.updates = DailyCheck(services)
-        self.content.addWidget(self.updates)
-
-    def entered(self) -> None:
-        self.updates.look()
-        button = self._group.checkedButton()
-        if button is not None:
-            button.setFocus()
-
-    def cancel(self) -> None:
-        self.updates.end()
-        super().cancel()
-
-    def apply(self, then: Then, failed: Failed) -> None:
-        self.services.preferences.keep(KEY, LEND if self.lend.isChecked() else BOTH)
-        then()
-
-    def _choice(self, title: str, sentence: str) -> QRadioButton:
-        option = Option(title, sentence)
-        self._group.addButton(option.button)
-        self.content.addWidget(option)
-        return option.button
-
-
-class Option(QFrame):
-    """A radio button with a sentence, in a card that can be clicked anywhere."""
-
-    def __init__(self, title: str, sentence: str) -> None:
-        super().__init__()
-        self.button = QRadioButton(title)
-        self.button.setAccessibleDescription(sentence)
-        self.button.toggled.connect(self._paint)
-        told = paragraph(sentence, "muted")
-        told.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
-        told.setContentsMargins(sizes.XL + sizes.S, 0, 0, 0)
-        box = column(self.button, told, gap=0)
-        box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.L)
-        self.setLayout(box)
-        self._paint()
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
-        self.button.setChecked(True)
-        self.button.setFocus()
-        super().mouseReleaseEvent(event)
-
-    def _paint(self) -> None:
-        set_role(self, "option-chosen" if self.button.isChecked() else "option")
-
-
-# What the last step shows: the built-in model answers at once, and the model that suits this household today is
-# offered, never fetched unasked.
-
-
-class Offer(QWidget):
-    """Hidden until there is something to offer; where nothing answers, nothing is said. `wanted` when a person asks
-    to see it."""
-
-    wanted = Signal()
-
-    def __init__(self, services: AppContext) -> None:
-        super().__init__()
-        self._client = services.client
-        self._call: Call | None = None
-        self.hide()
-
-    def cancel(self) -> None:
-        """Nothing more is heard of it."""
-        call, self._call = self._call, None
-        if call is not None and call.running:
-            call.cancel()
-
-    def _none(self, _: object) -> None:
-        self._call = None
-
-
-class Recommendation(Offer):
-    def __init__(self, services: AppContext) -> None:
-        super().__init__(services)
-        self._starter: Json | None = None
-        self.title, self.about = label("", "section"), paragraph("")
-        self.fetch = paragraph("", "caption")
-        show = button(self.tr("Show it on the page Models"), self.wanted.emit)
-        inner = card(self.title, self.about, self.fetch, row(show, None), gap=sizes.S)
-        self.setLayout(column(inner))
-
-    def look(self) -> None:
-        """Ask once."""
-        if self._starter is None and self._call is None:
-            self._call = self._client.get("/starter", self._named, self._none)
-
-    def _named(self, answer: Json) -> None:
-        self._call = None
-        self._starter = answer["starter"]
-        if self._starter is not None:
-            self._call = self._client.get("/catalogue", self._listed, self._none)
-
-    def _listed(self, answer: Json) -> None:
-        self._call, starter = None, self._starter
-        assert starter is not None
-        facts = next(one for one in answer["models"] if one["id"] == starter["id"])
-        self.title.setText(self.tr("Recommended: {name}").format(name=starter["name"]))
-        self.about.setText(f"{about_of(facts)} {why(starter)}")
-        size = formats.size(starter["size_bytes"])
-        self.fetch.setText(self.tr("{size} download from huggingface.co.").format(size=size))
-        self.show()
-
-
-class ReadyStep(Step):
-    """Says what is there now and what comes next."""
-
-    def __init__(self, services: AppContext, others: OtherModels) -> None:
-        super().__init__(services, self.tr("Ready"), self.tr("The first answer needs no download and no network."))
-        about = self.tr(
-            "A small model for learning the app is built in. Ask it how Poolhouse works; "
-            "for everything else, load a larger one on the page Models."
-        )
-        guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
-        self.content.addWidget(guide)
-        self._others = others
-        self.here, self.recommended = AlreadyHere(others, is_last=True), Recommendation(services)
-        for one in (self.here, self.recommended):
-            one.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
-            self.content.addWidget(one)
-
-    def entered(self) -> None:
-        self._others.look()
-        self.recommended.look()
-
-    def cancel(self) -> None:
-        self.recommended.cancel()
-        super().cancel()
-
-    @property
-    def next_words(self) -> str:
-        return self.tr("Ask the Guide") if self._asks else self.tr("Finish")
-
-    @property
-    def leads_to(self) -> str:
-        return f"{page_names.CHAT}/{GUIDE}" if self._asks else ""
-
-    @property
-    def _asks(self) -> bool:
-        """Who only lends does not, and a guest is answered by others."""
-        lends = self.services.preferences.text(KEY, BOTH) == LEND
-        return not lends and self.services.pool.hosts is None
-
-
-# The built-in model is loaded while the first steps are gone through, so that the first answer waits for no load.
+DONE = "first_run/done"
+WIDTH, HEIGHT = 560, 620
 
 
 class GuideAhead(QObject):
-    """Nobody asked for it: where anything speaks against it, nothing is loaded, and nothing is said."""
+    """Loads the built-in model while the first steps are shown, so that the first answer waits for no load.
+
+    Nobody asked for it: where anything speaks against it, nothing is loaded, and nothing is said.
+    """
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services.pool)  # the first steps are gone before it is through
@@ -309,10 +74,6 @@ class GuideAhead(QObject):
 
     def _over(self, _: object = None) -> None:
         self.deleteLater()
-
-
-DONE = "first_run/done"
-WIDTH, HEIGHT = 560, 620
 
 
 class _OneStep(QWidget):

@@ -15,7 +15,7 @@ from app.gui.api.node_state import Link
 from app.gui.app import page_names
 from app.gui.app.application import Application, PoolhouseApplication, QuitSheet
 from app.gui.app.window import GOES_ON
-from app.gui.welcome.name_step import NameStep
+from app.gui.welcome.steps import NameStep
 from app.gui.welcome.welcome import Welcome
 from tests.gui.desk import Attached
 from tests.gui.speaking import unchanged

@@ -15,8 +15,7 @@ from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.diagnostics import save_dialog
 from app.gui.diagnostics.background_job import Job
-from app.gui.diagnostics.save_dialog import SaveDialog
-from app.gui.diagnostics.support_bundle import LOG_BYTES, Told, gathered, write
+from app.gui.diagnostics.save_dialog import LOG_BYTES, SaveDialog, Told, gathered, write
 from tests.gui.desk import Desk
 
 OPERATION = json.dumps({"kind": "add", "name": "studio-mac", "machine": "ab" * 32})

@@ -11,8 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.diagnostics import Check, Wall
 from app.gui.diagnostics import doctor_dialog
-from app.gui.diagnostics.doctor_dialog import DoctorDialog
-from app.gui.diagnostics.system_pages import SystemPage, firewall_page, network_page
+from app.gui.diagnostics.doctor_dialog import DoctorDialog, SystemPage, firewall_page, network_page
 from tests.gui.desk import Desk
 
 OPEN = "Open firewall settings"

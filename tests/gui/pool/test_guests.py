@@ -22,7 +22,7 @@ from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.map.card_item import all_lines, last_line
 from app.gui.pool.pool_page import PoolPage
 from app.gui.pool.pool_tables import MachineTable
-from app.gui.welcome.welcome import RoleStep
+from app.gui.welcome.steps import RoleStep
 from testbed.snapshots import household
 from tests.gui.desk import Desk
 

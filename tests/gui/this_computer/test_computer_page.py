@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.api.node_state import Link
 from app.gui.look.theme import Scheme
 from app.gui.this_computer.computer_page import ComputerPage
-from app.gui.this_computer.week import ALL
+from app.gui.this_computer.hours_card import ALL
 from app.gui.widgets.scroll_area import ScrollArea
 from tests.gui.desk import Desk
 from tests.gui.wheel import turn

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.gui.this_computer import lending_words
-from app.gui.this_computer.hardware_words import lines, speed_words
+from app.gui.this_computer.hardware_card import hardware_lines, speed_words
 from app.gui.this_computer.memory_card import shares
 
 Json = dict[str, Any]
@@ -86,14 +86,14 @@ MACHINE: Json = {
 
 
 def test_what_the_machine_has() -> None:
-    told = dict(lines(MACHINE))
+    told = dict(hardware_lines(MACHINE))
     assert told["Processor"] == "Xeon, 4 core(s), of which 2 compute"
     assert "Temperature" not in told  # this system does not tell
-    assert dict(lines({**MACHINE, "hottest_c": 61.4}))["Temperature"] == "61 °C"
+    assert dict(hardware_lines({**MACHINE, "hottest_c": 61.4}))["Temperature"] == "61 °C"
     assert told["Memory"] == "4.0 GiB free of 8.0 GiB"
     assert told["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
     assert told["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
-    without = dict(lines({**MACHINE, "engines": []}))
+    without = dict(hardware_lines({**MACHINE, "engines": []}))
     assert without["Graphics"].startswith("None that is used")
     assert "Engine" not in without
 
@@ -101,9 +101,9 @@ def test_what_the_machine_has() -> None:
 def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
     unused = {"reason": "It has a card (RTX 4090).", "cure": "Smaller models answer faster."}
     words = "It has a card (RTX 4090). Smaller models answer faster."
-    told = dict(lines({**MACHINE, "engines": [], "unused_graphics": unused}))
+    told = dict(hardware_lines({**MACHINE, "engines": [], "unused_graphics": unused}))
     assert told["Graphics"] == words  # no engine sees it
-    told = dict(lines({**MACHINE, "unused_graphics": unused}))
+    told = dict(hardware_lines({**MACHINE, "unused_graphics": unused}))
     assert told["Graphics"] == f"RTX 4090 (24.0 GiB, CUDA)\n{words}"
 
 

@@ -9,10 +9,9 @@ import pytest
 from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
-from app.gui.welcome import already_here
-from app.gui.welcome.already_here import AlreadyHere
-from app.gui.welcome.found_step import FoundStep
-from app.gui.welcome.other_models import OtherModels, usable
+from app.gui.welcome import other_models
+from app.gui.welcome.other_models import AlreadyHere, OtherModels, usable
+from app.gui.welcome.steps import FoundStep
 from app.gui.welcome.welcome import Welcome
 from testbed import tiny
 from tests.gui.desk import Desk
@@ -65,7 +64,7 @@ def test_all_of_them_are_used_where_they_are(
     qtbot: QtBot, at_lone: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[str] = []
-    monkeypatch.setattr(already_here, "announce", lambda _, text: heard.append(text))
+    monkeypatch.setattr(other_models, "announce", lambda _, text: heard.append(text))
     good = tiny.llama(tmp_path / "theirs.gguf")
     bad = tmp_path / "damaged.gguf"
     bad.write_bytes(b"GGUF")

@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.core.errors import DoesNotFit
 from app.gui.api.node_state import Link
 from app.gui.look.sentences import GUIDE
-from app.gui.welcome.welcome import KEY, LEND, GuideAhead, Welcome
+from app.gui.welcome.steps import KEY, LEND
+from app.gui.welcome.welcome import GuideAhead, Welcome
 from tests.gui.desk import Desk
 
 PLAN = {"machines": [{"needs_bytes": 1 << 20, "lends_bytes": 8 << 30}]}

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.look import formats
 from app.gui.models.details.about_view import about_of
 from app.gui.models.starter_card import why
-from app.gui.welcome.welcome import Recommendation
+from app.gui.welcome.steps import Recommendation
 from tests.gui.desk import desk, follow
 from tests.node.pool import TestNode, node
 

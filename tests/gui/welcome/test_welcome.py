@@ -14,9 +14,8 @@ from app.gui.api.node_client import Json
 from app.gui.app import page_names
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import Scheme
-from app.gui.welcome.found_step import FoundStep
-from app.gui.welcome.name_step import NameStep
-from app.gui.welcome.welcome import DONE, PairStep, RoleStep, Welcome
+from app.gui.welcome.steps import FoundStep, NameStep, PairStep, RoleStep
+from app.gui.welcome.welcome import DONE, Welcome
 from app.gui.widgets.scroll_area import ScrollArea
 from testbed.snapshots import household
 from tests.gui.desk import Desk, follow

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from app.core.lending.hours import MAX_SPANS, hours_text, read_hours, within
-from app.gui.this_computer.week import ALL, Cells, cells_of, is_exact, spans_of, text_of
+from app.gui.this_computer.hours_card import ALL, Cells, cells_of, is_exact, spans_of, text_of
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Values that are told once a person has stopped moving them: a number with its unit, a slider."""
+"""The row of one rule, and controls that report a value once a person has stopped moving it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,28 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QSlider, QSpinBox, QWidget
 
 from app.gui.look import theme as sizes
+from app.gui.widgets.flow import Beside
+from app.gui.widgets.labels import label, paragraph, show_if
+from app.gui.widgets.layouts import column
+
+
+class RuleRow(QWidget):
+    """`reading` is the line below the title."""
+
+    def __init__(self, title: str, *controls: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.title = label(title)
+        self.title.setWordWrap(True)
+        self.reading = paragraph("", "caption")
+        texts = QWidget()
+        texts.setLayout(column(self.title, self.reading, gap=0))
+        self.setLayout(Beside(texts, *controls, gap=sizes.M))
+
+    def say(self, reading: str) -> None:
+        """What is so now."""
+        self.reading.setText(reading)
+        show_if(self.reading, bool(reading))
+
 
 SETTLED_MS = 500
 NUMBER_WIDTH = 5 * sizes.XXL  # all below each other as wide

@@ -1,0 +1,482 @@
+"""The steps of the first run: a name, what this computer has, what it is for, another computer, ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QStorageInfo, Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QButtonGroup, QFrame, QRadioButton, QVBoxLayout, QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_client import Call, Json
+from app.gui.app import page_names
+from app.gui.app.app_context import AppContext
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.sentences import GUIDE
+from app.gui.look.theme import Theme, set_role
+from app.gui.models.details.about_view import about_of
+from app.gui.models.folder_dialog import choose_folder, choose_words
+from app.gui.models.starter_card import why
+from app.gui.pool import machine_words
+from app.gui.pool.household_dialogs import AddSheet
+from app.gui.pool.join_dialog import JoinSheet
+from app.gui.pool.machine_facts import machines_of, may_change
+from app.gui.settings.updates import DailyCheck
+from app.gui.this_computer.autostart_switch import AutostartSwitch
+from app.gui.this_computer.hardware_card import unused_graphics
+from app.gui.welcome.other_models import AlreadyHere, OtherModels
+from app.gui.widgets.buttons import button
+from app.gui.widgets.fields import MachineName
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import card, column, row
+
+FEW_BYTES = 20 << 30  # a model of 8 GB, its reserve, and some room for the owner
+KEY, BOTH, LEND = "first_run/role", "both", "lend"
+Then = Callable[[], None]
+Failed = Callable[[AppError], None]
+
+
+class Step(QWidget):
+    """Subclasses fill `self.content`. Every step may be left without choosing anything."""
+
+    leave = Signal(str)  # end here, with this page
+    judged = Signal()  # `may_go_on` may be another
+
+    def __init__(self, services: AppContext, title: str, sentence: str) -> None:
+        super().__init__()
+        self.services = services
+        self.title = label(title, "title")
+        self.sentence = paragraph(sentence, "muted")
+        self.content: QVBoxLayout = column(gap=sizes.M)
+        box = column(self.title, self.sentence, gap=sizes.S)
+        box.addSpacing(sizes.M)
+        box.addLayout(self.content)
+        box.addStretch(1)
+        self.setLayout(box)
+        self._call: Call | None = None
+
+    @property
+    def next_words(self) -> str:
+        """What the primary button says."""
+        return self.tr("Next")
+
+    @property
+    def may_go_on(self) -> bool:
+        """False where what was typed cannot be; the step says why."""
+        return True
+
+    @property
+    def leads_to(self) -> str:
+        """The page after it, where it is the last; "" for the usual one."""
+        return ""
+
+    def entered(self) -> None:
+        """The step came to the front."""
+
+    def apply(self, then: Then, failed: Failed) -> None:
+        """Do what was chosen, then go on; `failed` keeps the person here."""
+        then()
+
+    def post(self, path: str, body: dict[str, object], then: Then, failed: Failed) -> None:
+        """Ask the node, once at a time."""
+        self.cancel()
+        self._call = self.services.client.post(path, body, lambda _: then(), failed)
+
+    def cancel(self) -> None:
+        """Nothing more is heard of what was asked."""
+        if self._call is not None and self._call.running:
+            self._call.cancel()
+        self._call = None
+
+
+class LateName(QObject):
+    """A name for this machine that was typed while its node still starts: kept until the node is there.
+
+    Lives with the pool, so that the first steps may be over before the node is there, and their window, too.
+    """
+
+    refused = Signal(object)  # AppError
+
+    def __init__(self, services: AppContext) -> None:
+        super().__init__(services.pool)
+        self._services, self._name = services, ""
+        services.pool.changed.connect(self._send)
+
+    def want(self, name: str) -> None:
+        """The newest counts; "" takes it back."""
+        self._name = name
+
+    def _send(self) -> None:
+        name, node = self._name, self._services.pool.node
+        if name and node:
+            self._name = ""
+            path = f"/machines/{node['id']}/name"
+            self._services.client.post(path, {"name": name}, lambda _: None, self.refused.emit)
+
+
+class NameStep(Step):
+    """The node has found a friendly name already; it may be another."""
+
+    def __init__(self, services: AppContext) -> None:
+        super().__init__(
+            services,
+            self.tr("Welcome to Poolhouse"),
+            self.tr(
+                "The computers of your home run one language model together. What you write and "
+                "the answer stay on this computer; between computers travel only the numbers "
+                "inside the model."
+            ),
+        )
+        self.field = MachineName(self.tr("Name of this computer"))
+        self.field.needed = False  # the node will tell one
+        self.field.judged.connect(self.judged)
+        self.field.setPlaceholderText(self.tr("One moment…"))
+        words = label(self.tr("Name of this computer"))
+        words.setBuddy(self.field)
+        self.content.addWidget(words)
+        self.content.addWidget(self.field)
+        self.content.addWidget(self.field.problem)
+        hint = self.tr("Your other computers see this name. It says nothing about who you are.")
+        self.content.addWidget(paragraph(hint, "caption"))
+        self._filled = ""  # by us; whatever else stands there a person wants
+        self.late = LateName(services)
+        services.pool.changed.connect(self._fill)
+        self._fill()
+
+    def entered(self) -> None:
+        self._fill()
+        self.field.setFocus()
+        self.field.selectAll()
+
+    @property
+    def may_go_on(self) -> bool:
+        return self.field.fits
+
+    def apply(self, then: Then, failed: Failed) -> None:
+        """Rename; while the node still starts, as soon as it is there."""
+        name, node = self.field.name, self.services.pool.node
+        self.late.want("")
+        if name in ("", self._filled, node.get("name")):
+            then()
+        elif node:
+            self.post(f"/machines/{node['id']}/name", {"name": name}, then, failed)
+        else:
+            self.late.want(name)
+            then()
+
+    def _fill(self) -> None:
+        name = self.services.pool.node.get("name")
+        if name and self.field.text() == self._filled:
+            self._filled = str(name)
+            self.field.needed = True
+            self.field.setPlaceholderText("")
+            self.field.setText(self._filled)
+
+
+class Found(QWidget):
+    """One thing that was found: a picture, what it is, how much of it."""
+
+    def __init__(self, theme: Theme, picture: str, title: str) -> None:
+        super().__init__()
+        self._theme, self._name = theme, picture
+        self._picture = label()
+        self.value = paragraph("")
+        self.setAccessibleName(title)
+        words = column(label(title, "caption"), self.value, gap=0)
+        box = row(self._picture, gap=sizes.M)
+        box.addLayout(words, 1)
+        box.setAlignment(self._picture, Qt.AlignmentFlag.AlignVCenter)
+        self.setLayout(box)
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    def _paint(self) -> None:
+        side = self._theme.px(sizes.XL)
+        colour = self._theme.colours.accent
+        self._picture.setPixmap(icon(self._name, colour).pixmap(side, side))
+
+
+class FoundStep(Step):
+    """Device and memory from the node, the disk from the system."""
+
+    def __init__(self, services: AppContext, others: OtherModels) -> None:
+        super().__init__(
+            services,
+            self.tr("What this computer has"),
+            self.tr("A model needs memory most of all. You decide later how much of it is lent."),
+        )
+        theme = services.theme
+        self._asked: Call | None = None
+        self.device = Found(theme, "processor", self.tr("Computes with"))
+        self.unused = paragraph("", "warning")
+        self.unused.hide()
+        self.memory = Found(theme, "memory", self.tr("Memory"))
+        self.disk = Found(theme, "disk", self.tr("Disk for models"))
+        self.choose = button(choose_words(), lambda: choose_folder(services, self))
+        self.few = paragraph(
+            self.tr("That is little for models. Another disk of this computer may have more room."), "warning"
+        )
+        below = row(self.choose, None)
+        computer = card(self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L)
+        self.content.addWidget(computer)
+        self._others = others
+        self.content.addWidget(AlreadyHere(others))
+        services.pool.changed.connect(self._tell)
+        self._tell()
+
+    def entered(self) -> None:
+        self._others.look()
+        self._tell()
+
+    def _tell(self) -> None:
+        looking = self.tr("Still looking…")
+        this = next((one for one in self.services.pool.machines if one.get("this")), {})
+        lending = self.services.pool.node.get("lending") or {}
+        self.device.value.setText(str(this.get("device") or looking))
+        memory = looking
+        if total := lending.get("total_bytes"):
+            free = formats.size(lending.get("free_bytes") or 0)
+            words = self.tr("{free} of {total} are free now")
+            memory = words.format(free=free, total=formats.size(total))
+        self.memory.value.setText(memory)
+        self.disk.value.setText(self._disk())
+        if self.isVisible() and self._asked is None and self.services.pool.is_there:
+            self._asked = self.services.client.get("/machine", self._tell_unused, self._not_told)
+
+    def _tell_unused(self, machine: Json) -> None:
+        """Who has a card and is told of a processor only would look for a fault."""
+        self.unused.setText(unused_graphics(machine))
+        self.unused.setVisible(bool(self.unused.text()))
+
+    def _not_told(self, _error: AppError) -> None:
+        self._asked = None  # the next news of the node asks again
+
+    def _disk(self) -> str:
+        now = self.services.pool.snapshot.get("models_folder") or {}
+        disk = QStorageInfo(_existing(str(now.get("folder") or self.services.launcher.home)))
+        there = disk.isValid() and now.get("there", True)
+        low = there and disk.bytesAvailable() < FEW_BYTES
+        self.few.setVisible(low)
+        self.choose.setVisible(self.services.pool.is_there and (low or not now.get("default", True)))
+        if not there:
+            return self.tr("The disk could not be read")
+        return self.tr("{free} are free").format(free=formats.size(disk.bytesAvailable()))
+
+
+def _existing(folder: str) -> str:
+    """The folder, or the nearest one above it that is there: it may be made with the first download."""
+    paths = (Path(folder), *Path(folder).parents)
+    return str(next((one for one in paths if one.is_dir()), folder))
+
+
+class RoleStep(Step):
+    """Use models and lend, or lend only: which page opens first. Lending itself is on This computer."""
+
+    def __init__(self, services: AppContext) -> None:
+        super().__init__(
+            services,
+            self.tr("What is this computer for?"),
+            self.tr("Either way its memory helps the others, and you can pause that at any time."),
+        )
+        self._group = QButtonGroup(self)
+        self.both = self._choice(
+            machine_words.may(machine_words.USE_AND_LEND),
+            self.tr("You chat here. While you do not need its memory, the others may use it."),
+        )
+        self.lend = self._choice(
+            machine_words.may(machine_words.LEND),
+            self.tr("Nobody chats here. It opens with what it lends, and to whom."),
+        )
+        chosen = self.lend if services.preferences.text(KEY, BOTH) == LEND else self.both
+        chosen.setChecked(True)
+        self.content.addSpacing(sizes.S)
+        self.content.addWidget(card(AutostartSwitch(services)))
+        self.updates = DailyCheck(services)
+        self.content.addWidget(self.updates)
+
+    def entered(self) -> None:
+        self.updates.look()
+        button = self._group.checkedButton()
+        if button is not None:
+            button.setFocus()
+
+    def cancel(self) -> None:
+        self.updates.end()
+        super().cancel()
+
+    def apply(self, then: Then, failed: Failed) -> None:
+        self.services.preferences.keep(KEY, LEND if self.lend.isChecked() else BOTH)
+        then()
+
+    def _choice(self, title: str, sentence: str) -> QRadioButton:
+        option = Option(title, sentence)
+        self._group.addButton(option.button)
+        self.content.addWidget(option)
+        return option.button
+
+
+class Option(QFrame):
+    """A radio button with a sentence, in a card that can be clicked anywhere."""
+
+    def __init__(self, title: str, sentence: str) -> None:
+        super().__init__()
+        self.button = QRadioButton(title)
+        self.button.setAccessibleDescription(sentence)
+        self.button.toggled.connect(self._paint)
+        told = paragraph(sentence, "muted")
+        told.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+        told.setContentsMargins(sizes.XL + sizes.S, 0, 0, 0)
+        box = column(self.button, told, gap=0)
+        box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.L)
+        self.setLayout(box)
+        self._paint()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        self.button.setChecked(True)
+        self.button.setFocus()
+        super().mouseReleaseEvent(event)
+
+    def _paint(self) -> None:
+        set_role(self, "option-chosen" if self.button.isChecked() else "option")
+
+
+class PairStep(Step):
+    """One machine is enough, so this can wait."""
+
+    def __init__(self, services: AppContext) -> None:
+        super().__init__(
+            services,
+            self.tr("Do you have another computer?"),
+            self.tr("Together they hold larger models. You can also add it later, on the page Pool."),
+        )
+        self.joined = label("", "good")
+        self._which = label("", "section")
+        self._first = card(
+            self._which,
+            paragraph(self.tr("Shows a code to type on the other computer."), "muted"),
+            row(button(self.tr("Add a machine…"), self._add), None),
+            gap=sizes.S,
+        )
+        self._other = card(
+            label(self.tr("Poolhouse runs on another one already"), "section"),
+            paragraph(self.tr("Press “Add a machine” there, and type its code here."), "muted"),
+            row(button(self.tr("Join a household…"), self._join), None),
+            gap=sizes.S,
+        )
+        self.away = paragraph(self.tr("Waiting for the background service: pairing begins once it answers."), "muted")
+        for part in (self.joined, self.away, self._first, self._other):
+            self.content.addWidget(part)
+        services.pool.changed.connect(self._tell)
+        self._tell()
+
+    def _tell(self) -> None:
+        machines = machines_of(self.services.pool.snapshot)
+        others = [one.name for one in machines if not one.this]
+        words = self.tr("Paired with {names}.").format(names=", ".join(others))
+        self.joined.setText(words if others else "")
+        self.joined.setVisible(bool(others))
+        first, more = self.tr("This is the first one"), self.tr("Add one more")
+        self._which.setText(more if others else first)
+        self._first.setVisible(may_change(machines))
+        self._other.setVisible(not others)
+        self.away.setVisible(not self.services.pool.is_there)
+        for part in (self._first, self._other):
+            part.setEnabled(self.services.pool.is_there)
+
+    def _add(self) -> None:
+        AddSheet(self.services, self).open()
+
+    def _join(self) -> None:
+        JoinSheet(self.services, self).open()
+
+
+class Recommendation(QWidget):
+    """The model that suits this household today: offered, never fetched unasked, and hidden until it is known."""
+
+    wanted = Signal()  # a person asks to see it
+
+    def __init__(self, services: AppContext) -> None:
+        super().__init__()
+        self._client = services.client
+        self._call: Call | None = None
+        self._starter: Json | None = None
+        self.title, self.about = label("", "section"), paragraph("")
+        self.fetch = paragraph("", "caption")
+        show = button(self.tr("Show it on the page Models"), self.wanted.emit)
+        inner = card(self.title, self.about, self.fetch, row(show, None), gap=sizes.S)
+        self.setLayout(column(inner))
+        self.hide()
+
+    def look(self) -> None:
+        """Ask once."""
+        if self._starter is None and self._call is None:
+            self._call = self._client.get("/starter", self._named, self._none)
+
+    def cancel(self) -> None:
+        """Drop the answers to what was asked."""
+        call, self._call = self._call, None
+        if call is not None and call.running:
+            call.cancel()
+
+    def _none(self, _: object) -> None:
+        self._call = None
+
+    def _named(self, answer: Json) -> None:
+        self._call = None
+        self._starter = answer["starter"]
+        if self._starter is not None:
+            self._call = self._client.get("/catalogue", self._listed, self._none)
+
+    def _listed(self, answer: Json) -> None:
+        self._call, starter = None, self._starter
+        assert starter is not None
+        facts = next(one for one in answer["models"] if one["id"] == starter["id"])
+        self.title.setText(self.tr("Recommended: {name}").format(name=starter["name"]))
+        self.about.setText(f"{about_of(facts)} {why(starter)}")
+        size = formats.size(starter["size_bytes"])
+        self.fetch.setText(self.tr("{size} download from huggingface.co.").format(size=size))
+        self.show()
+
+
+class ReadyStep(Step):
+    """Says what is there now and what comes next."""
+
+    def __init__(self, services: AppContext, others: OtherModels) -> None:
+        super().__init__(services, self.tr("Ready"), self.tr("The first answer needs no download and no network."))
+        about = self.tr(
+            "A small model for learning the app is built in. Ask it how Poolhouse works; "
+            "for everything else, load a larger one on the page Models."
+        )
+        guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
+        self.content.addWidget(guide)
+        self._others = others
+        self.here, self.recommended = AlreadyHere(others, is_last=True), Recommendation(services)
+        for one in (self.here, self.recommended):
+            one.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
+            self.content.addWidget(one)
+
+    def entered(self) -> None:
+        self._others.look()
+        self.recommended.look()
+
+    def cancel(self) -> None:
+        self.recommended.cancel()
+        super().cancel()
+
+    @property
+    def next_words(self) -> str:
+        return self.tr("Ask the Guide") if self._asks else self.tr("Finish")
+
+    @property
+    def leads_to(self) -> str:
+        return f"{page_names.CHAT}/{GUIDE}" if self._asks else ""
+
+    @property
+    def _asks(self) -> bool:
+        """Who only lends does not, and a guest is answered by others."""
+        lends = self.services.preferences.text(KEY, BOTH) == LEND
+        return not lends and self.services.pool.hosts is None
