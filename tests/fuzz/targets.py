@@ -54,7 +54,7 @@ class Target:
 
 
 def _chat(data: bytes) -> None:
-    asked = msgspec.json.decode(data, type=openai_requests.ChatAsked)
+    asked = msgspec.json.decode(data, type=openai_requests.ChatRequest)
     asked.wish(1)
 
 

@@ -20,7 +20,7 @@ from app.gateway.answering import Answering, Asker, Talk, _conversation
 from app.gateway.api_request import ApiRequest, Called, Ended, Json, Piece, Said, Tool, text_of
 from app.gateway.metrics import Figures
 from app.gateway.refusals import Api, explained, status_of
-from app.gateway.responses.responses_requests import Asked as Responses
+from app.gateway.responses.responses_requests import ResponsesRequest as Responses
 from app.gateway.servers.guest_server import GuestRoutes
 from app.gateway.upstreams.upstream_dialect import body
 from app.gateway.upstreams.upstreams import Chosen, Upstreams

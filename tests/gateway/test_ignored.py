@@ -23,12 +23,12 @@ ABOUT_THINKING = {  # what is passed on, and obeyed here as well
 }  # fmt: skip
 HELLO: Json = {"messages": [{"role": "user", "content": "Hello"}]}
 ROUTES: dict[str, tuple[Any, Json]] = {  # what each reads, and the least that it may be asked
-    "/v1/chat/completions": (openai_requests.ChatAsked, HELLO),
-    "/v1/completions": (openai_requests.TextAsked, {"prompt": "Hello"}),
-    "/v1/responses": (responses_requests.Asked, {"input": "Hello"}),
-    "/v1/messages": (anthropic_dialect.Asked, HELLO),
-    "/api/chat": (ollama_dialect.ChatAsked, HELLO),
-    "/api/generate": (ollama_dialect.GenerateAsked, {"prompt": "Hello"}),
+    "/v1/chat/completions": (openai_requests.ChatRequest, HELLO),
+    "/v1/completions": (openai_requests.CompletionRequest, {"prompt": "Hello"}),
+    "/v1/responses": (responses_requests.ResponsesRequest, {"input": "Hello"}),
+    "/v1/messages": (anthropic_dialect.MessagesRequest, HELLO),
+    "/api/chat": (ollama_dialect.OllamaChatRequest, HELLO),
+    "/api/generate": (ollama_dialect.OllamaGenerateRequest, {"prompt": "Hello"}),
 }
 VALUES: Json = {  # where any text would not do
     "top_logprobs": 2, "stream_options": {"include_usage": True}, "reasoning": {"effort": "low"}, "keep_alive": "5m",

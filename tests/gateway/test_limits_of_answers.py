@@ -29,11 +29,11 @@ ASKS: dict[str, tuple[str, Json, str]] = {  # path, the rest of the body, how th
     "anthropic": ("/v1/messages", {"messages": SAID}, "max_tokens"),
 }
 SHAPES: list[tuple[Any, Json, str]] = [
-    (openai_requests.ChatAsked, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_tokens"),
-    (openai_requests.ChatAsked, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_completion_tokens"),
-    (openai_requests.TextAsked, {"prompt": "x"}, "max_tokens"),
-    (responses_requests.Asked, {"input": "x"}, "max_output_tokens"),
-    (anthropic_dialect.Asked, {"messages": [anthropic_dialect.Message("user", "x")]}, "max_tokens"),
+    (openai_requests.ChatRequest, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_tokens"),
+    (openai_requests.ChatRequest, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_completion_tokens"),
+    (openai_requests.CompletionRequest, {"prompt": "x"}, "max_tokens"),
+    (responses_requests.ResponsesRequest, {"input": "x"}, "max_output_tokens"),
+    (anthropic_dialect.MessagesRequest, {"messages": [anthropic_dialect.Message("user", "x")]}, "max_tokens"),
 ]
 
 
@@ -76,10 +76,13 @@ def test_a_limit_of_0_is_one_that_was_given() -> None:
     for kind, rest, name in SHAPES:
         assert kind(**rest, **{name: 0}).wish(0).max_tokens == 1
         assert kind(**rest, **{name: -1}).wish(0).max_tokens == NO_LIMIT
-    both = openai_requests.ChatAsked(messages=SHAPES[0][1]["messages"], max_completion_tokens=0, max_tokens=50)
+    both = openai_requests.ChatRequest(messages=SHAPES[0][1]["messages"], max_completion_tokens=0, max_tokens=50)
     assert both.wish(0).max_tokens == 1
     for wanted, limit in ((0, 1), (-1, NO_LIMIT), (-2, NO_LIMIT), (7, 7), (None, None)):
-        assert ollama_dialect.Asked(options=ollama_dialect.Options(num_predict=wanted)).common(0).max_tokens == limit
+        assert (
+            ollama_dialect.OllamaRequest(options=ollama_dialect.Options(num_predict=wanted)).common(0).max_tokens
+            == limit
+        )
 
 
 @pytest.mark.parametrize(

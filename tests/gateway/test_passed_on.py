@@ -11,7 +11,7 @@ import pytest
 from app.gateway.anthropic import anthropic_dialect
 from app.gateway.api_request import Ended, Said, Whole
 from app.gateway.ollama import ollama_dialect
-from app.gateway.openai.openai_requests import FORMS, ChatAsked
+from app.gateway.openai.openai_requests import FORMS, ChatRequest
 from app.gateway.openai.openai_routes import Answers
 from app.gateway.upstreams.upstream_dialect import Heard
 from tests.gateway.conftest import Open
@@ -64,7 +64,7 @@ async def sent(http: aiohttp.ClientSession, there: There, path: str, body: Json)
 
 async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: There) -> None:
     known = {*PASSED, *OURS, *REFUSED, "max_tokens"}
-    assert set(ChatAsked.__struct_fields__) == known, "a new field: is it passed on?"
+    assert set(ChatRequest.__struct_fields__) == known, "a new field: is it passed on?"
     await sent(http, there, CHAT, PASSED | {"max_tokens": 5, "n": 2})
     ours = {"model": "theirs", "stream": True, "stream_options": {"include_usage": True}}
     whole = PASSED | ours | {"max_tokens": 5}

@@ -80,7 +80,7 @@ class OutputConfig(msgspec.Struct, frozen=True):
     effort: Annotated[str, Meta(max_length=32)] | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: Annotated[list[Message], Meta(min_length=1, max_length=4096)]
     model: str = ""
     max_tokens: Count = None  # needed for an answer, and not to count tokens
@@ -281,7 +281,7 @@ def _usage(end: Ended) -> Json:
     return dict(zip(USAGE, (read, end.reused_tokens, 0, end.answer_tokens), strict=True))
 
 
-def check_answerable(asked: Asked) -> None:
+def check_answerable(asked: MessagesRequest) -> None:
     """An answer needs its length. Raises BadInput."""
     if asked.max_tokens is None:
         raise BadInput("bad_request", why="max_tokens is missing", field="max_tokens")

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from app.gateway.access.auth import ASKER
 from app.gateway.answering import Answering, Asker
-from app.gateway.anthropic.anthropic_dialect import Answer, Asked, check_answerable
+from app.gateway.anthropic.anthropic_dialect import Answer, MessagesRequest, check_answerable
 from app.gateway.api_request import ApiRequest
 from app.gateway.streaming import EVENTS, event, read, send
 
@@ -25,7 +25,7 @@ class AnthropicRoutes:
         return [web.post("/v1/messages", self.messages), web.post("/v1/messages/count_tokens", self.count)]
 
     async def messages(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, Asked)
+        asked = read(request, MessagesRequest)
         check_answerable(asked)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
         model, origin = await self._answering.model(wish.model), request[ASKER].origin
@@ -38,7 +38,7 @@ class AnthropicRoutes:
         return web.json_response(answer.message())
 
     async def count(self, request: web.Request) -> web.Response:
-        wish = read(request, Asked).wish(chance=0)
+        wish = read(request, MessagesRequest).wish(chance=0)
         await self._answering.model(wish.model)
         return web.json_response({"input_tokens": await self._answering.count(wish)})
 

@@ -24,7 +24,7 @@ Ids = Annotated[list[Annotated[int, Meta(ge=0, le=1 << 30)]], Meta(min_length=1,
 Size = Annotated[int, Meta(ge=1, le=1 << 16)] | None
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
     """OpenAI's."""
 
     input: Given | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=1 << 16)]
@@ -38,7 +38,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return texts_of(self.input)
 
 
-class OllamaAsked(msgspec.Struct, frozen=True, kw_only=True):
+class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Ollama's, of /api/embed."""
 
     input: Given | Annotated[list[Given], Meta(max_length=MOST_TEXTS)] = ""
@@ -51,7 +51,7 @@ class OllamaAsked(msgspec.Struct, frozen=True, kw_only=True):
         return texts_of(self.input) if self.input else ()
 
 
-class OllamaOneAsked(msgspec.Struct, frozen=True, kw_only=True):
+class OllamaEmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Ollama's older one, of /api/embeddings."""
 
     prompt: Given = ""

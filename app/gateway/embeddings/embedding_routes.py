@@ -12,7 +12,13 @@ from app.gateway.access.auth import ASKER
 from app.gateway.access.token_budget import Budget
 from app.gateway.api_request import Json
 from app.gateway.embeddings import rerank_dialects
-from app.gateway.embeddings.embedding_dialects import Asked, OllamaAsked, OllamaOneAsked, ollama_list, openai_list
+from app.gateway.embeddings.embedding_dialects import (
+    EmbeddingsRequest,
+    OllamaEmbeddingsRequest,
+    OllamaEmbedRequest,
+    ollama_list,
+    openai_list,
+)
 from app.gateway.fair_queue import FairQueue
 from app.gateway.metrics import Figures
 from app.gateway.streaming import read
@@ -38,24 +44,24 @@ class EmbeddingRoutes:
         ]
 
     async def openai(self, request: web.Request) -> web.Response:
-        asked = read(request, Asked)
+        asked = read(request, EmbeddingsRequest)
         made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=False)
         return _json(openai_list(made, asked.encoding_format))
 
     async def ollama(self, request: web.Request) -> web.Response:
-        begun, asked = time.monotonic(), read(request, OllamaAsked)
+        begun, asked = time.monotonic(), read(request, OllamaEmbedRequest)
         cut = asked.truncate is not False
         made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=cut)
         return _json(ollama_list(made, time.monotonic() - begun))
 
     async def ollama_one(self, request: web.Request) -> web.Response:
-        asked = read(request, OllamaOneAsked)
+        asked = read(request, OllamaEmbeddingsRequest)
         texts = (asked.prompt,) if asked.prompt else ()
         made = await self._made(request, asked.model, texts, None, cut=True)
         return _json({"embedding": [*made.vectors[0].values] if texts else []})
 
     async def rerank(self, request: web.Request) -> web.Response:
-        asked = read(request, rerank_dialects.Asked)
+        asked = read(request, rerank_dialects.RerankRequest)
         texts = asked.all_texts()
         key = request[ASKER].key
         self._budget.check(key)

@@ -17,7 +17,7 @@ class Document(msgspec.Struct, frozen=True):
     text: Given
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Jina's, or TEI's where it has `texts`."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MOST_CHARS)]

@@ -102,7 +102,7 @@ class Message(msgspec.Struct, frozen=True):
     thinking: str | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What both have."""
 
     model: str = ""
@@ -130,7 +130,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class ChatAsked(Asked, frozen=True, kw_only=True):
+class OllamaChatRequest(OllamaRequest, frozen=True, kw_only=True):
     messages: Annotated[list[Message], Meta(max_length=4096)] = []
     tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
 
@@ -140,7 +140,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
         return replace(self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools)
 
 
-class GenerateAsked(Asked, frozen=True, kw_only=True):
+class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
     prompt: str = ""
     system: str | None = None
     suffix: str | None = None

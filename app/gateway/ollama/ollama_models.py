@@ -15,7 +15,7 @@ USUAL_OPTIONS = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which model is meant; older clients call it `name`."""
 
     model: str = ""

@@ -16,8 +16,8 @@ from app.gateway.answering import Answering, Asker
 from app.gateway.api_request import ApiRequest, Json
 from app.gateway.keep_alive import LettingGo
 from app.gateway.model_cards import ModelCards, iso, modified_at
-from app.gateway.ollama.ollama_dialect import Answer, ChatAsked, GenerateAsked
-from app.gateway.ollama.ollama_models import Asked, listed, running, shown
+from app.gateway.ollama.ollama_dialect import Answer, OllamaChatRequest, OllamaGenerateRequest
+from app.gateway.ollama.ollama_models import ShowRequest, listed, running, shown
 from app.gateway.streaming import NDJSON, read, send
 
 Listed = Callable[[], Awaitable[list[Json]]]
@@ -65,7 +65,7 @@ class OllamaRoutes:
         return web.json_response({"models": models})
 
     async def show(self, request: web.Request) -> web.Response:
-        name, known = read(request, Asked).wanted(), await self._known()
+        name, known = read(request, ShowRequest).wanted(), await self._known()
         if name not in known:
             name = await self._answering.model(name)  # raises what says which there are
         there = self._answering.ready().get(name)
@@ -76,19 +76,19 @@ class OllamaRoutes:
         return web.Response(body=told, content_type="application/json")
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, ChatAsked)
+        asked = read(request, OllamaChatRequest)
         if not asked.messages:
             return await self._brought(request, asked, chat=True)
         return await self._answer(request, asked, chat=True)
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, GenerateAsked)
+        asked = read(request, OllamaGenerateRequest)
         if not asked.prompt:
             return await self._brought(request, asked, chat=False)
         return await self._answer(request, asked, chat=False)
 
     async def _answer(
-        self, request: web.Request, asked: ChatAsked | GenerateAsked, *, chat: bool
+        self, request: web.Request, asked: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.StreamResponse:
         begun, wish = time.monotonic(), asked.wish(secrets.randbelow(1 << 31))
         answer = Answer(await self._answering.model(wish.model), chat, request[ASKER].origin)
@@ -102,7 +102,9 @@ class OllamaRoutes:
                     answer.whole.add(piece)
         return web.json_response(answer.object(time.time(), time.monotonic() - begun))
 
-    async def _brought(self, request: web.Request, asked: ChatAsked | GenerateAsked, *, chat: bool) -> web.Response:
+    async def _brought(
+        self, request: web.Request, asked: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
+    ) -> web.Response:
         """Who asks nothing wants the model loaded, or gone."""
         model = await self._answering.model(asked.model)
         if asked.lets_go:

@@ -114,7 +114,7 @@ class ChatMessage(msgspec.Struct, frozen=True):
         return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class OpenAiRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What both have."""
 
     model: str = ""
@@ -171,7 +171,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class ChatAsked(Asked, frozen=True, kw_only=True):
+class ChatRequest(OpenAiRequest, frozen=True, kw_only=True):
     messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=4096)]
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
@@ -243,7 +243,7 @@ def template_kwargs(given: Json | None) -> Json:
     return {name: value for name, value in (given or {}).items() if name != "enable_thinking"}
 
 
-class TextAsked(Asked, frozen=True, kw_only=True):
+class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
     prompt: str | Annotated[list[int | str | list[int]], Meta(min_length=1, max_length=1 << 20)]
     logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
     echo: bool | None = None

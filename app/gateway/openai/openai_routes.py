@@ -26,7 +26,7 @@ from app.gateway.api_request import (
     Thought,
     Whole,
 )
-from app.gateway.openai.openai_requests import ChatAsked, TextAsked
+from app.gateway.openai.openai_requests import ChatRequest, CompletionRequest
 from app.gateway.streaming import EVENTS, event, read, send
 
 # Pieces of answers -> what OpenAI's chat and text completions say, whole or in chunks. No I/O.
@@ -216,13 +216,13 @@ class OpenAiRoutes:
         return web.json_response(self._told(known[name]))
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, ChatAsked)
+        asked = read(request, ChatRequest)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
         answers = await self._begun(wish, request[ASKER], "chatcmpl", chat=True)
         return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
 
     async def text(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, TextAsked)
+        asked = read(request, CompletionRequest)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
         answers = await self._begun(wish, request[ASKER], "cmpl", chat=False)
         return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)

@@ -358,33 +358,38 @@ class Post(NamedTuple):
 
 POSTS = {
     "/v1/chat/completions": Post(
-        "An answer in a chat", openai_requests.ChatAsked, openai_schemas.ChatCompletion, openai_schemas.ChatChunk
+        "An answer in a chat", openai_requests.ChatRequest, openai_schemas.ChatCompletion, openai_schemas.ChatChunk
     ),
     "/v1/completions": Post(
-        "A text that goes on", openai_requests.TextAsked, openai_schemas.TextCompletion, openai_schemas.TextChunk
+        "A text that goes on",
+        openai_requests.CompletionRequest,
+        openai_schemas.TextCompletion,
+        openai_schemas.TextChunk,
     ),
     "/v1/responses": Post(
         "An answer in a chat, as responses",
-        responses_requests.Asked,
+        responses_requests.ResponsesRequest,
         responses_schemas.Response,
         responses_schemas.ResponseEvent,
     ),
     "/v1/responses/input_tokens": Post(
-        "How many tokens a response reads", responses_requests.Asked, responses_schemas.ResponseTokens
+        "How many tokens a response reads", responses_requests.ResponsesRequest, responses_schemas.ResponseTokens
     ),
     "/v1/messages": Post(
-        "An answer in a chat, as Anthropic's", anthropic_dialect.Asked, AnthropicMessage, MessageEvent
+        "An answer in a chat, as Anthropic's", anthropic_dialect.MessagesRequest, AnthropicMessage, MessageEvent
     ),
-    "/v1/messages/count_tokens": Post("How many tokens a chat is", anthropic_dialect.Asked, TokenCount),
-    "/v1/embeddings": Post("Vectors of texts", embedding_dialects.Asked, openai_schemas.Vectors),
-    **{path: Post("How well texts answer a query", rerank_dialects.Asked, Ranked) for path in RERANK},
-    "/api/embed": Post("Vectors of texts, as Ollama's", embedding_dialects.OllamaAsked, OllamaVectors),
+    "/v1/messages/count_tokens": Post("How many tokens a chat is", anthropic_dialect.MessagesRequest, TokenCount),
+    "/v1/embeddings": Post("Vectors of texts", embedding_dialects.EmbeddingsRequest, openai_schemas.Vectors),
+    **{path: Post("How well texts answer a query", rerank_dialects.RerankRequest, Ranked) for path in RERANK},
+    "/api/embed": Post("Vectors of texts, as Ollama's", embedding_dialects.OllamaEmbedRequest, OllamaVectors),
     "/api/embeddings": Post(
-        "The vector of a text, as Ollama's older one", embedding_dialects.OllamaOneAsked, OllamaVector
+        "The vector of a text, as Ollama's older one", embedding_dialects.OllamaEmbeddingsRequest, OllamaVector
     ),
-    "/api/show": Post("One model, as Ollama's", ollama_models.Asked, Shown),
-    "/api/chat": Post("An answer in a chat, as Ollama's", ollama_dialect.ChatAsked, OllamaChat, OllamaChat),
-    "/api/generate": Post("An answer to a prompt, as Ollama's", ollama_dialect.GenerateAsked, OllamaText, OllamaText),
+    "/api/show": Post("One model, as Ollama's", ollama_models.ShowRequest, Shown),
+    "/api/chat": Post("An answer in a chat, as Ollama's", ollama_dialect.OllamaChatRequest, OllamaChat, OllamaChat),
+    "/api/generate": Post(
+        "An answer to a prompt, as Ollama's", ollama_dialect.OllamaGenerateRequest, OllamaText, OllamaText
+    ),
 }
 GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON
     "/v1/models": ("The models of the shelf", openai_schemas.Models),

@@ -37,7 +37,7 @@ class Reasoning(msgspec.Struct, frozen=True):
     effort: str | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     input: str | Annotated[list[Json], Meta(min_length=1, max_length=4096)]
     model: str = ""
     instructions: str | None = None

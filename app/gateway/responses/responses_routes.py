@@ -29,7 +29,7 @@ from app.gateway.api_request import (
     Whole,
 )
 from app.gateway.refusals import Api, explained
-from app.gateway.responses.responses_requests import Asked
+from app.gateway.responses.responses_requests import ResponsesRequest
 from app.gateway.responses.responses_tools import Own, each
 from app.gateway.streaming import EVENTS, event, read, send
 
@@ -240,7 +240,7 @@ class ResponsesRoutes:
         return [web.post("/v1/responses", self.responses), web.post("/v1/responses/input_tokens", self.count)]
 
     async def responses(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, Asked)
+        asked = read(request, ResponsesRequest)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
         model = await self._answering.model(wish.model)
         answer = Response(
@@ -260,7 +260,7 @@ class ResponsesRoutes:
         return web.json_response(answer.object())
 
     async def count(self, request: web.Request) -> web.Response:
-        wish = read(request, Asked).wish(chance=0)
+        wish = read(request, ResponsesRequest).wish(chance=0)
         await self._answering.model(wish.model)
         n_tokens = await self._answering.count(wish)
         return web.json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
@@ -281,7 +281,7 @@ def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
     return event(data, name)
 
 
-def _again(asked: Asked) -> Json:
+def _again(asked: ResponsesRequest) -> Json:
     """What a response tells again of its request."""
     return {
         "instructions": asked.instructions,
