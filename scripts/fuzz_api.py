@@ -25,7 +25,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from app.api import requests
-from app.gateway.openapi.description import TEMPLATE, description
+from app.gateway.openapi_document import TEMPLATE, description
 from app.machine.interfaces import interfaces
 from app.network.identity import PEM_NAME
 from app.network.peer.listener import GUEST_PATH

@@ -54,6 +54,12 @@ from app.node.placement.placement import Placement
 
 Json = dict[str, Any]
 
+log = logging.getLogger(__name__)
+LACKING = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
+ANY_NAMES = ("", "default")  # whatever is loaded
+AHEAD = 64  # pieces of several answers that nobody has taken yet
+LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter of the context
+
 
 class Talk:
     """Reads what the pool tells of an answer."""
@@ -175,15 +181,6 @@ class Talk:
                     )
                     self._open, self._n_calls = "", self._n_calls + 1
         return pieces
-
-
-log = logging.getLogger(__name__)
-
-
-LACKING = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
-ANY_NAMES = ("", "default")  # whatever is loaded
-AHEAD = 64  # pieces of several answers that nobody has taken yet
-LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter of the context
 
 
 @dataclass(frozen=True, slots=True)

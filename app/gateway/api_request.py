@@ -27,6 +27,9 @@ MOST_CUT = 8  # of a conversation's calls that were cut short
 MAX_SEED = (1 << 32) - 2
 NO_LIMIT = 1 << 31  # tokens of an answer that ends only with the context
 
+Likely = Sequence[tuple[bytes, float]]  # the sampled token, then the likeliest: bytes, log probability
+THOUGHT = "reasoning_content"  # of a message of the model: what it thought
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -89,9 +92,6 @@ def limit_of(*given: int | None) -> int | None:
     -1 is no limit, and 0 reads the prompt and writes one token."""
     wanted = next((one for one in given if one is not None), None)
     return wanted if wanted is None else NO_LIMIT if wanted < 0 else max(1, wanted)
-
-
-Likely = Sequence[tuple[bytes, float]]  # the sampled token, then the likeliest: bytes, log probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +210,6 @@ class Whole:
     def ended(self) -> Ended:
         assert self.end is not None
         return self.end
-
-
-THOUGHT = "reasoning_content"  # of a message of the model: what it thought
 
 
 def thought_with(message: Json, thought: str | None) -> Json:

@@ -16,9 +16,8 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.decoding import decode
 from app.gateway.access.auth import ASKER, BODY, HOME, from_elsewhere, ids_of
-from app.gateway.open_requests import closed, closes
+from app.gateway.open_requests import WHOLE, closed, closes, end, write
 from app.gateway.refusals import Api, api_of, in_stream, too_deep
-from app.gateway.writing import WHOLE, end, write
 from app.node.control.request_body import explain, wrong_field
 
 log = logging.getLogger(__name__)

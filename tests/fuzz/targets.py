@@ -14,7 +14,7 @@ from app.catalog.gguf import gguf_check, model_reader
 from app.core.errors import AppError
 from app.core.household import operations
 from app.core.household.operations import BadOperation
-from app.gateway.openai import openai_requests
+from app.gateway.dialects import openai_requests
 from app.network import messages
 from app.network.discovery import announcement
 from app.network.discovery.announcement import Said
@@ -121,7 +121,7 @@ TARGETS = (
     ),
     Target(
         "chats", _chat, (AppError, msgspec.MsgspecError, UnicodeDecodeError), lambda: list(CHATS),
-        ("app/gateway/openai/openai_requests.py",),
+        ("app/gateway/dialects/openai_requests.py",),
     ),
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from app.gateway.openapi.description import ERRORS, GETS, POSTS
+from app.gateway.openapi_document import ERRORS, GETS, POSTS
 from app.gateway.refusals import Api, api_of
 
 

@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from app.gateway.openapi.description import ERRORS, GETS, POSTS, Ranked, description
+from app.gateway.openapi_document import ERRORS, GETS, POSTS, Ranked, description
 from tests.gateway.described_answers import check, is_exact
 
 Json = dict[str, Any]

@@ -20,7 +20,7 @@ from app.core.errors import BadInput, Busy
 from app.gateway.access.auth import ASKER, BODY
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Asker
-from app.gateway.embeddings.embedding_routes import EmbeddingRoutes
+from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Figures
 from app.inference.worker.embedder import Vector, normalised
 from app.node.models.embeddings import Embedded

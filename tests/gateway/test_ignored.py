@@ -10,12 +10,9 @@ import msgspec
 import pytest
 
 from app.core.errors import BadInput
-from app.gateway.anthropic import anthropic_dialect
 from app.gateway.api_request import ApiRequest, Json
-from app.gateway.ollama import ollama_dialect
-from app.gateway.openai import openai_requests
-from app.gateway.openai.openai_requests import PASSED_FIELDS
-from app.gateway.responses import responses_requests
+from app.gateway.dialects import anthropic_routes, ollama_dialect, openai_requests, responses_requests
+from app.gateway.dialects.openai_requests import PASSED_FIELDS
 from tests.gateway.test_docs import PAGE
 
 ABOUT_THINKING = {  # what is passed on, and obeyed here as well
@@ -26,7 +23,7 @@ ROUTES: dict[str, tuple[Any, Json]] = {  # what each reads, and the least that i
     "/v1/chat/completions": (openai_requests.ChatRequest, HELLO),
     "/v1/completions": (openai_requests.CompletionRequest, {"prompt": "Hello"}),
     "/v1/responses": (responses_requests.ResponsesRequest, {"input": "Hello"}),
-    "/v1/messages": (anthropic_dialect.MessagesRequest, HELLO),
+    "/v1/messages": (anthropic_routes.MessagesRequest, HELLO),
     "/api/chat": (ollama_dialect.OllamaChatRequest, HELLO),
     "/api/generate": (ollama_dialect.OllamaGenerateRequest, {"prompt": "Hello"}),
 }

@@ -7,11 +7,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from app.gateway.anthropic import anthropic_dialect
 from app.gateway.api_request import NO_LIMIT
-from app.gateway.ollama import ollama_dialect
-from app.gateway.openai import openai_requests
-from app.gateway.responses import responses_requests
+from app.gateway.dialects import anthropic_routes, ollama_dialect, openai_requests, responses_requests
 from tests.gateway.gate_calls import CHAT
 from tests.node.pool import Json
 
@@ -33,7 +30,7 @@ SHAPES: list[tuple[Any, Json, str]] = [
     (openai_requests.ChatRequest, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_completion_tokens"),
     (openai_requests.CompletionRequest, {"prompt": "x"}, "max_tokens"),
     (responses_requests.ResponsesRequest, {"input": "x"}, "max_output_tokens"),
-    (anthropic_dialect.MessagesRequest, {"messages": [anthropic_dialect.Message("user", "x")]}, "max_tokens"),
+    (anthropic_routes.MessagesRequest, {"messages": [anthropic_routes.Message("user", "x")]}, "max_tokens"),
 ]
 
 

@@ -13,7 +13,7 @@ import gguf
 import ollama
 import pytest
 
-from app.gateway.ollama.ollama_models import parameter_size
+from app.gateway.dialects.ollama_routes import parameter_size
 from testbed import tiny
 from tests import tiny_bert
 from tests.gateway.conftest import Open

@@ -10,8 +10,7 @@ import pytest
 from aiohttp import web
 
 from app.core.errors import Refused, StageLost
-from app.gateway.open_requests import UnderWay
-from app.gateway.writing import BEGUN
+from app.gateway.open_requests import BEGUN, UnderWay
 
 
 @pytest.mark.parametrize(("request_", "ends"), [({}, StageLost), ({BEGUN: True}, asyncio.CancelledError)])

@@ -8,11 +8,10 @@ from collections.abc import AsyncGenerator
 import aiohttp
 import pytest
 
-from app.gateway.anthropic import anthropic_dialect
 from app.gateway.api_request import Ended, Said, Whole
-from app.gateway.ollama import ollama_dialect
-from app.gateway.openai.openai_requests import FORMS, ChatRequest
-from app.gateway.openai.openai_routes import Answers
+from app.gateway.dialects import anthropic_routes, ollama_dialect
+from app.gateway.dialects.openai_requests import FORMS, ChatRequest
+from app.gateway.dialects.openai_routes import Answers
 from app.gateway.upstreams.upstream_dialect import Heard
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import CHAT
@@ -231,7 +230,7 @@ def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
     whole = Whole()
     whole.add(called)
     whole.add(end)
-    (use,) = anthropic_dialect.Answer("m", "m", whole=whole).message()["content"]
+    (use,) = anthropic_routes.Answer("m", "m", whole=whole).message()["content"]
     assert use["input"] == {"zone": "UTC"}
     told = ollama_dialect.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
     assert told == {"role": "assistant", "content": '{"zone": "UTC", "wh'}
@@ -244,7 +243,7 @@ def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -
     whole = Whole()
     for piece in heard.end(1.0, 0.5):
         whole.add(piece)
-    (use,) = anthropic_dialect.Answer("m", "m", whole=whole).message()["content"]
+    (use,) = anthropic_routes.Answer("m", "m", whole=whole).message()["content"]
     assert use["input"] == {}
     told = ollama_dialect.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
     assert told == {"role": "assistant", "content": deep}

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from app.core.errors import BadInput
-from app.gateway.anthropic.anthropic_dialect import MessagesRequest as Messages
-from app.gateway.openai.openai_requests import ChatRequest as Chat
-from app.gateway.responses.responses_requests import MessagesRequest as Responses
+from app.gateway.dialects.anthropic_routes import MessagesRequest as Messages
+from app.gateway.dialects.openai_requests import ChatRequest as Chat
+from app.gateway.dialects.responses_requests import ResponsesRequest as Responses
 from tests.gateway.gate_calls import ASK, CHAT
 from tests.node.pool import Json
 

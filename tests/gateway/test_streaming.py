@@ -13,12 +13,12 @@ import pytest
 from aiohttp import web
 
 from app.core.errors import AppError, Busy, StageLost, Unreachable
-from app.gateway import writing
+from app.gateway import open_requests
 from app.gateway.access.allowed_origins import Access
 from app.gateway.access.auth import ASKER, Auth, KeyDoor
 from app.gateway.api_request import Json, Piece, Said
+from app.gateway.dialects.responses_routes import ResponsesRoutes
 from app.gateway.metrics import Figures
-from app.gateway.responses.responses_routes import ResponsesRoutes
 from app.gateway.streaming import EVENTS, NDJSON, event, send
 from app.machine.paths import Home
 from app.machine.secrets.secret_stores import FIRST, ApiKeys
@@ -223,7 +223,7 @@ async def test_an_error_after_a_sign_ends_the_stream_in_its_shape(http: aiohttp.
     parts.first.clear()
     async with asyncio.timeout(60), http.get("/v1/x") as answer:
         assert answer.status == 200
-        assert writing.BEGUN in parts.request
+        assert open_requests.BEGUN in parts.request
         parts.first.set()
         assert b'\n\ndata: {"error":' in await answer.read()
 
@@ -322,7 +322,7 @@ async def test_who_leaves_with_the_last_part_was_answered(
 
 
 async def test_who_reads_nothing_is_left(url: tuple[str, str], parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(open_requests, "UNREAD_SECONDS", 0.3)
     parts.endless = True
     writer = await asked(url, "/v1/x")
     async with asyncio.timeout(60):
@@ -335,7 +335,7 @@ async def test_who_reads_nothing_of_a_whole_answer_is_left_and_counted_until_the
 ) -> None:
     async with http.get("/v1/whole") as answer:
         assert await answer.read() == WHOLE
-    monkeypatch.setattr(writing, "UNREAD_SECONDS", 2.0)
+    monkeypatch.setattr(open_requests, "UNREAD_SECONDS", 2.0)
     writer = await asked(url, "/v1/whole")
     await until(lambda: parts.gate._open[FIRST] == 1)
     await until(lambda: parts.gate._open[FIRST] == 0)

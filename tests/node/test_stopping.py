@@ -78,7 +78,9 @@ HANGING = """
 import time
 from pathlib import Path
 from app.catalog.shelf import Shelf
-from app.node import NodeOptions, run, start
+from app.node import start
+from app.node.options import NodeOptions
+from app.node.start import run
 start.END_SECONDS = 2.0
 Shelf.entries = lambda self: time.sleep(60)
 run(NodeOptions(home=Path({home!r}), name="one", port=0, bind="127.0.0.1", discovery=False))

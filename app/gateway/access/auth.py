@@ -21,10 +21,9 @@ from app.gateway.access.allowed_origins import Access, is_preflight, preflight
 from app.gateway.access.decompression import ENCODINGS, BadPacking, unpacked_body, unreadable
 from app.gateway.answering import Asker
 from app.gateway.metrics import Figures
-from app.gateway.open_requests import UnderWay
+from app.gateway.open_requests import WHOLE, UnderWay, in_pieces
 from app.gateway.refusals import Api, api_of, explained, shaped, status_of, too_deep
 from app.gateway.upstreams.upstreams import MOST_PASSED, PASSED
-from app.gateway.writing import WHOLE, in_pieces
 from app.machine.secrets.secret_stores import ApiKeys
 from app.machine.typed_commands import with_home
 from app.network.peer.bounded_body import TooLong, TooSlow
@@ -41,6 +40,22 @@ WRONG_KEY = (
     "`poolhouse api key` shows the valid one."
 )
 SHELF = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
+
+log = logging.getLogger(__name__)
+NO_KEY = "(no key)"  # who asks where none is needed
+HEALTH = ("/health", "/v1/health")  # it says nothing but whether it answers
+ID = "X-Request-Id"
+ANTHROPIC_ID = "Request-Id"  # the same, where Anthropic's clients read it
+FORM = "application/x-www-form-urlencoded"
+NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
+UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
+PROGRAM = "X-Poolhouse-Program"  # which of a guest's programs asks, as its node tells them apart
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+BODY = web.RequestKey("body", bytes)
+ASKER = web.RequestKey("asker", Asker)
+# The option for commands that an error names: who has shown no key, or asks from elsewhere, is told of no folder.
+HOME = web.RequestKey("home", str)
 
 
 def nothing_at(method: str, path: str, known: Collection[str]) -> str:
@@ -61,25 +76,6 @@ def nothing_at(method: str, path: str, known: Collection[str]) -> str:
             )
             return f"{begun}, but at {meant}.{of_base}"
     return f"{begun}. GET /openapi.json lists what there is."
-
-
-log = logging.getLogger(__name__)
-
-NO_KEY = "(no key)"  # who asks where none is needed
-HEALTH = ("/health", "/v1/health")  # it says nothing but whether it answers
-ID = "X-Request-Id"
-ANTHROPIC_ID = "Request-Id"  # the same, where Anthropic's clients read it
-FORM = "application/x-www-form-urlencoded"
-NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
-UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
-PROGRAM = "X-Poolhouse-Program"  # which of a guest's programs asks, as its node tells them apart
-_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-BODY = web.RequestKey("body", bytes)
-ASKER = web.RequestKey("asker", Asker)
-# The option for commands that an error names: who has shown no key, or asks from elsewhere, is told of no folder.
-HOME = web.RequestKey("home", str)
 
 
 class Door(Protocol):

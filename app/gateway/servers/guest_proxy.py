@@ -15,10 +15,10 @@ from aiohttp import web
 from app.core.errors import Unreachable
 from app.decoding import decode
 from app.gateway.access.auth import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, ids_of
+from app.gateway.open_requests import BEGUN, UNREAD_SECONDS, write
 from app.gateway.refusals import api_of, in_stream
 from app.gateway.streaming import EVENTS, NDJSON, UNHELD
 from app.gateway.upstreams.upstreams import PASSED
-from app.gateway.writing import BEGUN, UNREAD_SECONDS, write
 from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.network.peer.peer_client import GuestClient, problem
 from app.node.models.guest_answers import HEADERS, Guesting

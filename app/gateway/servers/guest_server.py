@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
 from app.api import requests
-from app.core.errors import BadInput
+from app.core.errors import AppError, BadInput
 from app.core.ids import MachineId
 from app.core.scheduler.requester import Requester, member_asks
 from app.gateway.access.auth import ASKER, Handler
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering, Asker
-from app.gateway.openai.openai_routes import Listed
-from app.gateway.servers.guest_words import naming
+from app.gateway.dialects.openai_routes import Listed
 from app.gateway.streaming import read
 from app.inference.pipeline.completion import GenerationRequest
 from app.network.peer.listener import MEMBER
@@ -28,10 +27,43 @@ from app.node.control.ndjson import stream
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 
+FOR_GUESTS = {
+    "api_model_not_loaded": "guest_model_not_loaded",
+    "api_model_stays": "guest_model_stays",
+    "embedding_model_missing": "guest_embedding_missing",
+    "reranker_missing": "guest_reranker_missing",
+    "upstream_spent": "guest_upstream_spent",
+    "upstream_short": "guest_upstream_spent",
+    "upstream_uncounted": "guest_upstream_spent",
+    "upstream_off": "guest_upstream_off",
+}
+
 Json = dict[str, Any]
 LOOK_SECONDS = 0.25  # between looks whether a guest is one still
 FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes",
          "ranks", "n_parameters")  # fmt: skip
+
+
+@contextmanager
+def naming(host: Callable[[], str]) -> Iterator[None]:
+    """Within it an error whose cure lies with the host says so. host: what the household calls it."""
+    try:
+        yield
+    except AppError as error:
+        if code := FOR_GUESTS.get(error.reason.code):
+            raise type(error)(code, **error.reason.facts | {"host": host()}) from None
+        raise
+
+
+def naming_the_host(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware that does so."""
+
+    @web.middleware
+    async def named(request: web.Request, handler: Handler) -> web.StreamResponse:
+        with naming(host):
+            return await handler(request)
+
+    return named
 
 
 class MemberDoor:

@@ -21,20 +21,18 @@ from app.gateway.access.auth import Auth, KeyDoor, behind
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering
-from app.gateway.anthropic.anthropic_routes import AnthropicRoutes
-from app.gateway.embeddings.embedding_routes import EmbeddingRoutes
+from app.gateway.dialects.anthropic_routes import AnthropicRoutes
+from app.gateway.dialects.embedding_routes import EmbeddingRoutes
+from app.gateway.dialects.ollama_routes import OllamaRoutes
+from app.gateway.dialects.openai_routes import Listed, OpenAiRoutes, ServerRoutes
+from app.gateway.dialects.responses_routes import ResponsesRoutes
 from app.gateway.keep_alive import LettingGo
 from app.gateway.metrics import Figures
 from app.gateway.model_cards import ModelCards
-from app.gateway.ollama.ollama_routes import OllamaRoutes
 from app.gateway.open_requests import UnderWay
-from app.gateway.openai.llamacpp_routes import ServerRoutes
-from app.gateway.openai.openai_routes import Listed, OpenAiRoutes
 from app.gateway.own_routes import OwnRoutes
-from app.gateway.responses.responses_routes import ResponsesRoutes
 from app.gateway.servers.guest_proxy import passing
-from app.gateway.servers.guest_server import GuestRoutes, MemberDoor, while_may
-from app.gateway.servers.guest_words import naming_the_host
+from app.gateway.servers.guest_server import GuestRoutes, MemberDoor, naming_the_host, while_may
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.upstreams.upstream_admin import UpstreamDesk
 from app.gateway.upstreams.upstreams import Upstreams

@@ -38,6 +38,23 @@ MOST_LINE_BYTES = 4 << 20
 MOST_EVENTS = 1 << 20  # also of those that say nothing
 _DATA = re.compile(rb"^data:(.*)$", re.MULTILINE)  # all else is passed over without a step of Python
 
+log = logging.getLogger(__name__)
+CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
+TEST_SECONDS = 10.0
+USUAL_RETRY_S = 5
+UNUSABLE = frozenset({400, 413, 422})  # the request is at fault: asked again later it would be no better
+MOST_WORDS = 200
+CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
+# What counts as spent where the count is damaged: more than any cap, so that the cap stays closed until the owner
+# has it counted anew.
+UNCOUNTED = 1 << 52
+USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
+ID = "X-Request-Id"
+PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
+UNREADABLE = "it answered what nobody can read"
+PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
+Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
+
 
 class Odd(ValueError):
     """What a server sent is not as it should be, in our words."""
@@ -80,25 +97,6 @@ async def _data(content: Content) -> AsyncGenerator[bytes, None]:
             raise Odd("a line without an end")
     for line in _DATA.findall(held):
         yield line.strip()
-
-
-log = logging.getLogger(__name__)
-
-CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
-TEST_SECONDS = 10.0
-USUAL_RETRY_S = 5
-UNUSABLE = frozenset({400, 413, 422})  # the request is at fault: asked again later it would be no better
-MOST_WORDS = 200
-CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
-# What counts as spent where the count is damaged: more than any cap, so that the cap stays closed until the owner
-# has it counted anew.
-UNCOUNTED = 1 << 52
-USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
-ID = "X-Request-Id"
-PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
-UNREADABLE = "it answered what nobody can read"
-PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
-Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class _Model(msgspec.Struct):

@@ -15,7 +15,7 @@ from app.core.errors import Busy
 from app.gateway.access.auth import ASKER
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Asker
-from app.gateway.embeddings.embedding_routes import EmbeddingRoutes
+from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Figures
 from app.gateway.servers.guest_server import GuestRoutes
 from app.inference.pipeline.completion import GenerationRequest

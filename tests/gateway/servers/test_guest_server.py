@@ -24,8 +24,7 @@ from app.gateway.answering import Asker
 from app.gateway.refusals import status_of
 from app.gateway.servers import guest_server
 from app.gateway.servers.guest_proxy import passing
-from app.gateway.servers.guest_server import MemberDoor, while_may
-from app.gateway.servers.guest_words import FOR_GUESTS, naming
+from app.gateway.servers.guest_server import FOR_GUESTS, MemberDoor, naming, while_may
 from app.gateway.upstreams.upstreams import PASSED
 from app.network.peer.listener import MEMBER
 from tests.node.models.test_guest_answers import Content

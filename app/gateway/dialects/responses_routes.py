@@ -28,9 +28,8 @@ from app.gateway.api_request import (
     Thought,
     Whole,
 )
+from app.gateway.dialects.responses_requests import Own, ResponsesRequest, each
 from app.gateway.refusals import Api, explained
-from app.gateway.responses.responses_requests import ResponsesRequest
-from app.gateway.responses.responses_tools import Own, each
 from app.gateway.streaming import EVENTS, event, read, send
 
 # Pieces of an answer -> what OpenAI's Responses API says, whole or as events. No I/O.

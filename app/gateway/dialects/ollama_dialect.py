@@ -29,7 +29,7 @@ from app.gateway.api_request import (
     limit_of,
     thought_with,
 )
-from app.gateway.openai.openai_requests import (
+from app.gateway.dialects.openai_requests import (
     SAMPLING_FIELDS,
     Fraction,
     LastN,

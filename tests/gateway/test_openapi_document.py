@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from weakref import WeakSet
@@ -12,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from app.gateway.open_requests import UnderWay
-from app.gateway.openapi.description import GETS, POSTS, description
+from app.gateway.openapi_document import GETS, POSTS, description
 from app.gateway.servers.local_server import ChatApi
 from tests.gateway.conftest import Open
 
@@ -24,6 +25,14 @@ def refs(of: object) -> set[str]:
         own = {str(of["$ref"])} if "$ref" in of else set()
         return own.union(*(refs(value) for value in of.values()))
     return set().union(*(refs(value) for value in of)) if isinstance(of, list) else set()
+
+
+def test_the_document_is_the_golden_one() -> None:
+    """A change of the described API shows as a change of the file. To renew it: write `described` there."""
+    described = msgspec.json.decode(description(), type=Json)
+    described["info"]["version"] = "0"
+    golden = Path(__file__).with_name("openapi.golden.json")
+    assert described == msgspec.json.decode(golden.read_bytes(), type=Json)
 
 
 def test_every_reference_is_there() -> None:

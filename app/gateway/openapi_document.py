@@ -9,18 +9,38 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from app import __version__
+from app.gateway import openapi_schemas
 from app.gateway.access.auth import HEALTH
-from app.gateway.anthropic import anthropic_dialect
-from app.gateway.embeddings import embedding_dialects, rerank_dialects
-from app.gateway.embeddings.embedding_routes import RERANK
-from app.gateway.ollama import ollama_dialect, ollama_models
-from app.gateway.openai import openai_requests
-from app.gateway.openapi import openai_schemas, responses_schemas
-from app.gateway.openapi.schema_parts import Exact, Told
+from app.gateway.dialects import (
+    anthropic_routes,
+    embedding_routes,
+    ollama_dialect,
+    ollama_routes,
+    openai_requests,
+    responses_requests,
+)
+from app.gateway.dialects.embedding_routes import RERANK
+from app.gateway.openapi_schemas import Exact, Told
 from app.gateway.refusals import Api, api_of
-from app.gateway.responses import responses_requests
 
 # Answers of Ollama's API, and its errors. No I/O.
+
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
+Json = dict[str, Any]
+REFUSALS = {
+    "400": "The request cannot be used",
+    "401": "The key is missing or wrong",
+    "403": "A web page asked",
+    "404": "There is no such model, or it is not loaded",
+    "408": "The body came too slowly",
+    "413": "The body is larger than 8 MiB",
+    "415": "The body is no JSON, or has an encoding other than gzip and zstd",
+    "421": "Asked by another name than our own",
+    "429": "Too much waits; see Retry-After",
+    "503": "The pool cannot answer now",
+}
+Schemas = dict[Any, Json]
+TEMPLATE = "#/components/schemas/{name}"
 
 
 class OllamaError(Exact):
@@ -132,8 +152,6 @@ class OllamaVector(Exact):
 
 
 # Answers of Anthropic's Messages API, and its errors. No I/O.
-
-StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
 
 
 class MessageCause(Exact):
@@ -344,9 +362,6 @@ class RankedTexts(Exact):
 Ranked = RankedDocuments | list[RankedTexts]  # by how it was asked
 
 
-Json = dict[str, Any]
-
-
 class Post(NamedTuple):
     """What a route does, what it is asked with, what it answers, and what a piece of its stream is, if it has any."""
 
@@ -358,42 +373,42 @@ class Post(NamedTuple):
 
 POSTS = {
     "/v1/chat/completions": Post(
-        "An answer in a chat", openai_requests.ChatRequest, openai_schemas.ChatCompletion, openai_schemas.ChatChunk
+        "An answer in a chat", openai_requests.ChatRequest, openapi_schemas.ChatCompletion, openapi_schemas.ChatChunk
     ),
     "/v1/completions": Post(
         "A text that goes on",
         openai_requests.CompletionRequest,
-        openai_schemas.TextCompletion,
-        openai_schemas.TextChunk,
+        openapi_schemas.TextCompletion,
+        openapi_schemas.TextChunk,
     ),
     "/v1/responses": Post(
         "An answer in a chat, as responses",
         responses_requests.ResponsesRequest,
-        responses_schemas.Response,
-        responses_schemas.ResponseEvent,
+        openapi_schemas.Response,
+        openapi_schemas.ResponseEvent,
     ),
     "/v1/responses/input_tokens": Post(
-        "How many tokens a response reads", responses_requests.ResponsesRequest, responses_schemas.ResponseTokens
+        "How many tokens a response reads", responses_requests.ResponsesRequest, openapi_schemas.ResponseTokens
     ),
     "/v1/messages": Post(
-        "An answer in a chat, as Anthropic's", anthropic_dialect.MessagesRequest, AnthropicMessage, MessageEvent
+        "An answer in a chat, as Anthropic's", anthropic_routes.MessagesRequest, AnthropicMessage, MessageEvent
     ),
-    "/v1/messages/count_tokens": Post("How many tokens a chat is", anthropic_dialect.MessagesRequest, TokenCount),
-    "/v1/embeddings": Post("Vectors of texts", embedding_dialects.EmbeddingsRequest, openai_schemas.Vectors),
-    **{path: Post("How well texts answer a query", rerank_dialects.RerankRequest, Ranked) for path in RERANK},
-    "/api/embed": Post("Vectors of texts, as Ollama's", embedding_dialects.OllamaEmbedRequest, OllamaVectors),
+    "/v1/messages/count_tokens": Post("How many tokens a chat is", anthropic_routes.MessagesRequest, TokenCount),
+    "/v1/embeddings": Post("Vectors of texts", embedding_routes.EmbeddingsRequest, openapi_schemas.Vectors),
+    **{path: Post("How well texts answer a query", embedding_routes.RerankRequest, Ranked) for path in RERANK},
+    "/api/embed": Post("Vectors of texts, as Ollama's", embedding_routes.OllamaEmbedRequest, OllamaVectors),
     "/api/embeddings": Post(
-        "The vector of a text, as Ollama's older one", embedding_dialects.OllamaEmbeddingsRequest, OllamaVector
+        "The vector of a text, as Ollama's older one", embedding_routes.OllamaEmbeddingsRequest, OllamaVector
     ),
-    "/api/show": Post("One model, as Ollama's", ollama_models.ShowRequest, Shown),
+    "/api/show": Post("One model, as Ollama's", ollama_routes.ShowRequest, Shown),
     "/api/chat": Post("An answer in a chat, as Ollama's", ollama_dialect.OllamaChatRequest, OllamaChat, OllamaChat),
     "/api/generate": Post(
         "An answer to a prompt, as Ollama's", ollama_dialect.OllamaGenerateRequest, OllamaText, OllamaText
     ),
 }
 GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON
-    "/v1/models": ("The models of the shelf", openai_schemas.Models),
-    "/v1/models/{name}": ("One model", openai_schemas.Model),
+    "/v1/models": ("The models of the shelf", openapi_schemas.Models),
+    "/v1/models/{name}": ("One model", openapi_schemas.Model),
     "/": ("That it runs, as Ollama's", str),
     "/api/tags": ("The models of the shelf, as Ollama's", Tags),
     "/api/ps": ("The models that are loaded, as Ollama's", LoadedModels),
@@ -404,21 +419,7 @@ GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text wh
     "/metrics": ("Figures for Prometheus", str),
     "/openapi.json": ("This description", dict),
 }
-ERRORS = {Api.OPENAI: openai_schemas.Error, Api.ANTHROPIC: MessageError, Api.OLLAMA: OllamaError}
-REFUSALS = {
-    "400": "The request cannot be used",
-    "401": "The key is missing or wrong",
-    "403": "A web page asked",
-    "404": "There is no such model, or it is not loaded",
-    "408": "The body came too slowly",
-    "413": "The body is larger than 8 MiB",
-    "415": "The body is no JSON, or has an encoding other than gzip and zstd",
-    "421": "Asked by another name than our own",
-    "429": "Too much waits; see Retry-After",
-    "503": "The pool cannot answer now",
-}
-Schemas = dict[Any, Json]
-TEMPLATE = "#/components/schemas/{name}"
+ERRORS = {Api.OPENAI: openapi_schemas.Error, Api.ANTHROPIC: MessageError, Api.OLLAMA: OllamaError}
 
 
 @cache

@@ -1,0 +1,230 @@
+"""The routes that give vectors, OpenAI's and Ollama's two, and those that rerank texts, by llama.cpp's names."""
+
+from __future__ import annotations
+
+import base64
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, cast
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.gateway.access.auth import ASKER
+from app.gateway.access.token_budget import Budget
+from app.gateway.api_request import Json
+from app.gateway.fair_queue import FairQueue
+from app.gateway.metrics import Figures
+from app.gateway.streaming import read
+from app.inference.worker.embedder import Text, Vector
+from app.node.models.embeddings import Embedded, Embeddings, Ranked
+
+MOST_TEXTS = 2048  # of one request, as OpenAI documents it
+MOST_CHARS = 1 << 20
+NANOSECONDS = 1e9
+
+Given = Annotated[str, Meta(max_length=MOST_CHARS)]
+Ids = Annotated[list[Annotated[int, Meta(ge=0, le=1 << 30)]], Meta(min_length=1, max_length=1 << 16)]
+Size = Annotated[int, Meta(ge=1, le=1 << 16)] | None
+
+RERANK = ("/v1/rerank", "/v1/reranking", "/rerank", "/reranking")
+
+
+class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """OpenAI's."""
+
+    input: Given | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=1 << 16)]
+    model: str = ""
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Size = None
+    user: Annotated[str, Meta(max_length=1000)] | None = None
+
+    def texts(self) -> tuple[Text, ...]:
+        """Raises BadInput."""
+        return texts_of(self.input)
+
+
+class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Ollama's, of /api/embed."""
+
+    input: Given | Annotated[list[Given], Meta(max_length=MOST_TEXTS)] = ""
+    model: str = ""
+    truncate: bool | None = None
+    dimensions: Size = None
+
+    def texts(self) -> tuple[Text, ...]:
+        """None of one empty text, as Ollama has it; among others it would move their vectors. Raises BadInput."""
+        return texts_of(self.input) if self.input else ()
+
+
+class OllamaEmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Ollama's older one, of /api/embeddings."""
+
+    prompt: Given = ""
+    model: str = ""
+
+
+def texts_of(given: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
+    """One text or several, each as words or as token ids. Raises BadInput."""
+    kinds = set(map(type, given))  # of a million token ids as quickly as can be
+    if isinstance(given, str):
+        found: list[Text] = [given]
+    elif kinds == {int}:
+        found = [cast("tuple[int, ...]", tuple(given))]
+    elif int in kinds:
+        raise _odd("input is texts, or token ids, and not both")
+    else:
+        found = [one if isinstance(one, str) else tuple(cast("list[int]", one)) for one in given]
+    if len(found) > MOST_TEXTS:
+        raise _odd(f"input has more than {MOST_TEXTS} texts")
+    for text in found:
+        if not text:
+            raise _odd("a text of input is empty")
+        if len(text) > MOST_CHARS:
+            raise _odd(f"a text of input has more than {MOST_CHARS} characters")
+        if not isinstance(text, str) and not 0 <= min(text) <= max(text) < 1 << 30:
+            raise _odd("a token id of input is out of bounds")
+    return tuple(found)
+
+
+def openai_list(made: Embedded, encoding: str | None) -> Json:
+    data = [
+        {"object": "embedding", "index": index, "embedding": _told(vector, encoding)}
+        for index, vector in enumerate(made.vectors)
+    ]
+    usage = {"prompt_tokens": made.n_tokens, "total_tokens": made.n_tokens}
+    return {"object": "list", "model": made.model, "data": data, "usage": usage}
+
+
+def ollama_list(made: Embedded, took_s: float) -> Json:
+    return {
+        "model": made.model,
+        "embeddings": [list(vector.values) for vector in made.vectors],
+        "total_duration": int(took_s * NANOSECONDS),
+        "load_duration": 0,
+        "prompt_eval_count": made.n_tokens,
+    }
+
+
+def _told(vector: Vector, encoding: str | None) -> list[float] | str:
+    if encoding == "base64":
+        return base64.b64encode(array("f", vector.values).tobytes()).decode()
+    return list(vector.values)
+
+
+def _odd(why: str) -> BadInput:
+    return BadInput("bad_request", why=why, field="input")
+
+
+class Document(msgspec.Struct, frozen=True):
+    text: Given
+
+
+class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Jina's, or TEI's where it has `texts`."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=MOST_CHARS)]
+    documents: Annotated[list[Given | Document], Meta(max_length=MOST_TEXTS)] = []
+    texts: Annotated[list[Given], Meta(max_length=MOST_TEXTS)] | None = None
+    model: str = ""
+    top_n: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
+    return_documents: bool | None = None
+    return_text: bool | None = None
+
+    def all_texts(self) -> list[str]:
+        """Those to be scored. Raises BadInput."""
+        given = self.documents if self.texts is None else self.texts
+        if not given:
+            name = "documents" if self.texts is None else "texts"
+            raise BadInput("bad_request", why=f"{name} is empty", field=name)
+        return [one if isinstance(one, str) else one.text for one in given]
+
+    def answer(self, made: Ranked) -> Json | list[Json]:
+        """The best one first; those that score alike in the order in which they came."""
+        texts, is_tei = self.all_texts(), self.texts is not None
+        score = "score" if is_tei else "relevance_score"
+        found: list[Json] = [{"index": index, score: one.value} for index, one in enumerate(made.scores)]
+        for one in found:
+            if is_tei and self.return_text:
+                one["text"] = texts[one["index"]]
+            elif not is_tei and self.return_documents:
+                one["document"] = {"text": texts[one["index"]]}
+        found.sort(key=lambda one: -one[score])
+        results = found[: self.top_n]
+        if is_tei:
+            return results
+        usage = {"prompt_tokens": made.n_tokens, "total_tokens": made.n_tokens}
+        return {"model": made.model, "object": "list", "usage": usage, "results": results}
+
+
+class EmbeddingRoutes:
+    """Programs take turns here as they do with answers."""
+
+    def __init__(self, embeddings: Callable[[], Embeddings], budget: Budget, figures: Figures) -> None:
+        self._embeddings, self._budget, self._figures = embeddings, budget, figures
+        self._queue = FairQueue(lambda _: 1)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/embeddings", self.openai),
+            web.post("/api/embed", self.ollama),
+            web.post("/api/embeddings", self.ollama_one),
+            *(web.post(path, self.rerank) for path in RERANK),
+        ]
+
+    async def openai(self, request: web.Request) -> web.Response:
+        asked = read(request, EmbeddingsRequest)
+        made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=False)
+        return _json(openai_list(made, asked.encoding_format))
+
+    async def ollama(self, request: web.Request) -> web.Response:
+        begun, asked = time.monotonic(), read(request, OllamaEmbedRequest)
+        cut = asked.truncate is not False
+        made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=cut)
+        return _json(ollama_list(made, time.monotonic() - begun))
+
+    async def ollama_one(self, request: web.Request) -> web.Response:
+        asked = read(request, OllamaEmbeddingsRequest)
+        texts = (asked.prompt,) if asked.prompt else ()
+        made = await self._made(request, asked.model, texts, None, cut=True)
+        return _json({"embedding": [*made.vectors[0].values] if texts else []})
+
+    async def rerank(self, request: web.Request) -> web.Response:
+        asked = read(request, RerankRequest)
+        texts = asked.all_texts()
+        key = request[ASKER].key
+        self._budget.check(key)
+        embeddings = self._embeddings()
+        entry = await embeddings.reranker(asked.model)
+        async with self._queue.turn(key):
+            self._budget.check(key)
+            made = await embeddings.rank(entry, asked.query, texts, self._counted(key))
+        return _json(asked.answer(made))
+
+    async def _made(
+        self, request: web.Request, model: str, texts: Sequence[Text], size: int | None, *, cut: bool
+    ) -> Embedded:
+        key = request[ASKER].key
+        self._budget.check(key)
+        embeddings = self._embeddings()
+        entry = await embeddings.model(model)
+        async with self._queue.turn(key):
+            self._budget.check(key)
+            return await embeddings.embed(entry, texts, size, cut=cut, read=self._counted(key))
+
+    def _counted(self, key: str) -> Callable[[int], None]:
+        """Hears how many tokens of this key's were read."""
+
+        def read(n_tokens: int) -> None:
+            self._budget.spend(key, n_tokens)
+            self._figures.tokens.labels(kind="vectors").inc(n_tokens)
+
+        return read
+
+
+def _json(told: Json | list[Json]) -> web.Response:
+    """Millions of numbers: Python's own writer would keep every stream of this node waiting for seconds."""
+    return web.Response(body=msgspec.json.encode(told), content_type="application/json")

@@ -1,1 +1,0 @@
-"""Vectors and reranking, in each dialect."""

@@ -1,1 +1,0 @@
-"""The served description of all routes (OpenAPI 3.1)."""
