@@ -108,10 +108,10 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def version_for(self, memory_bytes: int, context: int = USUAL_CONTEXT) -> OfferedFile | None:
         """The version to take where so much memory is free: the largest that it holds together with a
         conversation of `context` tokens. None where it holds none whose size is known."""
-        known = [(one.size_bytes, one) for one in self.files if one.size_bytes]
+        known = [(file.size_bytes, file) for file in self.files if file.size_bytes]
         room = memory_bytes - (self.kv_bytes_per_token or 0) * context
-        fitting = [one for one in known if one[0] * (1 + WORK_SHARE) <= room]
-        return max(fitting, key=lambda one: one[0])[1] if fitting else None
+        fitting = [sized for sized in known if sized[0] * (1 + WORK_SHARE) <= room]
+        return max(fitting, key=lambda sized: sized[0])[1] if fitting else None
 
 
 class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,56 +124,56 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The entry of a file on the hub."""
         for offer in self.models:
             if offer.repository == repository:
-                for one in offer.files:
-                    if one.file == file:
-                        return offer, one
+                for offered in offer.files:
+                    if offered.file == file:
+                        return offer, offered
         return None
 
     def starters(self) -> list[Offer]:
         """First models for a household, the best first."""
-        ranked = [(one.starter, one) for one in self.models if one.starter is not None]
-        return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
+        ranked = [(model.starter, model) for model in self.models if model.starter is not None]
+        return [model for _, model in sorted(ranked, key=lambda pair: pair[0])]
 
     def other_starters(self) -> list[Offer]:
         """All others that chat and that anybody may download, the largest first: where no first model fits."""
-        chatty = (one for one in self.models if "chat" in one.good_at and one.starter is None)
-        free = (one for one in chatty if not one.gated)
-        return sorted(free, key=lambda one: -(one.parameters or 0))
+        chatty = (model for model in self.models if "chat" in model.good_at and model.starter is None)
+        free = (model for model in chatty if not model.gated)
+        return sorted(free, key=lambda model: -(model.parameters or 0))
 
     def named(self, name: str) -> tuple[Offer, OfferedFile]:
         """The model that a person means by its id, its name, or the beginning of either; its
         recommended file, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput."""
-        wanted, _, quantisation = name.strip().casefold().partition(":")
-        plain = wanted.replace(" ", "-")
-        exact = [one for one in self.models if wanted == one.name.casefold() or plain == one.id]
-        begins = [one for one in self.models if plain and one.id.startswith(plain)]
-        found = exact or begins
-        if len(found) != 1:
-            code = "catalogue_ambiguous" if found else "catalogue_unknown"
-            there = ", ".join(one.id for one in found or self.models)
+        query, _, quantisation = name.strip().casefold().partition(":")
+        plain = query.replace(" ", "-")
+        exact = [model for model in self.models if query == model.name.casefold() or plain == model.id]
+        begins = [model for model in self.models if plain and model.id.startswith(plain)]
+        matches = exact or begins
+        if len(matches) != 1:
+            code = "catalogue_ambiguous" if matches else "catalogue_unknown"
+            there = ", ".join(model.id for model in matches or self.models)
             raise BadInput(code, name=name[:100], there=there)
-        files = found[0].files
-        for one in files:
-            if one.quantisation.casefold() == quantisation or (not quantisation and one.recommended):
-                return found[0], one
-        there = ", ".join(one.quantisation for one in files)
-        raise BadInput("catalogue_no_version", name=found[0].id, there=there)
+        files = matches[0].files
+        for file in files:
+            if file.quantisation.casefold() == quantisation or (not quantisation and file.recommended):
+                return matches[0], file
+        there = ", ".join(file.quantisation for file in files)
+        raise BadInput("catalogue_no_version", name=matches[0].id, there=there)
 
     def has(self, sha256: str) -> bool:
         """Whether a whole file is one the catalogue knows."""
-        return any(one.whole_hash == sha256 for offer in self.models for one in offer.files)
+        return any(file.whole_hash == sha256 for offer in self.models for file in offer.files)
 
 
 @cache
 def shipped(path: Path = FILE) -> Catalogue:
     """The catalogue of this app. Raises BadInput where the file is missing or was changed badly."""
     try:
-        found = decode(path.read_bytes(), Catalogue)
+        catalogue = decode(path.read_bytes(), Catalogue)
     except (OSError, ValueError):
         raise BadInput("catalogue_damaged") from None
-    for offer in found.models:
-        for one in offer.files:
-            checked(offer.repository, one.file, offer.revision)
-            if one.parts and len(one.parts) != len(part_names(one.file)):
+    for offer in catalogue.models:
+        for file in offer.files:
+            checked(offer.repository, file.file, offer.revision)
+            if file.parts and len(file.parts) != len(part_names(file.file)):
                 raise BadInput("catalogue_damaged")
-    return found
+    return catalogue

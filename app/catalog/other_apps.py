@@ -58,7 +58,7 @@ def places(
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
     hf = Path(environ.get("HF_HOME") or cache / "huggingface")
     ollama = Path(environ.get("OLLAMA_MODELS") or home / ".ollama" / "models")
-    found = [
+    candidates = [
         Place("LM Studio", home / ".lmstudio" / "models"),
         Place("LM Studio", home / ".cache" / "lm-studio" / "models"),
         Place("Ollama", ollama),
@@ -66,15 +66,15 @@ def places(
         Place("Hugging Face", Path(environ.get("HF_HUB_CACHE") or hf / "hub")),
     ]
     if system.startswith("linux"):  # Ollama as a service of the system
-        found.insert(3, Place("Ollama", Path("/usr/share/ollama/.ollama/models")))
+        candidates.insert(3, Place("Ollama", Path("/usr/share/ollama/.ollama/models")))
     if chosen := _chosen_by_lm_studio(home):
-        found.insert(0, Place("LM Studio", chosen))
-    return list(dict.fromkeys(found))
+        candidates.insert(0, Place("LM Studio", chosen))
+    return list(dict.fromkeys(candidates))
 
 
 def app_of(path: Path, known: list[Place]) -> str | None:
     """The program in whose folder a file lies."""
-    return next((one.app for one in known if path.is_relative_to(one.folder)), None)
+    return next((place.app for place in known if path.is_relative_to(place.folder)), None)
 
 
 class OtherApps:
@@ -86,17 +86,17 @@ class OtherApps:
 
     def files(self) -> list[Other]:
         """Every GGUF file of every app, each once. Blocks; raises nothing."""
-        found: dict[Path, Other] = {}
+        files: dict[Path, Other] = {}
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
             for path, name in named:
                 if part_paths(path)[0] != path:
                     continue  # it comes with the first part
                 with suppress(OSError):
-                    found.setdefault(path.resolve(), self._other(place.app, path, name))
-                if len(found) >= MAX_FILES:
+                    files.setdefault(path.resolve(), self._other(place.app, path, name))
+                if len(files) >= MAX_FILES:
                     break
-        return sorted(found.values(), key=lambda one: (one.app, one.name.casefold()))
+        return sorted(files.values(), key=lambda file: (file.app, file.name.casefold()))
 
     def _other(self, app: str, path: Path, name: str) -> Other:
         about = path.stat()
@@ -167,8 +167,8 @@ class _LmStudio(msgspec.Struct, frozen=True, rename="camel"):
 def _blob_of(manifest: Path) -> str | None:
     try:
         with manifest.open("rb") as file:
-            found = decode(file.read(MAX_MANIFEST_BYTES), _Manifest)
-        layers = [one for one in found.layers if one.media_type == GGUF_LAYER]
+            manifest_data = decode(file.read(MAX_MANIFEST_BYTES), _Manifest)
+        layers = [layer for layer in manifest_data.layers if layer.media_type == GGUF_LAYER]
         digest = _BLOB.fullmatch(layers[0].digest)
     except (OSError, ValueError, IndexError):
         return None
@@ -189,8 +189,8 @@ def _chosen_by_lm_studio(home: Path) -> Path | None:
     """The folder a person chose there; it keeps it in its settings."""
     try:
         with (home / ".lmstudio" / "settings.json").open("rb") as file:
-            found = decode(file.read(MAX_MANIFEST_BYTES), _LmStudio)
-        folder = Path(found.downloads_folder)
+            settings = decode(file.read(MAX_MANIFEST_BYTES), _LmStudio)
+        folder = Path(settings.downloads_folder)
     except (OSError, ValueError):
         return None
     return folder if folder.is_absolute() else None

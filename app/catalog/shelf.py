@@ -91,8 +91,8 @@ class Shelf:
 
     def entries(self) -> tuple[Entry, ...]:
         """All models that can be named, the built-in one first. Reads no model file but the Guide."""
-        found = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
-        imported = tuple(entry for entry in found if not entry.builtin)
+        stored = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
+        imported = tuple(entry for entry in stored if not entry.builtin)
         try:
             return (self._builtin(), *imported) if self._guide.exists() else imported
         except AppError as error:  # it must not hide the others
@@ -105,19 +105,19 @@ class Shelf:
         loaded: given, the beginning of a name can only mean one of these: nothing is replaced by half a name.
         """
         entries = self.entries()
-        wanted = name.casefold()
-        if wanted == GUIDE and not self._guide.exists():
+        folded = name.casefold()
+        if folded == GUIDE and not self._guide.exists():
             raise BadInput("model_builtin_missing", path=str(self._guide))
         exact = [entry for entry in entries if entry.name == name] or self._by_id(entries, name, loaded)
-        same = [entry for entry in entries if entry.name.casefold() == wanted]
-        begins = [entry for entry in entries if name and entry.name.casefold().startswith(wanted)]
-        found = exact or same or begins
-        if len(found) == 1:
-            if not (exact or same or loaded is None or found[0].name in loaded):
-                raise BadInput("model_inexact", name=name[:100], there=found[0].name)
-            return found[0]
-        there = ", ".join(entry.name for entry in found or entries) or "none"
-        code = "model_ambiguous" if found else "model_unknown"
+        same = [entry for entry in entries if entry.name.casefold() == folded]
+        begins = [entry for entry in entries if name and entry.name.casefold().startswith(folded)]
+        matches = exact or same or begins
+        if len(matches) == 1:
+            if not (exact or same or loaded is None or matches[0].name in loaded):
+                raise BadInput("model_inexact", name=name[:100], there=matches[0].name)
+            return matches[0]
+        there = ", ".join(entry.name for entry in matches or entries) or "none"
+        code = "model_ambiguous" if matches else "model_unknown"
         raise BadInput(code, name=name[:100], there=there)
 
     def looked_at(self, path: Path) -> tuple[Model, str]:
@@ -202,14 +202,14 @@ class Shelf:
         """The stage of a verified model; see cut.py. Raises BadInput where it may not be cut."""
         return cut(entry.model, self.header(entry), entry.tensors, layers, role)
 
-    def donors(self, wanted: frozenset[str] | None = None) -> dict[str, Donor]:
+    def donors(self, hashes: frozenset[str] | None = None) -> dict[str, Donor]:
         """Where the tensors of all models lie, by hash: a lender that has them fetches nothing.
 
         wanted: hashes to look for; files that have none of them are not opened.
         """
-        found: dict[str, Donor] = {}
+        donors: dict[str, Donor] = {}
         for entry in self.entries():
-            if wanted is not None and wanted.isdisjoint(entry.tensors.values()):
+            if hashes is not None and hashes.isdisjoint(entry.tensors.values()):
                 continue
             if self.why_away(Path(entry.path)):
                 continue
@@ -219,8 +219,8 @@ class Shelf:
                 continue  # gone or changed: said when somebody asks for that model
             for name, tensor in header.tensors.items():
                 if name in entry.tensors:
-                    found[entry.tensors[name]] = Donor(Path(header.path_of(tensor)), tensor.offset)
-        return found
+                    donors[entry.tensors[name]] = Donor(Path(header.path_of(tensor)), tensor.offset)
+        return donors
 
     def follow(self, old: Path, new: Path) -> None:
         """A file, or a folder of files, is elsewhere now with the same bytes. Raises AppError."""
@@ -255,8 +255,8 @@ class Shelf:
         if stored is not None and not _same_file(stored, entry):
             stored = None
         # one from before ctime was kept knows less than what is stored by now
-        given = entry if entry.ctime_ns or stored is None else None
-        for known in (given, stored):
+        known_entry = entry if entry.ctime_ns or stored is None else None
+        for known in (known_entry, stored):
             if known is not None and known.is_as_hashed(*seen):
                 return known if known.ctime_ns else self._kept(known, seen)
         is_known_as_changed = self._changed.get(entry.path) == (entry.model.id, seen)
@@ -305,13 +305,13 @@ class Shelf:
         finally:
             turn.release()
 
-    def _by_id(self, entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None) -> list[Entry]:
+    def _by_id(self, entries: Sequence[Entry], model_id: str, loaded: Collection[str] | None) -> list[Entry]:
         """The model of this id. The same bytes under several names are one model: by preference the one that is
         loaded, then one whose file is there."""
-        found = [entry for entry in entries if entry.model.id == wanted]
-        if len(found) > 1:
-            found.sort(key=lambda one: (one.name not in (loaded or ()), not self._is_there(one)))
-        return found[:1]
+        matches = [entry for entry in entries if entry.model.id == model_id]
+        if len(matches) > 1:
+            matches.sort(key=lambda match: (match.name not in (loaded or ()), not self._is_there(match)))
+        return matches[:1]
 
     def _is_there(self, entry: Entry) -> bool:
         path = Path(entry.path)
@@ -325,8 +325,8 @@ class Shelf:
         """The Guide. An update of the app may bring another file: it is taken as it is."""
         with self._lock:
             entry = _read(self._entry_path(GUIDE))
-            found = self._guide.stat()
-            seen = (str(self._guide.absolute()), found.st_size, found.st_mtime_ns)
+            stat = self._guide.stat()
+            seen = (str(self._guide.absolute()), stat.st_size, stat.st_mtime_ns)
             for known in (entry, self._unkept.get(GUIDE)):
                 if known and (known.path, known.model.file_bytes, known.mtime_ns) == seen:
                     return known
@@ -341,16 +341,18 @@ class Shelf:
 
     def _same(self, new: Entry) -> Entry | None:
         """The model of these very bytes that is on the shelf, from another file that is still there."""
-        same = [one for one in self.entries() if one.model.id == new.model.id]
-        return next((one for one in same if one.path != new.path and Path(one.path).exists()), None)
+        same = [candidate for candidate in self.entries() if candidate.model.id == new.model.id]
+        return next(
+            (candidate for candidate in same if candidate.path != new.path and Path(candidate.path).exists()), None
+        )
 
     def _free_name(self, name: str, path: str) -> str:
         taken = {e.name.casefold(): e for e in self.entries() if e.path != path or e.builtin}
         taken_names = {*taken, GUIDE}
         tries = [name, *(f"{name[:95]}-{number}" for number in range(2, 1000))]
-        for one in tries:
-            if one.casefold() not in taken_names:
-                return one
+        for candidate in tries:
+            if candidate.casefold() not in taken_names:
+                return candidate
         raise BadInput("model_name_odd", name=name)
 
     def _write(self, entry: Entry) -> None:
@@ -360,8 +362,8 @@ class Shelf:
         return self._folder / f"{name}.json"
 
 
-def _same_file(one: Entry, other: Entry) -> bool:
-    return (one.path, one.model.id) == (other.path, other.model.id)
+def _same_file(entry: Entry, other: Entry) -> bool:
+    return (entry.path, entry.model.id) == (other.path, other.model.id)
 
 
 def _read(path: Path) -> Entry | None:
@@ -391,11 +393,11 @@ def _renewed(entry: Entry) -> Entry | None:
 def _seen(path: Path) -> tuple[int, int, int]:
     """Bytes of all files of a model, when one was last touched, and when anything of one changed (on Windows: when the
     last was made). Raises OSError."""
-    found = [one.stat() for one in part_paths(path)]
+    stats = [part.stat() for part in part_paths(path)]
     return (
-        sum(one.st_size for one in found),
-        max(one.st_mtime_ns for one in found),
-        max(one.st_ctime_ns for one in found),
+        sum(stat.st_size for stat in stats),
+        max(stat.st_mtime_ns for stat in stats),
+        max(stat.st_ctime_ns for stat in stats),
     )
 
 
@@ -440,11 +442,13 @@ Span = tuple[str, int, int]  # a name, where it begins, its bytes
 def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> tuple[dict[str, str], str]:
     """Of each tensor by its name, and what the model's file is known by, in one file or several: "" unless `whole`,
     which costs the processor as much again. Raises OSError."""
-    found: dict[str, str] = {}
+    tensor_hashes: dict[str, str] = {}
     files: list[str] = []
     for path in paths:
         spans = [
-            (name, one.offset, one.n_bytes) for name, one in header.tensors.items() if header.path_of(one) == str(path)
+            (name, tensor.offset, tensor.n_bytes)
+            for name, tensor in header.tensors.items()
+            if header.path_of(tensor) == str(path)
         ]
         with path.open("rb", buffering=0) as file:
             if whole:
@@ -452,9 +456,9 @@ def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bo
                 files.append(own)
             else:
                 hashes = {name: hash_range(file, at, size, tell) for name, at, size in spans}
-        found |= hashes
+        tensor_hashes |= hashes
     known = files[0] if len(files) == 1 else joint_hash(files) or ""
-    return {name: found[name] for name in header.tensors}, known
+    return {name: tensor_hashes[name] for name in header.tensors}, known
 
 
 class _Reading:
@@ -466,10 +470,10 @@ class _Reading:
 
     def hashes(self, spans: Sequence[Span]) -> tuple[dict[str, str], str]:
         """Of each span, and of the file. What ends early has another hash than what is whole."""
-        found: dict[str, str] = {}
+        span_hashes: dict[str, str] = {}
         for name, offset, n_bytes in sorted(spans, key=lambda span: span[1]):
             if offset < self._place:
-                found[name] = hash_range(self._file, offset, n_bytes, self._tell)
+                span_hashes[name] = hash_range(self._file, offset, n_bytes, self._tell)
                 continue
             self._go_to(offset)
             own = hashlib.sha256()
@@ -477,9 +481,9 @@ class _Reading:
                 own.update(chunk)
                 self._take(chunk)
                 self._tell(len(chunk))
-            found[name] = own.hexdigest()
+            span_hashes[name] = own.hexdigest()
         self._go_to(os.fstat(self._file.fileno()).st_size)
-        return found, self._whole.hexdigest()
+        return span_hashes, self._whole.hexdigest()
 
     def _go_to(self, end: int) -> None:
         """Over the header, and over what lies between two tensors or after the last."""

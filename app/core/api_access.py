@@ -19,22 +19,22 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}")
 
 def host_name(text: str) -> str:
     """A host name as requests carry it, lower case and without a port. Raises BadInput."""
-    given = text.strip()
-    name, port = _split_port(given)
+    typed = text.strip()
+    name, port = _split_port(typed)
     try:
-        found = _host(name)
+        host = _host(name)
     except ValueError:
-        raise BadInput("api_host_name", name=given[:80]) from None
+        raise BadInput("api_host_name", name=typed[:80]) from None
     if port not in ("", None) and not _is_port(port):
-        raise BadInput("api_host_name", name=given[:80])
-    return found
+        raise BadInput("api_host_name", name=typed[:80])
+    return host
 
 
 def origin(text: str) -> str:
     """A web origin as browsers send it: scheme, host, and the port if it isn't the usual one. Raises BadInput."""
-    given = text.strip()
-    refused = BadInput("api_origin", origin=given[:80])
-    scheme, mark, rest = given.partition("://")
+    typed = text.strip()
+    refused = BadInput("api_origin", origin=typed[:80])
+    scheme, mark, rest = typed.partition("://")
     scheme = scheme.lower()
     rest = rest.removesuffix("/")
     if not mark or not _SCHEME.fullmatch(scheme) or scheme in WITHOUT_HOST:

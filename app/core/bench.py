@@ -100,7 +100,7 @@ class Round:
 
     @property
     def total_tok_s(self) -> float:
-        return sum(one.n_tokens for one in self.timed) / self.seconds
+        return sum(timing.n_tokens for timing in self.timed) / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +129,20 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
-def prompt_ids(seed: int, which: tuple[int, int, int], n: int, n_vocab: int | None) -> list[int]:
+def prompt_ids(seed: int, stream_key: tuple[int, int, int], n: int, n_vocab: int | None) -> list[int]:
     """`n` random ids, others for each (streams, run, stream): no prefix can be reused."""
     low, high = (BYTE_TOKENS[0], n_vocab) if n_vocab and n_vocab > 64 else BYTE_TOKENS
-    chance = hashlib.shake_256(f"{seed}/{which}".encode()).digest(4 * n)
+    chance = hashlib.shake_256(f"{seed}/{stream_key}".encode()).digest(4 * n)
     drawn = (int.from_bytes(chance[4 * at : 4 * at + 4]) for at in range(n))
     return [low + number % (high - low) for number in drawn]
 
 
 def question(
-    seed: int, which: tuple[int, int, int], n_prompt: int, n_tokens: int, n_vocab: int | None
+    seed: int, stream_key: tuple[int, int, int], n_prompt: int, n_tokens: int, n_vocab: int | None
 ) -> dict[str, Any]:
     """The body of one POST /ask: a prompt that nobody asked before, an answer of just so many tokens."""
     return {
-        "prompt_ids": prompt_ids(seed, which, n_prompt, n_vocab),
+        "prompt_ids": prompt_ids(seed, stream_key, n_prompt, n_vocab),
         "raw": True,
         "max_tokens": n_tokens,
         "ignore_end": True,
@@ -153,9 +153,9 @@ def question(
 
 def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
     """All figures of the runs with so many streams at once, as they stand in the JSON."""
-    every = [one for run in rounds for one in run.timed]
-    firsts = [one.first_seconds for one in every]
-    rates = [one.decode_tok_s for one in every if one.decode_tok_s is not None]
+    every = [timing for run in rounds for timing in run.timed]
+    firsts = [timing.first_seconds for timing in every]
+    rates = [timing.decode_tok_s for timing in every if timing.decode_tok_s is not None]
     return {
         "streams": streams,
         "runs": len(rounds),
@@ -164,12 +164,12 @@ def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
         "prefill_tok_s": _known(spread([o.answer.prompt_tokens / o.first_seconds for o in every])),
         "decode_tok_s": _known(spread(rates)),
         "total_tok_s": _known(spread([run.total_tok_s for run in rounds])),
-        "tokens": [one.n_tokens for one in every],
-        "reused_tokens": sum(one.answer.reused_tokens for one in every),
-        "recoveries": sum(one.answer.recoveries for one in every),
+        "tokens": [timing.n_tokens for timing in every],
+        "reused_tokens": sum(timing.answer.reused_tokens for timing in every),
+        "recoveries": sum(timing.answer.recoveries for timing in every),
         "node_ttft_s": _known(spread([o.answer.ttft_s for o in every if o.answer.ttft_s])),
         "node_decode_tok_s": _known(spread([o.answer.decode_tok_s for o in every if o.answer.decode_tok_s])),
-        "stages": stages([one.answer for one in every]),
+        "stages": stages([timing.answer for timing in every]),
     }
 
 
@@ -181,7 +181,7 @@ def energy(watts: float | None, rounds: Sequence[Round]) -> dict[str, float] | N
     if watts is None:
         return None
     joules = watts * sum(run.seconds for run in rounds)
-    n_tokens = sum(one.n_tokens for run in rounds for one in run.timed)
+    n_tokens = sum(timing.n_tokens for run in rounds for timing in run.timed)
     return {"watts": watts, "watt_hours": joules / 3600, "joules_per_token": joules / max(1, n_tokens)}
 
 
@@ -189,11 +189,11 @@ def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     """What each stage did for an answer, as the mean of all answers."""
     held: dict[tuple[str, int, int], list[tuple[float, ...]]] = {}
     for answer in answers:
-        for one in answer.stages:
+        for work in answer.stages:
             names = {stage.id: stage.machine for stage in answer.placement}
-            machine = names.get(one.machine, one.machine)
-            did = (one.busy_s, one.wait_s, one.bytes_in, one.bytes_out, one.steps)
-            held.setdefault((machine, one.first, one.last), []).append(did)
+            machine = names.get(work.machine, work.machine)
+            did = (work.busy_s, work.wait_s, work.bytes_in, work.bytes_out, work.steps)
+            held.setdefault((machine, work.first, work.last), []).append(did)
     return [
         {
             "machine": machine,
@@ -225,7 +225,7 @@ def order_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[
     """What loads the model as it is loaded now, but only on `used` of all `machines` (ids)."""
     kept = {name: loaded[name] for name in KEPT if loaded.get(name) is not None}
     allowed = set(used)
-    without = [one for one in machines if one not in allowed]
+    without = [machine for machine in machines if machine not in allowed]
     return kept | {"measure": False, "without": without}
 
 
@@ -249,7 +249,7 @@ def is_same(loaded: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
 
 
 def runs_of(placed: Mapping[str, Any]) -> list[Run]:
-    return [(one["id"], one["first"], one["last"]) for one in placed["stages"]]
+    return [(stage["id"], stage["first"], stage["last"]) for stage in placed["stages"]]
 
 
 def _first_pipeline(runs: Sequence[Run]) -> list[Run]:

@@ -83,12 +83,12 @@ def path(chat: Chat) -> tuple[Message, ...]:
 
 def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
     """All messages up to `end`, the first one first. Raises KeyError for an unknown one."""
-    found: list[Message] = []
+    messages: list[Message] = []
     while end is not None:
         message = chat.messages[end]
-        found.append(message)
+        messages.append(message)
         end = message.parent
-    return tuple(reversed(found))
+    return tuple(reversed(messages))
 
 
 def told(branch: Sequence[Message]) -> tuple[Message, ...]:
@@ -99,26 +99,28 @@ def told(branch: Sequence[Message]) -> tuple[Message, ...]:
     roles = [message.role for message in branch]
     both = (Role.USER, Role.USER)
     pairs = zip(roles, (*roles[1:], None), strict=False)  # each with the one after it
-    return tuple(one for one, pair in zip(branch, pairs, strict=True) if pair != both)
+    return tuple(message for message, pair in zip(branch, pairs, strict=True) if pair != both)
 
 
 def last_turn(branch: Sequence[Message]) -> tuple[Message, ...]:
     """The last question, and what has been answered of it."""
-    begin = max((at for at, one in enumerate(branch) if one.role is Role.USER), default=0)
+    begin = max((at for at, message in enumerate(branch) if message.role is Role.USER), default=0)
     return tuple(branch[begin:])
 
 
 def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
     """The versions of a message, itself among them, in the order they were made."""
     here = chat.messages[message]
-    return tuple(one.id for one in chat.messages.values() if one.parent == here.parent and one.role == here.role)
+    return tuple(
+        sibling.id for sibling in chat.messages.values() if sibling.parent == here.parent and sibling.role == here.role
+    )
 
 
 def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
     """`siblings` of every message at once: a long chat asks for all of them."""
     groups: dict[tuple[MessageId | None, Role], list[MessageId]] = {}
-    for one in chat.messages.values():
-        groups.setdefault((one.parent, one.role), []).append(one.id)
+    for message in chat.messages.values():
+        groups.setdefault((message.parent, message.role), []).append(message.id)
     return {ident: tuple(group) for group in groups.values() for ident in group}
 
 
@@ -155,7 +157,7 @@ def say(chat: Chat, message: MessageId, text: str, details: Details | None = Non
 
 def switch(chat: Chat, message: MessageId) -> Chat:
     """Show the branch through `message`, down to the newest message after it."""
-    newest = {one.parent: one.id for one in chat.messages.values()}  # the last one wins
+    newest = {below.parent: below.id for below in chat.messages.values()}  # the last one wins
     end = chat.messages[message].id
     while end in newest:
         end = newest[end]
@@ -165,16 +167,16 @@ def switch(chat: Chat, message: MessageId) -> Chat:
 def remove(chat: Chat, message: MessageId) -> Chat:
     """Without `message` and all that follows it. A leaf among them moves to what is nearest."""
     gone = {message}
-    for one in chat.messages.values():  # parents come before their children
-        if one.parent in gone:
-            gone.add(one.id)
-    kept = {ident: one for ident, one in chat.messages.items() if ident not in gone}
+    for message_below in chat.messages.values():  # parents come before their children
+        if message_below.parent in gone:
+            gone.add(message_below.id)
+    kept = {ident: kept_message for ident, kept_message in chat.messages.items() if ident not in gone}
     left = replace(chat, messages=kept)
     if chat.leaf not in gone:
         return left
-    others = [ident for ident in siblings(chat, message) if ident != message]
-    if others:
-        return switch(left, others[-1])
+    siblings_left = [ident for ident in siblings(chat, message) if ident != message]
+    if siblings_left:
+        return switch(left, siblings_left[-1])
     return replace(left, leaf=chat.messages[message].parent)
 
 

@@ -79,8 +79,8 @@ def likeliest(checks: Iterable[Check]) -> Check | None:
 
     A failed check comes before a mere note, and a note counts only when it can be a cause.
     """
-    found = [one for one in checks if one.ok is False or (one.ok is None and _may_explain(one))]
-    return min(found, key=_rank, default=None)
+    causes = [check for check in checks if check.ok is False or (check.ok is None and _may_explain(check))]
+    return min(causes, key=_rank, default=None)
 
 
 def _may_explain(check: Check) -> bool:

@@ -30,9 +30,9 @@ def about(request: str, **facts: str | int | float | bool | None) -> dict[str, A
 def readable(line: str) -> str:
     """A line of the log as people read it; what is no such line stays as it is."""
     try:
-        told = _DECODER.decode(line)
+        entry = _DECODER.decode(line)
     except (ValueError, RecursionError):  # every error of msgspec is a ValueError
         return line
-    moment = told.time.replace("T", " ").removesuffix("Z")
-    text = f"{moment} {told.level} {told.logger}: {told.message}"
-    return text + ("" if told.error is None else f"\n{told.error}")
+    moment = entry.time.replace("T", " ").removesuffix("Z")
+    text = f"{moment} {entry.level} {entry.logger}: {entry.message}"
+    return text + ("" if entry.error is None else f"\n{entry.error}")

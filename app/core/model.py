@@ -137,16 +137,16 @@ def fewest(
 ) -> tuple[Layers, ...]:
     """The fewest legal runs that together are `run`, each of them such that it fits; none: there are no such."""
     edges = [run.first, *(edge for edge in boundaries if run.first < edge < run.last), run.last]
-    ways: dict[int, tuple[Layers, ...]] = {run.first: ()}  # by where they end
+    best_by_end: dict[int, tuple[Layers, ...]] = {run.first: ()}  # by where they end
     for place, last in enumerate(edges[1:], 1):
-        parts = [Layers(first, last) for first in edges[:place] if first in ways]
-        there = [(*ways[one.first], one) for one in parts if rules.allow(one) and fits(one)]
+        parts = [Layers(first, last) for first in edges[:place] if first in best_by_end]
+        there = [(*best_by_end[part.first], part) for part in parts if rules.allow(part) and fits(part)]
         if there:
-            ways[last] = min(there, key=len)
-    return ways.get(run.last, ())
+            best_by_end[last] = min(there, key=len)
+    return best_by_end.get(run.last, ())
 
 
-def nearest(wanted: int, allowed: Sequence[int]) -> tuple[int, ...]:
+def nearest(target: int, allowed: Sequence[int]) -> tuple[int, ...]:
     """The closest of these numbers below and above; fewer where there is none."""
-    place = bisect_left(allowed, wanted)
+    place = bisect_left(allowed, target)
     return tuple(allowed[max(0, place - 1) : place + 1])

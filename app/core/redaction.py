@@ -47,9 +47,9 @@ class _Words:
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
 
-    def __call__(self, kind: str, what: str) -> str:
+    def __call__(self, kind: str, text: str) -> str:
         many = sum(1 for other, _ in self._given if other == kind)
-        return self._given.setdefault((kind, what.casefold()), f"{kind}-{many + 1}")
+        return self._given.setdefault((kind, text.casefold()), f"{kind}-{many + 1}")
 
 
 def _one(text: str, known: Known, words: _Words) -> str:
@@ -58,13 +58,13 @@ def _one(text: str, known: Known, words: _Words) -> str:
         text = text.replace(folder.replace("\\", "\\\\"), "~")  # as JSON writes it
     text = _IN_HOME.sub(r"~/…\1", text)
     text = _SECRET.sub("secret", text)
-    text = _MAIL.sub(lambda found: words("mail", found[0]), text)
+    text = _MAIL.sub(lambda match: words("mail", match[0]), text)
     for kind, names in (("machine", known.machines), ("person", known.people)):
         text = _without(names, text, _numbered(words, kind))
-    text = _MAC.sub(lambda found: words("address", found[0]), text)
-    text = _ID.sub(lambda found: words("id", found[0]), text)
+    text = _MAC.sub(lambda match: words("address", match[0]), text)
+    text = _ID.sub(lambda match: words("id", match[0]), text)
     for pattern in (_IPV6, _IPV4):
-        text = pattern.sub(lambda found: _address(found[0], words), text)
+        text = pattern.sub(lambda match: _address(match[0], words), text)
     return text
 
 
@@ -75,15 +75,15 @@ def _cut(line: str) -> str:
 
 
 def _numbered(words: _Words, kind: str) -> Callable[[re.Match[str]], str]:
-    return lambda found: words(kind, found[0])
+    return lambda match: words(kind, match[0])
 
 
 def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], str]) -> str:
     """All of them at once and the longest first, so that no replacement is replaced again."""
-    wanted = sorted({name for name in names if name.strip()}, key=lambda name: (-len(name), name))
-    if not wanted:
+    nonempty = sorted({name for name in names if name.strip()}, key=lambda name: (-len(name), name))
+    if not nonempty:
         return text
-    either = "|".join(map(re.escape, wanted))
+    either = "|".join(map(re.escape, nonempty))
     return re.sub(rf"(?<![^\W_])(?:{either})(?![^\W_])", word, text, flags=re.IGNORECASE)
 
 

@@ -174,26 +174,26 @@ def as_f16(row: Row) -> bytes:
     return struct.pack(f"<h{len(row)}e", 0, *row)
 
 
-def apart(one: Sequence[Row], other: Sequence[Row]) -> float:
+def apart(rows: Sequence[Row], other: Sequence[Row]) -> float:
     """The largest distance of two rows at the same place, as a share of the longer of the two.
 
     0: the same; 1: as far as from a row to nothing. Infinite when there are not as many, or one is not finite.
     """
-    return max(distances(one, other), default=0.0)
+    return max(distances(rows, other), default=0.0)
 
 
-def distances(one: Sequence[Row], other: Sequence[Row]) -> list[float]:
+def distances(rows: Sequence[Row], other: Sequence[Row]) -> list[float]:
     """The same of each two rows."""
-    if len(one) != len(other):
+    if len(rows) != len(other):
         return [math.inf]
-    return [_apart(a, b) for a, b in zip(one, other, strict=True)]
+    return [_apart(a, b) for a, b in zip(rows, other, strict=True)]
 
 
-def _apart(one: Row, other: Row) -> float:
-    if len(one) != len(other):
+def _apart(row: Row, other: Row) -> float:
+    if len(row) != len(other):
         return math.inf
-    mine, theirs = math.hypot(*one), math.hypot(*other)
+    mine, theirs = math.hypot(*row), math.hypot(*other)
     if not (math.isfinite(mine) and math.isfinite(theirs)):
         return math.inf
     longer = max(mine, theirs)
-    return math.dist(one, other) / longer if longer else 0.0
+    return math.dist(row, other) / longer if longer else 0.0

@@ -50,7 +50,7 @@ def replaced(data: bytes) -> bytes:
     """The same JSON with U+FFFD for each half of a pair that stands alone."""
     if not _MAY_BE.search(data):
         return data
-    return _ESCAPE.sub(lambda found: _whole(found[0]), data)
+    return _ESCAPE.sub(lambda match: _whole(match[0]), data)
 
 
 def _whole(escape: bytes) -> bytes:

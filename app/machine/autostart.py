@@ -113,15 +113,15 @@ OFF = ("Hidden=true", "X-GNOME-Autostart-enabled=false")
 
 def desktop_folder(environment: Mapping[str, str], home: Path) -> Path:
     """Where this person's entries lie. A relative XDG_CONFIG_HOME counts as none (the standard)."""
-    given = environment.get("XDG_CONFIG_HOME", "")
-    return (Path(given) if given.startswith("/") else home / ".config") / "autostart"
+    config = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(config) if config.startswith("/") else home / ".config") / "autostart"
 
 
 class DesktopEntry:
     """One file. Desktops turn entries off by a line in it, and pass over one whose program is gone."""
 
-    def __init__(self, directory: Path, found: Callable[[str], object] = shutil.which) -> None:
-        self._path, self._found = directory / DESKTOP_FILE, found
+    def __init__(self, directory: Path, find_program: Callable[[str], object] = shutil.which) -> None:
+        self._path, self._found = directory / DESKTOP_FILE, find_program
         self.where = str(self._path)
 
     def is_on(self) -> bool:
@@ -167,9 +167,9 @@ def exec_line(command: Sequence[str]) -> str:
 
 def program_of(text: str) -> str:
     """What the entry starts; empty where that cannot be read. Quoted and escaped as `exec_line` does it."""
-    found = re.search(r"^\s*Exec\s*=\s*(.*)$", text, re.MULTILINE)
+    match = re.search(r"^\s*Exec\s*=\s*(.*)$", text, re.MULTILINE)
     try:
-        words = shlex.split(found[1].replace("\\\\", "\\")) if found else []
+        words = shlex.split(match[1].replace("\\\\", "\\")) if match else []
     except ValueError:  # a quote that nothing ends
         words = []
     return words[0].replace("%%", "%") if words else ""
@@ -192,8 +192,8 @@ OURS = "# Made by `poolhouse autostart`, which removes it again."
 
 def unit_folder(environment: Mapping[str, str], home: Path) -> Path:
     """Where this person's units lie. A relative XDG_CONFIG_HOME counts as none (the standard)."""
-    given = environment.get("XDG_CONFIG_HOME", "")
-    return (Path(given) if given.startswith("/") else home / ".config") / "systemd" / "user"
+    config = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(config) if config.startswith("/") else home / ".config") / "systemd" / "user"
 
 
 class UserUnit:
@@ -296,18 +296,18 @@ def agent(command: Sequence[str]) -> bytes:
 def agent_is_on(content: bytes) -> bool:
     """Whether launchd would start it at sign-in."""
     try:
-        found = plistlib.loads(content)
+        properties = plistlib.loads(content)
     except (ValueError, ExpatError):
         return False
-    if not isinstance(found, dict):
+    if not isinstance(properties, dict):
         return False
-    return bool(found.get("RunAtLoad") and found.get("ProgramArguments")) and not found.get("Disabled")
+    return bool(properties.get("RunAtLoad") and properties.get("ProgramArguments")) and not properties.get("Disabled")
 
 
 def turned_off(listing: str | None) -> bool:
     """Whether `launchctl print-disabled` names it as disabled; older systems write `true`."""
-    found = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
-    return found is not None and found[1] in ("disabled", "true")
+    match = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
+    return match is not None and match[1] in ("disabled", "true")
 
 
 def _domain() -> str:

@@ -43,30 +43,30 @@ async def machine_checks(home: Home) -> list[Check]:
 
 async def engines() -> list[Check]:
     """What a worker can load, each engine asked in a child: no engine runs in this process."""
-    found = await probe_all()
+    probed = await probe_all()
     processor = processor_name()
-    checks = [check for one in found for check in (engine(one, processor), *devices(one))]
-    return [*checks, *unused_graphics(found, await asyncio.to_thread(graphics.listed))]
+    checks = [check for probe in probed for check in (engine(probe, processor), *devices(probe))]
+    return [*checks, *unused_graphics(probed, await asyncio.to_thread(graphics.listed))]
 
 
-def engine(found: Engine, processor: str) -> Check:
+def engine(probe: Engine, processor: str) -> Check:
     """One engine: its version and how it uses the processor, or why it cannot be loaded."""
-    if found.missing:
-        why = found.missing.rstrip(".")
-        cause = in_words("check_engine_missing", engine=found.name, why=why)
+    if probe.missing:
+        why = probe.missing.rstrip(".")
+        cause = in_words("check_engine_missing", engine=probe.name, why=why)
         return Check("Engine", False, cause, in_words("cure_engine_missing"), "engine_missing")
-    if found.version and not is_proved(found.version):
+    if probe.version and not is_proved(probe.version):
         proved = " or ".join(PROVED_ENGINES)
-        cause = in_words("check_engine_unproved", engine=found.name, version=found.version, proved=proved)
+        cause = in_words("check_engine_unproved", engine=probe.name, version=probe.version, proved=proved)
         return Check("Engine", None, cause, in_words("cure_engine_unproved"), "engine_unproved")
-    facts = {"engine": found.name, "version": found.version, "processor": processor}
-    if not found.features:
+    facts = {"engine": probe.name, "version": probe.version, "processor": processor}
+    if not probe.features:
         return Check("Engine", True, in_words("check_engine", **facts))
-    features = ", ".join(found.features)
+    features = ", ".join(probe.features)
     return Check("Engine", True, in_words("check_engine_with", features=features, **facts))
 
 
-def devices(found: Engine) -> list[Check]:
+def devices(probe: Engine) -> list[Check]:
     """The accelerators that this build of an engine can use."""
     return [
         Check(
@@ -75,18 +75,18 @@ def devices(found: Engine) -> list[Check]:
             in_words(
                 "check_device",
                 device=device.description or device.name,
-                api=device.api or found.name,
+                api=device.api or probe.name,
                 free_bytes=device.free_bytes,
                 total_bytes=device.total_bytes,
             ),
         )
-        for device in accelerators(found)
+        for device in accelerators(probe)
     ]
 
 
-def unused_graphics(found: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
+def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
     """That a card is there and is not used: nobody should wonder why it is slow."""
-    why = graphics.unused(found, listed)
+    why = graphics.unused(probed, listed)
     cure = in_words("cure_graphics_unused")
     return [Check("Device", None, said(why), cure, why.code)] if why else []
 
@@ -101,12 +101,12 @@ def confined(kept_from: Walls | None) -> Check:
 
 def power() -> list[Check]:
     """The battery, where there is one: a laptop on battery computes more slowly."""
-    found = battery()
-    if found is None:
+    reading = battery()
+    if reading is None:
         return []
-    if found.plugged:
+    if reading.plugged:
         return [Check("Power", True, in_words("check_plugged"))]
-    cause = in_words("check_on_battery", percent=found.percent)
+    cause = in_words("check_on_battery", percent=reading.percent)
     return [Check("Power", None, cause, in_words("cure_on_battery"))]
 
 
@@ -173,7 +173,7 @@ async def key_store(home: Home) -> Check:
 
 def _existing(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists: doctor makes nothing."""
-    return next((one for one in (folder, *folder.parents) if one.is_dir()), Path.cwd())
+    return next((candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), Path.cwd())
 
 
 def _enough(free: int, least: int, low: int) -> bool | None:

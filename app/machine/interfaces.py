@@ -73,7 +73,9 @@ def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[In
     Left out unless chosen: loopback, docker and virtual machines, VPNs.
     """
     return tuple(
-        one for one in all_of_them if one.is_up and one.addresses and (one.kind in UNASKED or one.name in chosen)
+        interface
+        for interface in all_of_them
+        if interface.is_up and interface.addresses and (interface.kind in UNASKED or interface.name in chosen)
     )
 
 
@@ -84,17 +86,17 @@ def carrying(all_of_them: Iterable[Interface], local: str, remote: str | None = 
     """
     every = tuple(all_of_them)
     if remote is not None and _holder(every, remote) is not None:
-        return next((one for one in every if one.kind is LinkKind.LOOPBACK), None)
+        return next((interface for interface in every if interface.kind is LinkKind.LOOPBACK), None)
     return _holder(every, local)
 
 
 def _holder(every: tuple[Interface, ...], address: str) -> Interface | None:
-    wanted = _plain(address)
-    if wanted is not None and wanted.is_loopback:  # 127.0.0.53 too
-        return next((one for one in every if one.kind is LinkKind.LOOPBACK), None)
-    for one in every:
-        if wanted is not None and wanted in map(_plain, one.addresses):
-            return one
+    target = _plain(address)
+    if target is not None and target.is_loopback:  # 127.0.0.53 too
+        return next((interface for interface in every if interface.kind is LinkKind.LOOPBACK), None)
+    for interface in every:
+        if target is not None and target in map(_plain, interface.addresses):
+            return interface
     return None
 
 
@@ -175,8 +177,8 @@ def _driver(name: str) -> str:
         info = struct.pack("I", ETHTOOL_GDRVINFO).ljust(DRIVER_INFO_BYTES, b"\0")
         answer = array.array("B", info)
         request = struct.pack("16sP8x", name.encode()[:15], answer.buffer_info()[0])
-        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            fcntl.ioctl(asked, SIOCETHTOOL, request)
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+            fcntl.ioctl(endpoint, SIOCETHTOOL, request)
             return bytes(answer[4:36]).partition(b"\0")[0].decode("ascii", "replace")
     return ""
 
@@ -201,13 +203,13 @@ def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
     """The adapters in the registry, by the name that people see; read anew when others are there."""
-    found: dict[str, WindowsFacts] = {}
+    adapters: dict[str, WindowsFacts] = {}
     for key in _registry_keys(ADAPTERS):
         adapter = _registry_values(rf"{ADAPTERS}\{key}")
         connection = rf"{CONNECTIONS}\{adapter.get('NetCfgInstanceId', '')}\Connection"
         if name := _registry_values(connection).get("Name"):
-            found[str(name)] = windows_facts(str(name), adapter)
-    return found
+            adapters[str(name)] = windows_facts(str(name), adapter)
+    return adapters
 
 
 def _registry_keys(path: str) -> list[str]:

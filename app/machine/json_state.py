@@ -27,7 +27,7 @@ def decoded(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
 
 
 def read_or(
-    file: Path, kind: type[T], what: str, most_bytes: int = MOST_BYTES, lost: Callable[[Path], None] = lambda _: None
+    file: Path, kind: type[T], label: str, most_bytes: int = MOST_BYTES, lost: Callable[[Path], None] = lambda _: None
 ) -> T:
     """What is in it, or an empty one: where there is none yet, and where it is damaged. That one is put aside, logged,
     and `lost` hears where it is: what can be measured again needs no more, a person's choices do."""
@@ -37,7 +37,7 @@ def read_or(
         return kind()
     except (OSError, ValueError) as error:
         aside = put_aside(file)
-        log.warning("%s in %s: passed over and kept as %s, %s", what, file, aside, error)
+        log.warning("%s in %s: passed over and kept as %s, %s", label, file, aside, error)
         lost(aside)
         return kind()
 

@@ -41,12 +41,12 @@ class ModelsFolders:
         """These are the folders from now on."""
         self.owner = choice.owner
         self.now = Path(choice.path) if choice.path else self.own
-        former = (Path(one) for one in choice.former)
+        former = (Path(path) for path in choice.former)
         self.all = tuple(dict.fromkeys((self.now, self.own, *former)))
 
     def of(self, path: Path) -> Path | None:
         """Which of our folders this file lies in; None for a file elsewhere."""
-        return next((one for one in self.all if one in path.parents), None)
+        return next((folder for folder in self.all if folder in path.parents), None)
 
     def why_away(self, path: Path) -> Reason | None:
         """Why a file cannot be reached, as far as its folder was looked at. Touches no disk."""
@@ -57,17 +57,17 @@ class ModelsFolders:
         """The folder that holds this name; where none does, the one that new files go to."""
         if len(self.all) == 1:
             return self.now
-        near = (one for one in self.all if one not in self.known_away)
-        return next((one for one in near if (one / name).exists()), self.now)
+        near = (folder for folder in self.all if folder not in self.known_away)
+        return next((folder for folder in near if (folder / name).exists()), self.now)
 
     def look(self, folder: Path) -> Reason | None:
         """Why a folder cannot be reached now; None: it is there. A disk that hangs blocks it."""
         if folder == self.own:
             return None
-        found = _owner_of(folder)
-        if self._is_ours(found):
+        owner = _owner_of(folder)
+        if self._is_ours(owner):
             return None
-        code = "models_folder_away" if found is None else "models_folder_other"
+        code = "models_folder_away" if owner is None else "models_folder_other"
         return Reason(code, {"folder": str(folder)})
 
     def ensure(self, folder: Path) -> None:
@@ -85,10 +85,10 @@ class ModelsFolders:
         """
         if not path:
             return self.own
-        given = expanded(path)
+        typed = expanded(path)
         try:
-            folder = given.resolve()
-            if not given.is_absolute():
+            folder = typed.resolve()
+            if not typed.is_absolute():
                 raise BadInput("models_folder_odd", folder=path[:200])
             if folder == self.own.resolve():
                 return self.own
@@ -121,7 +121,7 @@ class ModelsFolders:
         """
         if folder == self.own or self.look(folder) is not None:
             return False
-        if any(one.name != MARKER for one in folder.iterdir()):
+        if any(entry.name != MARKER for entry in folder.iterdir()):
             return False
         marker = _marker_of(folder)
         (folder / MARKER).unlink()
@@ -147,9 +147,9 @@ class ModelsFolders:
         names = (NAME, *(f"{NAME} {number}" for number in range(2, MOST_NAMES)))
         if (owner := _owner_of(folder)) is not None and not self._is_ours(owner):
             raise Refused("models_folder_taken", folder=str(folder))
-        for one in (folder, *(folder / name for name in names)):
-            if not one.exists() or (one.is_dir() and self._is_free(one)):
-                return one
+        for candidate in (folder, *(folder / name for name in names)):
+            if not candidate.exists() or (candidate.is_dir() and self._is_free(candidate)):
+                return candidate
         raise Refused("models_folder_taken", folder=str(folder))
 
     def _is_free(self, folder: Path) -> bool:

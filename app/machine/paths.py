@@ -164,5 +164,5 @@ def python_command(*arguments: str) -> list[str]:
 
 def python_environment(**more: str) -> dict[str, str]:
     """Ours, with this package to be found first."""
-    others = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, others] if others else [OURS]), **more}
+    search_path = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, search_path] if search_path else [OURS]), **more}

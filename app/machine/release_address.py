@@ -40,9 +40,9 @@ def place_in(urls: Iterable[str]) -> ReleasePlace | None:
     """urls: lines as the built package has them, `Repository, https://…`."""
     for line in urls:
         label, _, address = line.partition(",")
-        found = _ADDRESS.fullmatch(address.strip())
-        if label.strip().casefold() in LABELS and found and found[2] not in (".", ".."):
-            return ReleasePlace(f"{found[1]}/{found[2]}")
+        match = _ADDRESS.fullmatch(address.strip())
+        if label.strip().casefold() in LABELS and match and match[2] not in (".", ".."):
+            return ReleasePlace(f"{match[1]}/{match[2]}")
     return None
 
 

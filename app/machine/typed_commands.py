@@ -25,4 +25,4 @@ def with_home(sentence: str, option: str) -> str:
     """The sentence with the option in each command that it names for this machine; nothing: as it is."""
     if not option:
         return sentence
-    return _COMMAND.sub(lambda found: f"`{found[1]}{option}{found[2] or ''}`", sentence)
+    return _COMMAND.sub(lambda match: f"`{match[1]}{option}{match[2] or ''}`", sentence)

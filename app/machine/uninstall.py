@@ -75,9 +75,9 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
     except AppError:
         done.left.append(Reason("erase_keyring"))
     if home.is_default:  # else the entry may be another home's
-        for one in [entry] if entry else autostart.entries_here():
+        for login_item in [entry] if entry else autostart.entries_here():
             try:
-                await asyncio.to_thread(autostart.choose, False, home, one)
+                await asyncio.to_thread(autostart.choose, False, home, login_item)
             except Refused as error:
                 done.left.append(error.reason)
     await asyncio.to_thread(_delete_models, home, done)
@@ -89,7 +89,7 @@ async def _forget_secrets(home: Home) -> None:
     """Those in files go with the files."""
     own = await open_keystore(home)
     if isinstance(own, KeyringStore):
-        for store in (own, *(entry_beside(home, what) for what in SECRETS)):
+        for store in (own, *(entry_beside(home, secret_name) for secret_name in SECRETS)):
             await store.remove()
 
 

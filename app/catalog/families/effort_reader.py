@@ -93,8 +93,8 @@ def stand_in(kind: str) -> ModelShape:
         "ffn_down": (FFN, WIDTH),
     }
     norms = ("attn_norm", "ffn_norm")
-    layer = [Tensor(f"{one}.weight", tensor_types.F32, (WIDTH,)) for one in norms]
-    layer += [Tensor(f"{one}.weight", code, dims) for one, dims in matrices.items()]
+    layer = [Tensor(f"{norm}.weight", tensor_types.F32, (WIDTH,)) for norm in norms]
+    layer += [Tensor(f"{matrix}.weight", code, dims) for matrix, dims in matrices.items()]
     values = {
         "context_length": 8192,
         "embedding_length": WIDTH,
@@ -104,13 +104,13 @@ def stand_in(kind: str) -> ModelShape:
     }
     settings = [Setting(f"llama.{key}", tensor_types.U32, (n,), is_list=False) for key, n in values.items()]
     settings.append(Setting("llama.attention.layer_norm_rms_epsilon", tensor_types.F32_VALUE, (2**-16,), is_list=False))
-    one = LayerKind(tuple(layer))
+    kind_of_layer = LayerKind(tuple(layer))
     return ModelShape(
         "llama",
         WIDTH,
         tuple(settings),
-        (one,),
-        alike(one, LAYERS),
+        (kind_of_layer,),
+        alike(kind_of_layer, LAYERS),
         (Tensor("output_norm.weight", tensor_types.F32, (WIDTH,)),),
         Tensor("token_embd.weight", _CODES["Q6_K"], (WIDTH, VOCABULARY)),
     )
@@ -121,7 +121,7 @@ def stand_in_effort(shape: ModelShape) -> Effort:
     layer, head = shape.kinds[0].tensors, shape.head
     return Effort(
         n_bytes=_bytes(layer),
-        weights=sum(prod(one.dims) for one in layer if len(one.dims) > 1),
+        weights=sum(prod(tensor.dims) for tensor in layer if len(tensor.dims) > 1),
         position=2 * WIDTH,
         head_bytes=_bytes((head,)),
         head_weights=prod(head.dims),
@@ -129,7 +129,7 @@ def stand_in_effort(shape: ModelShape) -> Effort:
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
-    return sum(tensor_types.tensor_bytes(one.kind, one.dims) or 0 for one in tensors)
+    return sum(tensor_types.tensor_bytes(tensor.kind, tensor.dims) or 0 for tensor in tensors)
 
 
 def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Experts | None:
@@ -138,7 +138,7 @@ def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Ex
         return None
     n, key = number(header, "expert_count"), named(header, "expert_used_count")
     listed = header.integers(key, n_blocks(header), 0, 1 << 16) or ()
-    some = [one for one in listed[: model.n_layers] if one > 0]
+    some = [count for count in listed[: model.n_layers] if count > 0]
     used = sum(some) / len(some) if some else 0
     if not 0 < used <= n:
         raise BadInput("unforecast_experts", architecture=model.architecture)

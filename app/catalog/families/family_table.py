@@ -246,7 +246,7 @@ def attentions(header: Header, family: Family) -> Kinds:
         return (True,) * n_layers(header)
     if family.recurrent and family.recurrent.no_ffn:
         return tuple(bool(h) for h in _numbers(header, "attention.head_count_kv"))
-    return tuple(not one for one in state)
+    return tuple(not is_recurrent for is_recurrent in state)
 
 
 def _listed(header: Header, name: str) -> Kinds | None:
@@ -255,13 +255,13 @@ def _listed(header: Header, name: str) -> Kinds | None:
     value = header.entries.get(key)
     if value is None or not value.is_array:
         return None
-    found, n = header.items(key), n_layers(header)
-    if len(found) not in (n, n_blocks(header)) or any(isinstance(one, str) for one in found):
-        raise header.odd(key, f"{len(found)} values for {n} layers")
-    return tuple(bool(one) for one in found)[:n]
+    values, n = header.items(key), n_layers(header)
+    if len(values) not in (n, n_blocks(header)) or any(isinstance(flag, str) for flag in values):
+        raise header.odd(key, f"{len(values)} values for {n} layers")
+    return tuple(bool(flag) for flag in values)[:n]
 
 
 def _numbers(header: Header, name: str) -> tuple[int, ...]:
     n = n_blocks(header)
-    found = header.integers(named(header, name), n, 0, MAX_VALUE) or (0,) * n
-    return found[: n_layers(header)]
+    numbers = header.integers(named(header, name), n, 0, MAX_VALUE) or (0,) * n
+    return numbers[: n_layers(header)]

@@ -29,8 +29,8 @@ def number(header: Header, name: str, default: int = 0) -> int:
     if value is not None and value.is_array:
         if value.count > MAX_LAYERS or value.kind not in tensor_types.INTEGERS:  # before any of it is read
             return default
-        found = set(header.items(key))
-        alike = found.pop() if len(found) == 1 else default
+        values = set(header.items(key))
+        alike = values.pop() if len(values) == 1 else default
         return alike if isinstance(alike, int) and 0 <= alike <= MAX_VALUE else default
     return header.integer(key, 0, MAX_VALUE, default)
 
@@ -89,10 +89,10 @@ def indexers(header: Header) -> tuple[bool, ...]:
     n, key = n_layers(header), named(header, "attention.indexer.types")
     value = header.entries.get(key)
     if value is not None and value.is_array:
-        found = tuple(bool(one) for one in header.items(key))
-        if len(found) not in (n, n_blocks(header)):
-            raise header.odd(key, f"{len(found)} values for {n} layers")
-        return found[:n]
+        types = tuple(bool(item) for item in header.items(key))
+        if len(types) not in (n, n_blocks(header)):
+            raise header.odd(key, f"{len(types)} values for {n} layers")
+        return types[:n]
     if value is None and number(header, "context_length") >= LONG_CONTEXT:
         return tuple(layer < 2 or layer % 4 == 2 for layer in range(n))
     return (True,) * n if value is None else (bool(header.integer(key, 0, 1)),) * n

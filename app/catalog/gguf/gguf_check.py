@@ -39,7 +39,7 @@ def part_paths(path: Path) -> tuple[Path, ...]:
 def read_header(path: Path) -> Header:
     """Read and check the header of a GGUF model, of all its files. No tensor is read. Raises BadInput."""
     paths = part_paths(path)
-    return _joined([_read_one(one) for one in paths]) if len(paths) > 1 else _read_one(path)
+    return _joined([_read_one(part_path) for part_path in paths]) if len(paths) > 1 else _read_one(path)
 
 
 def header_in(data: bytes, path: Path) -> Header:
@@ -164,18 +164,18 @@ class _Reader:
         """Where each tensor lies: one after another and inside the file, as llama.cpp wants it."""
         tensors: dict[str, Tensor] = {}
         expected = 0
-        for one in listed:
-            if one.name in tensors:
-                raise self._bad("gguf_repeated", name=shown(one.name))
-            n_bytes = tensor_types.tensor_bytes(one.kind, one.shape)
+        for entry in listed:
+            if entry.name in tensors:
+                raise self._bad("gguf_repeated", name=shown(entry.name))
+            n_bytes = tensor_types.tensor_bytes(entry.kind, entry.shape)
             if not n_bytes:  # zero values, or rows of broken blocks
-                raise self._bad("gguf_shape", name=shown(one.name), shape=str(one.shape))
-            if start + one.offset + n_bytes > self._file_bytes:
+                raise self._bad("gguf_shape", name=shown(entry.name), shape=str(entry.shape))
+            if start + entry.offset + n_bytes > self._file_bytes:
                 raise self._bad("gguf_truncated", size_bytes=self._file_bytes)
-            if one.offset != expected:
-                raise self._bad("gguf_offset", name=shown(one.name))
-            tensors[one.name] = Tensor(one.shape, one.kind, start + one.offset, n_bytes)
-            expected = aligned(one.offset + n_bytes, alignment)
+            if entry.offset != expected:
+                raise self._bad("gguf_offset", name=shown(entry.name))
+            tensors[entry.name] = Tensor(entry.shape, entry.kind, start + entry.offset, n_bytes)
+            expected = aligned(entry.offset + n_bytes, alignment)
         return tensors
 
     def _alignment(self, entries: dict[str, Value]) -> int:
@@ -189,8 +189,8 @@ class _Reader:
             raise self._bad("gguf_alignment")
         return alignment
 
-    def _name(self, most: int, what: str) -> str:
-        n_bytes = self._bounded(what, self._u64(), most)
+    def _name(self, most: int, limit_name: str) -> str:
+        n_bytes = self._bounded(limit_name, self._u64(), most)
         try:
             name = self._take(n_bytes).decode()
         except UnicodeDecodeError:
@@ -199,10 +199,10 @@ class _Reader:
             raise self._bad("gguf_name")
         return name
 
-    def _bounded(self, what: str, found: int, most: int) -> int:
-        if found > most:
-            raise self._bad("gguf_limit", what=what, found=found, most=most)
-        return found
+    def _bounded(self, limit_name: str, number: int, most: int) -> int:
+        if number > most:
+            raise self._bad("gguf_limit", what=limit_name, found=number, most=most)
+        return number
 
     def _u32(self) -> int:
         return int.from_bytes(self._take(4), "little")
@@ -227,8 +227,8 @@ class _Reader:
         if end > self._file_bytes:
             raise self._bad("gguf_truncated", size_bytes=self._file_bytes)
         self._bounded("size of the header in bytes", end, MAX_HEADER_BYTES)
-        wanted = min(max(end, 2 * len(self._buffer), FIRST_READ_BYTES), MAX_HEADER_BYTES)
-        self._buffer += self._file.read(wanted - len(self._buffer))
+        target = min(max(end, 2 * len(self._buffer), FIRST_READ_BYTES), MAX_HEADER_BYTES)
+        self._buffer += self._file.read(target - len(self._buffer))
         if end > len(self._buffer):  # the file shrank meanwhile
             raise self._bad("gguf_truncated", size_bytes=len(self._buffer))
 

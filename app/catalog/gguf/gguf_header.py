@@ -59,12 +59,12 @@ class Header:
             if default is None:
                 raise BadInput("gguf_key_missing", path=self.path, key=key)
             return default
-        found = self.items(key)[0] if not value.is_array else None
-        if value.kind not in tensor_types.INTEGERS or not isinstance(found, int):
+        number = self.items(key)[0] if not value.is_array else None
+        if value.kind not in tensor_types.INTEGERS or not isinstance(number, int):
             raise self.odd(key, "not a whole number")
-        if not least <= found <= most:
-            raise self.odd(key, str(found))
-        return found
+        if not least <= number <= most:
+            raise self.odd(key, str(number))
+        return number
 
     def integers(self, key: str, n: int, least: int, most: int) -> tuple[int, ...] | None:
         """One integer for each of `n` layers, from an array or one number for all; None if absent."""
@@ -75,11 +75,11 @@ class Header:
             return (self.integer(key, least, most),) * n
         if value.kind not in tensor_types.INTEGERS or value.count != n:
             raise self.odd(key, f"{value.count} values for {n} layers")
-        found = tuple(int(item) for item in self.items(key))
-        for one in found:
-            if not least <= one <= most:
-                raise self.odd(key, str(one))
-        return found
+        numbers = tuple(int(item) for item in self.items(key))
+        for number in numbers:
+            if not least <= number <= most:
+                raise self.odd(key, str(number))
+        return numbers
 
     def text(self, key: str) -> str:
         """A string, at most 200 characters of it, without control characters; "" if absent."""
@@ -97,16 +97,16 @@ class Header:
         return struct.unpack_from(f"<{value.count}{letter}", self.raw, value.data)
 
     def _strings(self, value: Value) -> list[str]:
-        found, pos = [], value.data
+        strings, pos = [], value.data
         for _ in range(value.count):
             start = pos + 8
             pos = start + int.from_bytes(self.raw[pos:start], "little")
-            found.append(self.raw[start:pos].decode(errors="replace"))
-        return found
+            strings.append(self.raw[start:pos].decode(errors="replace"))
+        return strings
 
-    def odd(self, key: str, found: str) -> BadInput:
+    def odd(self, key: str, problem: str) -> BadInput:
         """The error for an entry that cannot be right."""
-        return BadInput("gguf_odd", path=self.path, key=shown(key), found=found)
+        return BadInput("gguf_odd", path=self.path, key=shown(key), found=problem)
 
 
 def shown(foreign: str, most: int = 64) -> str:

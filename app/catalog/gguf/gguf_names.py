@@ -19,24 +19,24 @@ NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files beside a model that are not on
 
 def quantisation_of(file: str) -> str | None:
     """`Q4_K_M` of `Qwen3-8B-Q4_K_M.gguf`; None where the name does not say."""
-    found = _QUANT.findall(file.rsplit("/", 1)[-1])
-    if not found:
+    matches = _QUANT.findall(file.rsplit("/", 1)[-1])
+    if not matches:
         return None
-    return str(found[-1]).upper().replace("FP16", "F16").replace("FP32", "F32")
+    return str(matches[-1]).upper().replace("FP16", "F16").replace("FP32", "F32")
 
 
 def parts_of(file: str) -> int | None:
     """How many files the model is cut into, when this is one of several."""
-    found = _PART.search(file)
-    return int(found[2]) if found and 1 < int(found[2]) <= MAX_PARTS else None
+    match = _PART.search(file)
+    return int(match[2]) if match and 1 < int(match[2]) <= MAX_PARTS else None
 
 
 def part_names(file: str) -> tuple[str, ...]:
     """All files of the model that this one belongs to, in order: itself alone, or its parts."""
-    found, n = _PART.search(file), parts_of(file)
-    if found is None or n is None:
+    match, n = _PART.search(file), parts_of(file)
+    if match is None or n is None:
         return (file,)
-    stem, ending = file[: found.start()], file[-len(".gguf") :]
+    stem, ending = file[: match.start()], file[-len(".gguf") :]
     return tuple(f"{stem}-{number:05}-of-{n:05}{ending}" for number in range(1, n + 1))
 
 

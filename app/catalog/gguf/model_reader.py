@@ -100,8 +100,8 @@ def architecture_of(header: Header) -> str:
 
 def layer_of(tensor_name: str) -> int | None:
     """The layer a tensor belongs to, or None for the embedding, the head and the shared ones."""
-    found = _LAYER.match(tensor_name)
-    return int(found[1]) if found else None
+    match = _LAYER.match(tensor_name)
+    return int(match[1]) if match else None
 
 
 def head_tensor(header: Header) -> Tensor:
@@ -219,9 +219,9 @@ def _check_epsilon(header: Header, key: str) -> None:
     """Refuse a number added below a root that is negative, or not small."""
     if key not in header.entries:
         return
-    for found in _values(header, key):
-        if not isinstance(found, float) or not math.isfinite(found) or not 0 <= found < 1:
-            raise header.odd(key, str(found))
+    for epsilon in _values(header, key):
+        if not isinstance(epsilon, float) or not math.isfinite(epsilon) or not 0 <= epsilon < 1:
+            raise header.odd(key, str(epsilon))
 
 
 def _values(header: Header, key: str) -> tuple[Scalar, ...]:
@@ -240,8 +240,8 @@ def _check_rope(header: Header, architecture: str) -> None:
         least = PLANE_VALUES if family.planes > 1 else PAIR
     for name in ("count", "count_swa"):
         key = f"{architecture}.rope.dimension_{name}"
-        if key in header.entries and (found := header.integer(key, least, MAX_ROPE)) % 2:
-            raise header.odd(key, str(found))
+        if key in header.entries and (count := header.integer(key, least, MAX_ROPE)) % 2:
+            raise header.odd(key, str(count))
 
 
 def _check_experts(header: Header, prefix: str) -> None:
@@ -250,9 +250,9 @@ def _check_experts(header: Header, prefix: str) -> None:
     if value is None:
         return
     n_experts = header.integer(f"{prefix}count", 0, MAX_EXPERTS, 0)
-    for found in _values(header, f"{prefix}used_count"):
-        if not isinstance(found, int) or not 0 <= found <= n_experts:
-            raise header.odd(f"{prefix}used_count", f"{found} of {n_experts}")
+    for count in _values(header, f"{prefix}used_count"):
+        if not isinstance(count, int) or not 0 <= count <= n_experts:
+            raise header.odd(f"{prefix}used_count", f"{count} of {n_experts}")
 
 
 # Encoders: each position sees the ones behind it too, and none predicts the next. Source: llama.cpp's llm_arch.
@@ -390,9 +390,9 @@ def _template(header: Header) -> str:
     return str(header.items(TEMPLATE)[0])[:MOST_TEMPLATE]
 
 
-def _token(header: Header, which: str) -> str:
+def _token(header: Header, role: str) -> str:
     tokens = header.entries.get(TOKENS)
-    number = header.integer(f"tokenizer.ggml.{which}_token_id", -1, 1 << 31, -1)
+    number = header.integer(f"tokenizer.ggml.{role}_token_id", -1, 1 << 31, -1)
     if tokens is None or not tokens.is_array or not 0 <= number < tokens.count:
         return ""
     return shown(str(header.items(TOKENS)[number]))

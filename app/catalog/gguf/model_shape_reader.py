@@ -55,7 +55,7 @@ def shape_of(header: Header, model: Model) -> ModelShape:
     runs = _chosen(own)
     stages = [stage_header(model, header, Role.MIDDLE, run) for run in runs]
     settings = [_settings(stage, model.architecture) for stage in stages]
-    shared = [one for one in settings[0] if all(one in others for others in settings)]
+    shared = [setting for setting in settings[0] if all(setting in run_settings for run_settings in settings)]
     kinds = list(dict.fromkeys(own.kinds[at] for run in runs for at in _places(run)))
     shape = ModelShape(
         architecture=model.architecture,
@@ -65,7 +65,7 @@ def shape_of(header: Header, model: Model) -> ModelShape:
         runs=tuple(
             LayerRun(
                 tuple(kinds.index(own.kinds[at]) for at in _places(run)),
-                tuple(one for one in listed if one not in shared),
+                tuple(setting for setting in listed if setting not in shared),
                 own.work(run) / own.mean_work,
             )
             for run, listed in zip(runs, settings, strict=True)
@@ -122,14 +122,14 @@ class _OwnLayers:
             layer = layer_of(name)
             if layer is not None and layer < self.model.n_layers:
                 tensors[layer].append(_tensor(name.removeprefix(f"blk.{layer}."), stored))
-        return [LayerKind(tuple(one)) for one in tensors]
+        return [LayerKind(tuple(layer_tensors)) for layer_tensors in tensors]
 
     @cached_property
     def forms(self) -> list[object]:
         """Return what computes alike, whatever number types its weights have."""
         near = windows(self.header, FAMILIES[self.model.architecture])
         return [
-            (tuple((one.name, one.dims) for one in kind.tensors), bool(near and near[at]))
+            (tuple((tensor.name, tensor.dims) for tensor in kind.tensors), bool(near and near[at]))
             for at, kind in enumerate(self.kinds)
         ]
 
@@ -142,7 +142,10 @@ class _OwnLayers:
         """Bytes of weights that one row needs, of experts those it picks."""
         share = _picked(self.header, self.model)
         return [
-            max(1.0, sum(tensor_bytes(one) * (share[at] if EXPERTS in one.name else 1.0) for one in kind.tensors))
+            max(
+                1.0,
+                sum(tensor_bytes(tensor) * (share[at] if EXPERTS in tensor.name else 1.0) for tensor in kind.tensors),
+            )
             for at, kind in enumerate(self.kinds)
         ]
 
@@ -206,7 +209,7 @@ def _picked(header: Header, model: Model) -> list[float]:
     used = header.integers(named(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
     if not n or used is None:
         return [1.0] * model.n_layers
-    return [min(1.0, one / n) if one else 1.0 for one in used[: model.n_layers]]
+    return [min(1.0, count / n) if count else 1.0 for count in used[: model.n_layers]]
 
 
 def _tensor(name: str, stored: StoredTensor) -> Tensor:
@@ -217,8 +220,8 @@ def _settings(stage: Header, architecture: str) -> list[Setting]:
     prefix = f"{architecture}."
     changed = {prefix + name for name in _CHANGED}
     keys = [key for key in stage.entries if key.startswith(prefix) or key in WITHOUT_PREFIX]
-    found = (_setting(stage, key) for key in keys if key not in changed)
-    return [one for one in found if one is not None]
+    candidates = (_setting(stage, key) for key in keys if key not in changed)
+    return [setting for setting in candidates if setting is not None]
 
 
 def _setting(header: Header, key: str) -> Setting | None:

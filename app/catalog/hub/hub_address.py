@@ -86,7 +86,7 @@ class Hub:
         if own in LOOPBACK:  # a mirror on this computer
             return host in LOOPBACK
         hosts = (own, *HUB_HOSTS)
-        return scheme == "https" and any(host == one or host.endswith(f".{one}") for one in hosts)
+        return scheme == "https" and any(host == domain or host.endswith(f".{domain}") for domain in hosts)
 
 
 def checked(repository: str, file: str, revision: str | None) -> tuple[str, str, str]:
@@ -111,8 +111,8 @@ def proxy_of(url: str) -> str | None:
     parts = urlsplit(url)
     if parts.hostname in LOOPBACK or proxy_bypass(parts.hostname or ""):
         return None
-    found = getproxies().get(parts.scheme)
-    return found if found and "://" in found else None
+    proxy = getproxies().get(parts.scheme)
+    return proxy if proxy and "://" in proxy else None
 
 
 def trusting() -> ssl.SSLContext:

@@ -101,13 +101,13 @@ class HubFiles:
         self._session = session
 
     @asynccontextmanager
-    async def opened(self, asked: Asked, start: int, token: str | None) -> AsyncGenerator[Body, None]:
+    async def opened(self, request: Asked, start: int, token: str | None) -> AsyncGenerator[Body, None]:
         """The bytes from `start` on; the answer may begin at 0 all the same.
 
         Raises AppError, and aiohttp's errors where the line breaks.
         """
-        url = self.hub.file(asked.repository, asked.revision, asked.file)
-        told = Told()
+        url = self.hub.file(request.repository, request.revision, request.file)
+        facts = Told()
         for _ in range(MAX_REDIRECTS):
             headers = {"Range": f"bytes={start}-"} if start else {}
             if token and self.hub.is_own(url):
@@ -116,22 +116,22 @@ class HubFiles:
                 URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
             ) as answer:
                 if self.hub.is_own(url):
-                    told = _told(told, answer.headers)
+                    facts = _told(facts, answer.headers)
                 if answer.status in REDIRECTS:
                     url = self.hub.next(url, answer.headers.get("Location", ""))
                     continue
                 if answer.status not in (200, 206):
-                    raise self._refusal(asked, answer, bool(token))
-                yield self._body(answer, told, start)
+                    raise self._refusal(request, answer, bool(token))
+                yield self._body(answer, facts, start)
                 return
         raise Unreachable("hub_odd", source=self.hub.host)
 
-    async def told(self, asked: Asked, token: str | None) -> Told:
+    async def told(self, request: Asked, token: str | None) -> Told:
         """What the hub says of a file, without its bytes.
 
         Raises AppError, and aiohttp's errors where the line breaks.
         """
-        url, told = self.hub.file(asked.repository, asked.revision, asked.file), Told()
+        url, facts = self.hub.file(request.repository, request.revision, request.file), Told()
         for _ in range(MAX_REDIRECTS):
             headers = {}
             if token and self.hub.is_own(url):
@@ -140,40 +140,40 @@ class HubFiles:
                 URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
             ) as answer:
                 if self.hub.is_own(url):
-                    told = _told(told, answer.headers)
+                    facts = _told(facts, answer.headers)
                 if answer.status in REDIRECTS:
-                    if told.total_bytes:
-                        return told
+                    if facts.total_bytes:
+                        return facts
                     url = self.hub.next(url, answer.headers.get("Location", ""))
                     continue
                 if answer.status != 200:
-                    raise self._refusal(asked, answer, bool(token))
-                return Told(told.commit, told.total_bytes or answer.content_length, told.sha256)
+                    raise self._refusal(request, answer, bool(token))
+                return Told(facts.commit, facts.total_bytes or answer.content_length, facts.sha256)
         raise Unreachable("hub_odd", source=self.hub.host)
 
-    def _body(self, answer: aiohttp.ClientResponse, told: Told, start: int) -> Body:
+    def _body(self, answer: aiohttp.ClientResponse, facts: Told, start: int) -> Body:
         odd = Unreachable("hub_odd", source=self.hub.host)
         if answer.headers.get("Content-Encoding", "identity") != "identity":
             raise odd
         if answer.status == 200:
             start, total = 0, answer.content_length
         else:
-            found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-            if not found or int(found[1]) != start:
+            match = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+            if not match or int(match[1]) != start:
                 raise odd
-            total = int(found[3])
-        if told.total_bytes is not None and total not in (None, told.total_bytes):
+            total = int(match[3])
+        if facts.total_bytes is not None and total not in (None, facts.total_bytes):
             raise odd
-        whole = Told(told.commit, told.total_bytes or total, told.sha256)
+        whole = Told(facts.commit, facts.total_bytes or total, facts.sha256)
         return Body(whole, start, answer.content)
 
-    def _refusal(self, asked: Asked, answer: aiohttp.ClientResponse, token: bool) -> AppError:
+    def _refusal(self, request: Asked, answer: aiohttp.ClientResponse, token: bool) -> AppError:
         code, source = answer.headers.get("X-Error-Code", ""), self.hub.host
-        status, repository = answer.status, asked.repository
+        status, repository = answer.status, request.repository
         if not self.hub.is_own(str(answer.url)):  # a store of files: its address has run out
             return Unreachable("hub_fault", source=source, status=status)
         if status == 404 and code == "EntryNotFound":
-            return BadInput("hub_file_unknown", repository=repository, file=asked.file)
+            return BadInput("hub_file_unknown", repository=repository, file=request.file)
         if status == 404 or code == "RepoNotFound":
             return BadInput("hub_unknown", repository=repository, source=source)
         if status in (401, 403) and not token:
@@ -192,12 +192,12 @@ def _told(before: Told, headers: Mapping[str, str]) -> Told:
     commit = headers.get("X-Repo-Commit", "")
     size = headers.get("X-Linked-Size", "")
     tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
-    found = _SHA256.fullmatch(tag)
+    match = _SHA256.fullmatch(tag)
     n_bytes = int(size) if size.isascii() and size.isdigit() and len(size) < 15 else None
     return Told(
         before.commit or (commit if _COMMIT.fullmatch(commit) else None),
         before.total_bytes or n_bytes,
-        before.sha256 or (found[1] if found else None),
+        before.sha256 or (match[1] if match else None),
     )
 
 

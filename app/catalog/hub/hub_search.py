@@ -173,10 +173,10 @@ async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: fl
         ("filter", "gguf"),
         ("sort", "downloads"),
         ("limit", str(min(limit, MAX_FOUND))),
-        *(("expand", one) for one in EXPANDED),
+        *(("expand", field) for field in EXPANDED),
     ]
     body = await listed(hub, "/api/models", query, named=text, token=token, seconds=seconds)
-    return [found for model in _read(hub, body, list[_Model]) if (found := _found(model))]
+    return [repository for model in _read(hub, body, list[_Model]) if (repository := _found(model))]
 
 
 async def listing(hub: Hub, repository: str, token: str | None, seconds: float = SECONDS) -> Listing:
@@ -219,7 +219,7 @@ def _found(model: _Model) -> Found | None:
 
 
 def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
-    found: list[HubFile] = []
+    models: list[HubFile] = []
     for sibling in siblings[: 10 * MAX_FILES]:
         name = sibling.rfilename
         if not is_model(name):
@@ -227,35 +227,35 @@ def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
         size = _number(sibling.lfs.size if sibling.lfs else sibling.size)
         promised = sibling.lfs.sha256 if sibling.lfs else None
         sha256 = promised if promised and _SHA256.fullmatch(promised) else None
-        found.append(HubFile(name, quantisation_of(name), size, sha256))
-    found = _joined(found)
-    found.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
-    return marked(found[:MAX_FILES])
+        models.append(HubFile(name, quantisation_of(name), size, sha256))
+    models = _joined(models)
+    models.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
+    return marked(models[:MAX_FILES])
 
 
 def _joined(files: list[HubFile]) -> list[HubFile]:
     """The parts of one model are one line; where some are missing, it says so."""
-    by_name = {one.file: one for one in files}
-    found: list[HubFile] = []
-    for first in dict.fromkeys(part_names(one.file)[0] for one in files):
+    by_name = {file.file: file for file in files}
+    joined: list[HubFile] = []
+    for first in dict.fromkeys(part_names(file.file)[0] for file in files):
         names = part_names(first)
         there = [by_name[name] for name in names if name in by_name]
         if len(names) == 1:
-            found += there
+            joined += there
             continue
-        sizes = [one.size_bytes for one in there]
+        sizes = [part.size_bytes for part in there]
         whole = len(there) == len(names)
-        found.append(
+        joined.append(
             HubFile(
                 first,
                 quantisation_of(first),
                 sum(size or 0 for size in sizes) if whole and None not in sizes else None,
-                joint_hash(one.sha256 for one in there) if whole else None,
+                joint_hash(part.sha256 for part in there) if whole else None,
                 reason=None if whole else _missing(len(names), len(there)),
                 n_parts=len(names),
             )
         )
-    return found
+    return joined
 
 
 def _missing(parts: int, here: int) -> Reason:
@@ -265,7 +265,9 @@ def _missing(parts: int, here: int) -> Reason:
 def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
     """The same files; the one to begin with is marked, and those that cannot be used say why."""
     best = recommended([file.file for file in files if file.reason is None])
-    return tuple(replace(one, recommended=one.file == best, reason=one.reason or _reason(one.file)) for one in files)
+    return tuple(
+        replace(file, recommended=file.file == best, reason=file.reason or _reason(file.file)) for file in files
+    )
 
 
 def _reason(file: str) -> Reason | None:

@@ -58,16 +58,16 @@ def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers,
 
 def assembled(job: Job, hashes: Mapping[str, str]) -> Cut:
     """The stage of a job, without asking whether it is one that a whole pipeline has. Raises BadInput."""
-    found = list(parts(job, hashes))
+    stage_parts = list(parts(job, hashes))
     alignment = job.header.alignment
-    listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in found]
+    listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in stage_parts]
     head = header_bytes(alignment, _entries(job), listed)
     pieces, offset = [], aligned(len(head), alignment)
-    for part in found:
+    for part in stage_parts:
         pieces.append(Piece(part.sha256, part.tensor.n_bytes, offset))
         offset = aligned(offset + part.tensor.n_bytes, alignment)
     manifest = Manifest(job.model.id, head, tuple(pieces), total_bytes=offset)
-    return Cut(manifest, tuple(part.source for part in found))
+    return Cut(manifest, tuple(part.source for part in stage_parts))
 
 
 def read_pieces(cut: Cut, wants: Iterable[Want]) -> Iterator[bytes]:
@@ -98,19 +98,19 @@ def stage_header(model: Model, header: Header, role: Role, layers: Layers) -> He
 
 def _entries(job: Job) -> list[bytes]:
     """The metadata of the stage, each entry as the bytes of its file."""
-    header, changed, found = job.header, changed_entries(job), []
+    header, changed, entries = job.header, changed_entries(job), []
     slices = Rule.F14 in job.family.rules and job.role is not Role.WHOLE
     for key, value in header.entries.items():
         if key in changed or (key.startswith(_LEFT_OUT) and key not in _KEPT):
             continue
         if slices and is_per_layer(header, key):
-            found.append(sliced(header, key, job.layers))
+            entries.append(sliced(header, key, job.layers))
         else:
-            found.append(header.raw[value.start : value.end])
-    found += [one for one in changed.values() if one is not None]
-    found.append(u32_entry("general.alignment", header.alignment))
-    found.append(entry("tokenizer.ggml.model", tensor_types.STRING, ("no_vocab",)))
-    return found
+            entries.append(header.raw[value.start : value.end])
+    entries += [entry_bytes for entry_bytes in changed.values() if entry_bytes is not None]
+    entries.append(u32_entry("general.alignment", header.alignment))
+    entries.append(entry("tokenizer.ggml.model", tensor_types.STRING, ("no_vocab",)))
+    return entries
 
 
 SOFTMAX, SIGMOID = 1, 2  # llama_expert_gating_func_type
@@ -143,11 +143,11 @@ def changed_entries(job: Job) -> dict[str, bytes | None]:
     """What takes the place of the model's own entries."""
     if job.role is Role.WHOLE:
         return dict([_number(job, "vocab_size", job.model.n_vocab)])
-    found = dict(_always(job))
+    changed = dict(_always(job))
     for rule, entries in BY_RULE.items():
         if rule in job.family.rules:
-            found.update(entries(job))
-    return found
+            changed.update(entries(job))
+    return changed
 
 
 def _always(job: Job) -> Entries:
@@ -421,10 +421,10 @@ def read(source: Source, start: int = 0) -> Iterator[bytes]:
 
 def sha256(source: Source) -> str:
     """The hash of a piece. Raises Damaged."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for chunk in read(source):
-        found.update(chunk)
-    return found.hexdigest()
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _parts(data: bytes, start: int) -> Iterator[bytes]:

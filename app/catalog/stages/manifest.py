@@ -117,6 +117,6 @@ def _check(manifest: Manifest) -> None:
     _must(manifest.total_bytes <= MAX_STAGE_BYTES, "total size")
 
 
-def _must(holds: bool, what: str) -> None:
+def _must(holds: bool, claim: str) -> None:
     if not holds:
-        raise BadInput("manifest_odd", what=what)
+        raise BadInput("manifest_odd", what=claim)

@@ -169,11 +169,11 @@ class StageStore:
         """
         spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
         total = self.used_bytes()
-        for one in self._unused(spared):
+        for kept in self._unused(spared):
             if total <= self.limit_bytes:
                 return
-            self.remove(one.stage_id)
-            total -= one.n_bytes
+            self.remove(kept.stage_id)
+            total -= kept.n_bytes
 
     def used_bytes(self) -> int:
         """What the folder takes on the disk."""
@@ -224,17 +224,17 @@ class StageStore:
         Those of the same model go last: they may have pieces of it. Raises DoesNotFit.
         """
         unused = self._unused({manifest.id})
-        parts = [one for one in unused if one.is_part]
-        for one in parts[: max(0, len(parts) - MAX_PARTS + 1)]:
-            self.remove(one.stage_id)
-            unused.remove(one)
+        parts = [kept for kept in unused if kept.is_part]
+        for kept in parts[: max(0, len(parts) - MAX_PARTS + 1)]:
+            self.remove(kept.stage_id)
+            unused.remove(kept)
         related = {i for i, index in self._indexes() if index.manifest.model_id == manifest.model_id}
-        unused.sort(key=lambda one: one.stage_id in related)
+        unused.sort(key=lambda kept: kept.stage_id in related)
         allowed = self.limit_bytes - self._promised_bytes({manifest.id})
         while unused and manifest.total_bytes > allowed:
-            one = unused.pop(0)
-            self.remove(one.stage_id)
-            allowed += one.n_bytes
+            kept = unused.pop(0)
+            self.remove(kept.stage_id)
+            allowed += kept.n_bytes
         if manifest.total_bytes > allowed:
             needed, allowed = manifest.total_bytes, max(0, allowed)
             raise DoesNotFit("stages_full", needed_bytes=needed, allowed_bytes=allowed)
@@ -242,25 +242,25 @@ class StageStore:
     def _promised_bytes(self, without: set[str]) -> int:
         """What the folder takes once everything that is coming in is there."""
         with self._lock:
-            growing = {one: size for one, size in self._receiving.items() if one not in without}
+            growing = {stage_id: size for stage_id, size in self._receiving.items() if stage_id not in without}
         there = [path for path in self.folder.iterdir() if path.stem not in growing.keys() | without]
         return sum(growing.values()) + sum(map(_size, there))
 
     def _make_room(self, needed_bytes: int, keep: set[str]) -> None:
         """Delete unused stages, oldest first, while the disk is too full for a new one."""
-        for one in self._unused(keep):
+        for kept in self._unused(keep):
             if self._disk.free_bytes(self.folder) >= needed_bytes:
                 return
-            self.remove(one.stage_id)
+            self.remove(kept.stage_id)
 
     def _donors(self, manifest: Manifest, elsewhere: Mapping[str, Donor]) -> tuple[dict[str, Donor], set[str]]:
         """Hash -> where a wanted piece lies already; and the stages of the same model."""
-        wanted = {piece.sha256 for piece in manifest.pieces}
-        donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in wanted}
+        hashes = {piece.sha256 for piece in manifest.pieces}
+        donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in hashes}
         keep: set[str] = set()
         for stage_id, index in self._indexes():
             for piece in index.manifest.pieces:
-                if piece.sha256 in wanted and piece.sha256 not in donors:
+                if piece.sha256 in hashes and piece.sha256 not in donors:
                     donors[piece.sha256] = Donor(self._paths(stage_id).whole, piece.offset)
             if index.manifest.model_id == manifest.model_id:
                 keep.add(stage_id)
@@ -270,19 +270,19 @@ class StageStore:
         """Stages, whole or in part, that may be deleted: longest unused first."""
         with self._lock:
             spared = spared | set(self._held) | set(self._receiving)
-        found: dict[str, _Kept] = {}
+        kept_by_id: dict[str, _Kept] = {}
         for path in self.folder.iterdir():
             stage_id = path.stem
             if not _STAGE_ID.fullmatch(stage_id) or stage_id in spared:
                 continue
             with contextlib.suppress(FileNotFoundError):
                 stat = path.stat()
-                before = found.get(stage_id, _Kept(stage_id, 0, 0))
+                before = kept_by_id.get(stage_id, _Kept(stage_id, 0, 0))
                 n_bytes = before.n_bytes + stat.st_size
                 used_ns = max(before.used_ns, stat.st_mtime_ns)
                 is_part = before.is_part or path.suffix == ".part"
-                found[stage_id] = _Kept(stage_id, n_bytes, used_ns, is_part)
-        return sorted(found.values(), key=lambda kept: kept.used_ns)
+                kept_by_id[stage_id] = _Kept(stage_id, n_bytes, used_ns, is_part)
+        return sorted(kept_by_id.values(), key=lambda kept: kept.used_ns)
 
     def _check(self, manifest: Manifest, path: Path) -> None:
         """Hash a whole stage file again. Raises BadInput when it is not what it was."""
@@ -293,8 +293,8 @@ class StageStore:
                     raise BadInput("manifest_odd", what="hash of a piece")
 
     def _remember(self, manifest: Manifest, path: Path) -> None:
-        found = path.stat()
-        index = _Index(manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock())
+        stat = path.stat()
+        index = _Index(manifest, stat.st_mtime_ns, stat.st_ctime_ns, self._clock())
         write_whole(self._paths(manifest.id).index, msgspec.json.encode(index))
         self._unkept.pop(manifest.id, None)
 
@@ -304,8 +304,8 @@ class StageStore:
             self._remember(manifest, path)
         except AppError as error:
             log.warning("when stage %s was checked is not kept: %s", manifest.id, said(error))
-            found = path.stat()
-            self._unkept[manifest.id] = _Index(manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock())
+            stat = path.stat()
+            self._unkept[manifest.id] = _Index(manifest, stat.st_mtime_ns, stat.st_ctime_ns, self._clock())
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
         """Tell whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""

@@ -149,7 +149,7 @@ def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
 def _all_windows(shape: ModelShape, run: LayerRun) -> bool:
     """Tell whether all layers of a run look back over a sliding window only."""
     key = f"{shape.architecture}.{WINDOW_LAYERS}"
-    listed = [one.values for one in (*shape.settings, *run.settings) if one.key == key]
+    listed = [setting.values for setting in (*shape.settings, *run.settings) if setting.key == key]
     return bool(listed) and all(listed[0])
 
 
@@ -196,8 +196,8 @@ def _pattern(kind: int) -> bytes:
         low, high = struct.pack("<e", scale)
         data[place::block_bytes] = bytes([low]) * n_blocks
         data[place + 1 :: block_bytes] = bytes([high]) * n_blocks
-    for place, kept, others in _SCALE_BYTES.get(name, ()):
-        table = bytes(byte & kept | others for byte in range(256))
+    for place, kept, fixed in _SCALE_BYTES.get(name, ()):
+        table = bytes(byte & kept | fixed for byte in range(256))
         data[place::block_bytes] = data[place::block_bytes].translate(table)
     if name in _FLOATS:
         width, kept, exponent = _FLOATS[name]
@@ -227,6 +227,6 @@ def _known(tensors: Sequence[Tensor]) -> bool:
     )
 
 
-def _must(holds: bool, what: str) -> None:
+def _must(holds: bool, claim: str) -> None:
     if not holds:
-        raise BadInput("speed_shape_odd", what=what)
+        raise BadInput("speed_shape_odd", what=claim)

@@ -68,7 +68,7 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
     known = list(hashes)
     if not known or None in known:
         return None
-    return hashlib.sha256("\n".join(str(one) for one in known).encode()).hexdigest()
+    return hashlib.sha256("\n".join(str(part_hash) for part_hash in known).encode()).hexdigest()
 
 
 class Places(Protocol):
@@ -106,8 +106,8 @@ class Book:
 
     def all(self) -> Iterator[Record]:
         """Every record that can be read, the oldest first."""
-        found = [self._read(path) for path in self.folder.glob("*.json")]
-        yield from sorted((one for one in found if one), key=lambda one: (one.started, one.id))
+        records = [self._read(path) for path in self.folder.glob("*.json")]
+        yield from sorted((record for record in records if record), key=lambda record: (record.started, record.id))
 
     def ensure(self, folder: Path) -> None:
         """That a folder is there. Raises AppError where it is not, or the disk does not take it."""
@@ -189,9 +189,9 @@ class Book:
     def elsewhere(self) -> list[Held]:
         """What lies where new files do not go, in folders that can be reached; unfinished ones first."""
         known = self.places
-        near = [one for one in known.all if one != known.now and one not in known.known_away]
-        found = [held for folder in near for held in held_in(folder)]
-        return sorted(found, key=lambda one: (not one.is_part, one.n_bytes, one.path))
+        near = [folder for folder in known.all if folder != known.now and folder not in known.known_away]
+        entries = [held for folder in near for held in held_in(folder)]
+        return sorted(entries, key=lambda entry: (not entry.is_part, entry.n_bytes, entry.path))
 
     def _coming(self, download_id: str) -> Path:
         return self._path_of(f"{download_id}.parts")
@@ -210,7 +210,7 @@ class Book:
             log.warning("the download %s cannot be read", path)
             return None
         hashes = (record.sha256, *(part.sha256 for part in record.parts), record.machine)
-        odd = any(one is not None and not _SHA256.fullmatch(one) for one in hashes)
+        odd = any(known_hash is not None and not _SHA256.fullmatch(known_hash) for known_hash in hashes)
         odd = odd or (record.machine is not None and record.sha256 is None)
         odd = odd or len(record.parts or (None,)) != len(part_names(record.file))
         if odd or record.id != path.stem or not _ID.fullmatch(record.id):
@@ -222,10 +222,10 @@ class Book:
 def held_in(folder: Path) -> Iterator[Held]:
     """Our models in a folder, by their names. Nothing else is looked at; a folder that fails holds none."""
     try:
-        found = sorted(folder.iterdir())
+        paths = sorted(folder.iterdir())
     except OSError:
         return
-    for path in found:
+    for path in paths:
         is_part = path.suffix in (".part", ".parts")
         name = _ID if is_part else _SHA256
         if name.fullmatch(path.stem) and path.suffix in (".gguf", "", ".part", ".parts"):
@@ -234,22 +234,22 @@ def held_in(folder: Path) -> Iterator[Held]:
 
 def whole_bytes(path: Path) -> int:
     """Bytes of a model that is all here, in one file or several; 0 when some of it is missing."""
-    found = [part_bytes(one) for one in part_paths(path)]
-    return sum(found) if all(found) else 0
+    sizes = [part_bytes(part_path) for part_path in part_paths(path)]
+    return sum(sizes) if all(sizes) else 0
 
 
 def deleted(path: Path) -> int:
     """Delete a model of our folders, all its files; how many bytes that freed. Raises BadInput for one that stays."""
     freed, paths = 0, part_paths(path)
-    for one in paths:
-        n_bytes = part_bytes(one)
+    for part_path in paths:
+        n_bytes = part_bytes(part_path)
         try:
-            one.unlink()
+            part_path.unlink()
         except FileNotFoundError:
             continue
         except OSError as error:
             why = error.strerror or str(error)
-            raise BadInput("model_file_stays", path=str(one), why=why) from error
+            raise BadInput("model_file_stays", path=str(part_path), why=why) from error
         freed += n_bytes
     if len(paths) > 1:
         shutil.rmtree(path.parent, ignore_errors=True)
@@ -262,7 +262,7 @@ def _names(n: int) -> tuple[str, ...]:
 
 def _folder_bytes(folder: Path) -> int:
     try:
-        return sum(part_bytes(one) for one in folder.iterdir())
+        return sum(part_bytes(file) for file in folder.iterdir())
     except OSError:
         return 0
 

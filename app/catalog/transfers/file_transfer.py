@@ -45,11 +45,11 @@ class Files(Protocol):
     @property
     def place(self) -> Place: ...
 
-    def opened(self, asked: Asked, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
+    def opened(self, request: Asked, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
         """The bytes from `start` on, or from 0. Raises AppError, and aiohttp's errors where the line breaks."""
         ...
 
-    async def told(self, asked: Asked, token: str | None) -> Told:
+    async def told(self, request: Asked, token: str | None) -> Told:
         """What it says of a file without its bytes. Raises as above."""
         ...
 
@@ -70,9 +70,9 @@ class Transfer:
     """Fetches one file into its part."""
 
     def __init__(
-        self, files: Files, wanted: Wanted, part: Part, hooks: Hooks, waits: tuple[float, ...] = WAITS
+        self, files: Files, target: Wanted, part: Part, hooks: Hooks, waits: tuple[float, ...] = WAITS
     ) -> None:
-        self._files, self.wanted, self._part, self._hooks = files, wanted, part, hooks
+        self._files, self.wanted, self._part, self._hooks = files, target, part, hooks
         self._waits, self._lookout = waits, Lookout(files.place, hooks.held_up)
         self.is_flowing = False
 
@@ -86,13 +86,13 @@ class Transfer:
             self._hooks.moved()
             if not await self._is_whole():
                 await self._fetch()
-            found = self._part.sha256()
-            if self.wanted.sha256 not in (None, found):
+            digest = self._part.sha256()
+            if self.wanted.sha256 not in (None, digest):
                 await to_its_end(self._part.begin_again)
                 raise Damaged("download_damaged", file=self.wanted.asked.file)
-            path = final(found)
+            path = final(digest)
             await to_its_end(lambda: self._part.finish(path))
-            self.wanted = replace(self.wanted, sha256=found)
+            self.wanted = replace(self.wanted, sha256=digest)
             return path
         finally:
             self.is_flowing = False
@@ -145,9 +145,9 @@ class Transfer:
         self._hooks.moved()
         chunks = aiter(body.chunks())
         while chunk := await self._next(chunks):
-            found = self._part.n_bytes + len(chunk)
-            if found > total:
-                raise self._other_size(found, total)
+            received = self._part.n_bytes + len(chunk)
+            if received > total:
+                raise self._other_size(received, total)
             await to_its_end(lambda data=chunk: self._part.write(data, total))  # type: ignore[misc]
             self._hooks.moved()
             await self._hooks.arrived(len(chunk))
@@ -157,19 +157,19 @@ class Transfer:
         with self._lookout.listening():
             return await anext(chunks, b"")
 
-    async def _agree(self, told: Told) -> int:
+    async def _agree(self, facts: Told) -> int:
         """Compare what the hub says with what is known, keep what is new; the size of the file."""
         known, file = self.wanted, self.wanted.asked.file
-        if known.total_bytes is not None and told.total_bytes not in (None, known.total_bytes):
-            raise self._other_size(told.total_bytes or 0, known.total_bytes)
-        if known.sha256 is not None and told.sha256 not in (None, known.sha256):
+        if known.total_bytes is not None and facts.total_bytes not in (None, known.total_bytes):
+            raise self._other_size(facts.total_bytes or 0, known.total_bytes)
+        if known.sha256 is not None and facts.sha256 not in (None, known.sha256):
             raise Damaged("download_other_file", file=file, source=self._files.place.host)
-        total = known.total_bytes or told.total_bytes
+        total = known.total_bytes or facts.total_bytes
         if not total:
             raise BadInput("download_no_size", file=file, source=self._files.place.host)
-        commit = told.commit or known.asked.revision
-        asked = replace(known.asked, revision=commit)  # from now on the same bytes, whatever changes there
-        now = Wanted(asked, total, known.sha256 or told.sha256)
+        commit = facts.commit or known.asked.revision
+        request = replace(known.asked, revision=commit)  # from now on the same bytes, whatever changes there
+        now = Wanted(request, total, known.sha256 or facts.sha256)
         if now != known:
             self.wanted = now
             await self._hooks.learnt(now)
@@ -186,12 +186,12 @@ class Transfer:
             await to_its_end(self._part.begin_again)  # it is the part of something else
         return self._part.n_bytes == total
 
-    def _other_size(self, found: int, known: int) -> Damaged:
+    def _other_size(self, size: int, known: int) -> Damaged:
         return Damaged(
             "download_other_size",
             file=self.wanted.asked.file,
             source=self._files.place.host,
-            found_bytes=found,
+            found_bytes=size,
             known_bytes=known,
         )
 

@@ -47,7 +47,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
         n = len(part_names(self.file))
         if n == 1:
             return not self.parts
-        return len(self.parts) == n and self.sha256 == joint_hash(one.sha256 for one in self.parts)
+        return len(self.parts) == n and self.sha256 == joint_hash(part.sha256 for part in self.parts)
 
 
 def pin_of(record: Record, total_bytes: int, now: float) -> Pin | None:
@@ -73,23 +73,23 @@ class Pins:
 
     def of(self, repository: str, file: str) -> Pin | None:
         """Reads the disk. Raises Damaged."""
-        found = (one for one in self._all() if (one.repository, one.file) == (repository, file))
-        return next(found, None)
+        matches = (pin for pin in self._all() if (pin.repository, pin.file) == (repository, file))
+        return next(matches, None)
 
     def keep(self, pin: Pin) -> None:
         """The first one of a file stays. Raises AppError where the disk does not take it."""
         known = self._all()
-        if any((one.repository, one.file) == (pin.repository, pin.file) for one in known):
+        if any((known_pin.repository, known_pin.file) == (pin.repository, pin.file) for known_pin in known):
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self._path, msgspec.json.encode([*known, pin][-MOST_PINS:]))
 
     def _all(self) -> list[Pin]:
         try:
-            found = decode(self._path.read_bytes(), list[Pin])
+            pins = decode(self._path.read_bytes(), list[Pin])
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
             log.warning("the pins of models in %s cannot be read: %s", self._path, error)
             raise Damaged("pins_damaged", path=str(self._path)) from None
-        return [one for one in found if one.is_sound]
+        return [pin for pin in pins if pin.is_sound]

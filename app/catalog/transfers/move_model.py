@@ -59,8 +59,8 @@ def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
     try:
         if source.is_dir():
             coming.mkdir(exist_ok=True)
-        for one, to in _files(source, coming):
-            _copy_file(one, to, disk, tell)
+        for file, to in _files(source, coming):
+            _copy_file(file, to, disk, tell)
         drop(target)
         coming.replace(target)
         sync_folder(target.parent)
@@ -73,10 +73,10 @@ def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
     for _ in range(2):
         went_on = coming.exists() and coming.stat().st_size > 0
         with source.open("rb", buffering=0) as file:
-            found = _poured(file, coming, disk, tell)
+            source_hash = _poured(file, coming, disk, tell)
         with coming.open("rb", buffering=0) as copied:
             _from_the_disk(copied)
-            same = hash_range(copied, 0, source.stat().st_size + 1, tell) == found
+            same = hash_range(copied, 0, source.stat().st_size + 1, tell) == source_hash
         if same:
             seen = source.stat()
             os.utime(coming, ns=(seen.st_atime_ns, seen.st_mtime_ns))
@@ -117,7 +117,7 @@ def _same(source: Path, target: Path) -> bool:
 
 def _files(source: Path, target: Path) -> list[tuple[Path, Path]]:
     if source.is_dir():
-        return [(one, target / one.name) for one in sorted(source.iterdir())]
+        return [(file, target / file.name) for file in sorted(source.iterdir())]
     return [(source, target)]
 
 
@@ -134,15 +134,15 @@ def _from_the_disk(file: BinaryIO) -> None:
 
 def _broke(folder: Path, source: Path, error: OSError) -> AppError:
     """A full disk is told as such; else what the system says of which file."""
-    told = disk_error(folder, error, _size(source))
-    if told.reason.code == "disk_full":
-        return told
+    disk_failure = disk_error(folder, error, _size(source))
+    if disk_failure.reason.code == "disk_full":
+        return disk_failure
     why = error.strerror or str(error)
     return BadInput("models_move_failed", path=str(error.filename or source), why=why)
 
 
 def _size(source: Path) -> int:
     try:
-        return sum(one.stat().st_size for one, _ in _files(source, source))
+        return sum(file.stat().st_size for file, _ in _files(source, source))
     except OSError:
         return 0

@@ -183,7 +183,7 @@ class Household:
 
         Of a machine that said that it closes, this is told, and not that its connection broke.
         """
-        taken = {one.name for one in self.machines.values()}
+        taken = {machine.name for machine in self.machines.values()}
         now = {
             fact: self.machines[self.former[said]].name
             for fact in NAMING
@@ -195,9 +195,9 @@ class Household:
 
     def _has_closed(self, name: str) -> bool:
         return any(
-            one.name == name and one.reason is not None and one.reason.code == CLOSED
-            for one in self.machines.values()
-            if not one.online
+            machine.name == name and machine.reason is not None and machine.reason.code == CLOSED
+            for machine in self.machines.values()
+            if not machine.online
         )
 
 
@@ -207,8 +207,8 @@ def with_outside(household: Household, kept_out: Mapping[MachineId, Reason]) -> 
     One that said goodbye, was brought up to date and is of another version now is not closed.
     """
     machines = {
-        key: replace(one, reason=kept_out[key]) if key in kept_out and not one.online else one
-        for key, one in household.machines.items()
+        key: replace(machine, reason=kept_out[key]) if key in kept_out and not machine.online else machine
+        for key, machine in household.machines.items()
     }
     return replace(household, machines=machines)
 
@@ -221,9 +221,9 @@ def apply(household: Household, event: Event) -> Household:
         case Member(id, name, roles, seen_at):
             known = machines.get(id, Machine(id, name, log_name=name, seen_at=seen_at))
             shown = known.name if known.log_name == name else name  # else it was renamed
-            for key, one in machines.items():
-                if key != id and same_name(one.name, name):  # the log's word goes first
-                    machines[key] = replace(one, name=one.log_name)
+            for key, machine in machines.items():
+                if key != id and same_name(machine.name, name):  # the log's word goes first
+                    machines[key] = replace(machine, name=machine.log_name)
             machines[id] = replace(known, name=shown, log_name=name, roles=roles)
             strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}
         case Removed(id):
@@ -235,8 +235,8 @@ def apply(household: Household, event: Event) -> Household:
             }
         case Told():
             if event.id in machines:
-                others = (one for key, one in machines.items() if key != event.id)
-                taken = [name for one in others for name in (one.name, one.log_name)]
+                other_machines = (machine for key, machine in machines.items() if key != event.id)
+                taken = [name for machine in other_machines for name in (machine.name, machine.log_name)]
                 own = unless_taken(event.name, machines[event.id].name, taken)
                 machines[event.id] = _after(machines[event.id], replace(event, name=own))
         case Came() | Doubted() | Left():
@@ -268,8 +268,8 @@ def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapp
 
 def _with(strangers: Mapping[str, Seen], seen: Seen) -> Mapping[str, Seen]:
     """The stranger comes last; beyond the limit, whoever was heard first goes."""
-    others = [(key, other) for key, other in strangers.items() if key != seen.id16]
-    return dict([*others[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
+    others_near = [(key, other) for key, other in strangers.items() if key != seen.id16]
+    return dict([*others_near[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 
 
 def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:

@@ -82,12 +82,12 @@ CODES = {
 }
 
 
-def better_ends(used: End, others: Iterable[End]) -> tuple[End, ...]:
+def better_ends(used: End, candidates: Iterable[End]) -> tuple[End, ...]:
     """Interfaces worth a try in place of the one in use, the best first; none where it is right."""
     order = BETTER.get(used.kind, ())
-    found = [one for one in others if one.kind in order and one.interface != used.interface]
-    found.sort(key=lambda one: (order.index(one.kind), -(one.negotiated_bits_per_s or 0)))
-    return tuple(found)
+    better = [end for end in candidates if end.kind in order and end.interface != used.interface]
+    better.sort(key=lambda end: (order.index(end.kind), -(end.negotiated_bits_per_s or 0)))
+    return tuple(better)
 
 
 def wrong_interface(machine: str, used: End, instead: End) -> Reason:

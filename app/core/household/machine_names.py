@@ -40,30 +40,30 @@ def name_key(name: str) -> str:
     return " ".join("".join(seen).split())
 
 
-def same_name(one: str, other: str) -> bool:
+def same_name(name: str, other: str) -> bool:
     """Tell whether a reader takes both for the name of one machine."""
-    return name_key(one) == name_key(other)
+    return name_key(name) == name_key(other)
 
 
-def is_taken(name: str, others: Iterable[str]) -> bool:
+def is_taken(name: str, names: Iterable[str]) -> bool:
     """Tell whether one of `others` has this name, or one that looks the same."""
-    return name_key(name) in map(name_key, others)
+    return name_key(name) in map(name_key, names)
 
 
-def unless_taken(told: str, otherwise: str, others: Iterable[str]) -> str:
+def unless_taken(announced: str, otherwise: str, names: Iterable[str]) -> str:
     """Return the name that a machine gives itself, or `otherwise` where another has it.
 
     With one name for two, what is told of the one would seem said of the other.
     """
-    return otherwise if is_taken(told, others) else clean_name(told)
+    return otherwise if is_taken(announced, names) else clean_name(announced)
 
 
-def free_name(wanted: str, others: Iterable[str]) -> str:
+def free_name(preferred: str, names: Iterable[str]) -> str:
     """Return `wanted`, with a number behind it where one of `others` has that name."""
-    name, taken = clean_name(wanted), set(map(name_key, others))
+    name, taken = clean_name(preferred), set(map(name_key, names))
     if name_key(name) not in taken:
         return name
     numbered = _NUMBERED.fullmatch(name)
     stem, last = (numbered[1], int(numbered[2])) if numbered else (name, 1)
     tries = (f"{stem[: MAX_NAME_CHARACTERS - len(str(n)) - 1].rstrip()} {n}" for n in count(last + 1))
-    return next(one for one in tries if name_key(one) not in taken)
+    return next(attempt for attempt in tries if name_key(attempt) not in taken)

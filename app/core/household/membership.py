@@ -119,12 +119,12 @@ def founder(log: Log) -> MachineId | None:
 
 def members(log: Log) -> Mapping[MachineId, Member]:
     """Everyone who belongs to the household now, from the log alone, in four passes. No two have one name."""
-    found, removed = _found(log)
-    changes = _changes(log, found, removed)
+    counted, removed = _found(log)
+    changes = _changes(log, counted, removed)
     roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
     now = {
         machine: _changed(member, roles.get(machine), names.get(machine))
-        for machine, member in found.items()
+        for machine, member in counted.items()
         if machine not in removed
     }
     return _told_apart(now, founder(log))
@@ -136,7 +136,7 @@ def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Map
     Who keeps it does not depend on the order of arrival: the first machine, else the one of the lower id.
     """
     names: dict[MachineId, str] = {}
-    for machine in sorted(now, key=lambda one: (one != first, one)):
+    for machine in sorted(now, key=lambda machine_id: (machine_id != first, machine_id)):
         names[machine] = free_name(now[machine].name, names.values())
     return {machine: replace(member, name=names[machine]) for machine, member in now.items()}
 
@@ -148,7 +148,7 @@ def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, O
         body = operation.body
         if isinstance(body, kind):
             entry = (body.turn, operation.id, operation)
-            last[body.machine] = max(entry, last.get(body.machine, entry), key=lambda one: one[:2])
+            last[body.machine] = max(entry, last.get(body.machine, entry), key=lambda item: item[:2])
     return {machine: operation for machine, (_, _, operation) in last.items()}
 
 
@@ -268,7 +268,7 @@ def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> t
 
 
 def _all_fit(first: MachineId, by_signer: Mapping[MachineId, Sequence[Operation]]) -> bool:
-    others = dict.fromkeys(OTHERS_ROOM, 0)
+    used = dict.fromkeys(OTHERS_ROOM, 0)
     for signer, lines in by_signer.items():
         room = FOUNDER_ROOM if signer == first else SIGNER_ROOM
         for kind in room:
@@ -276,8 +276,8 @@ def _all_fit(first: MachineId, by_signer: Mapping[MachineId, Sequence[Operation]
             if count > room[kind]:
                 return False
             if signer != first:
-                others[kind] += count
-    return all(others[kind] <= OTHERS_ROOM[kind] for kind in others)
+                used[kind] += count
+    return all(used[kind] <= OTHERS_ROOM[kind] for kind in used)
 
 
 class _Ranks:
@@ -332,7 +332,7 @@ def _last_of_signer(operations: Iterable[Operation]) -> dict[tuple[MachineId, ty
     for line in operations:
         if isinstance(line.body, SetRoles | Rename):
             lines.setdefault(_subject(line), []).append(line)
-    return {subject: max(found, key=_turn) for subject, found in lines.items()}
+    return {subject: max(changes, key=_turn) for subject, changes in lines.items()}
 
 
 def _turn(operation: Operation) -> tuple[int, OperationId]:
@@ -382,34 +382,34 @@ def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozens
 def _found(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
     """Pass 3: whose chain of `add`s reaches the first machine, removed ones too; and pass 2."""
     removed = _removed(log, _ever_admins(log))
-    found: dict[MachineId, Member] = {}
+    counted: dict[MachineId, Member] = {}
     progress = True
     while progress:
         progress = False
         for operation in log.operations:
-            if isinstance(operation.body, Add) and _counts(operation, log, found, removed):
-                member = _with_roles(found.get(operation.body.machine), operation.body)
-                if found.get(member.id) != member:
-                    found[member.id], progress = member, True
-    return found, removed
+            if isinstance(operation.body, Add) and _counts(operation, log, counted, removed):
+                member = _with_roles(counted.get(operation.body.machine), operation.body)
+                if counted.get(member.id) != member:
+                    counted[member.id], progress = member, True
+    return counted, removed
 
 
 def _changes(
-    log: Log, found: Mapping[MachineId, Member], removed: Mapping[MachineId, frozenset[OperationId]]
+    log: Log, counted: Mapping[MachineId, Member], removed: Mapping[MachineId, frozenset[OperationId]]
 ) -> list[Operation]:
-    return [line for line in log.operations if _counts(line, log, found, removed)]
+    return [line for line in log.operations if _counts(line, log, counted, removed)]
 
 
 def _counts(
     operation: Operation,
     log: Log,
-    found: Mapping[MachineId, Member],
+    counted: Mapping[MachineId, Member],
     removed: Mapping[MachineId, frozenset[OperationId]],
 ) -> bool:
     """Whether a line rests on a chain of counted `add`s from the first machine."""
     if _founds(operation, log.household):
         return True
-    signer = found.get(operation.signer)
+    signer = counted.get(operation.signer)
     if signer is None or Role.ADMIN not in signer.roles:
         return False
     return operation.signer not in removed or operation.id in removed[operation.signer]

@@ -21,15 +21,15 @@ _MORE = '"." [0-9]{0,8} [1-9]'  # a fraction that is not zero
 
 def integers(schema: Mapping[str, Any]) -> str:
     """The whole numbers between a schema's bounds. Raises ValueError, which says what is wrong."""
-    given = _given(schema)
+    bounds = _given(schema)
     low = max(
-        math.ceil(given.get("minimum", -MAX_INTEGER)),
-        math.floor(given.get("exclusiveMinimum", -MAX_INTEGER - 1)) + 1,
+        math.ceil(bounds.get("minimum", -MAX_INTEGER)),
+        math.floor(bounds.get("exclusiveMinimum", -MAX_INTEGER - 1)) + 1,
         -MAX_INTEGER,
     )
     high = min(
-        math.floor(given.get("maximum", MAX_INTEGER)),
-        math.ceil(given.get("exclusiveMaximum", MAX_INTEGER + 1)) - 1,
+        math.floor(bounds.get("maximum", MAX_INTEGER)),
+        math.ceil(bounds.get("exclusiveMaximum", MAX_INTEGER + 1)) - 1,
         MAX_INTEGER,
     )
     if low > high:
@@ -44,11 +44,11 @@ def integers(schema: Mapping[str, Any]) -> str:
 
 def numbers(schema: Mapping[str, Any]) -> str:
     """The numbers between a schema's bounds, which must be whole. Raises ValueError, which says what is wrong."""
-    given = _given(schema)
-    if any(one != math.floor(one) or abs(one) > MAX_BOUND for one in given.values()):
+    bounds = _given(schema)
+    if any(bound != math.floor(bound) or abs(bound) > MAX_BOUND for bound in bounds.values()):
         raise ValueError(f"bounds of a number must be whole and at most {MAX_BOUND}")
-    low, open_low = _stricter(given, "minimum", "exclusiveMinimum", max)
-    high, open_high = _stricter(given, "maximum", "exclusiveMaximum", min)
+    low, open_low = _stricter(bounds, "minimum", "exclusiveMinimum", max)
+    high, open_high = _stricter(bounds, "maximum", "exclusiveMaximum", min)
     if low > high or (low == high and (open_low or open_high)):
         raise ValueError("no number is between its bounds")
     options = []
@@ -62,18 +62,18 @@ def numbers(schema: Mapping[str, Any]) -> str:
 
 
 def _given(schema: Mapping[str, Any]) -> dict[str, int | float]:
-    given = {word: schema[word] for word in BOUNDS if schema.get(word) is not None}
-    for word, bound in given.items():
+    bounds = {word: schema[word] for word in BOUNDS if schema.get(word) is not None}
+    for word, bound in bounds.items():
         if type(bound) is not int and not (type(bound) is float and math.isfinite(bound)):
             raise ValueError(f"{word} must be a number")
-    return given
+    return bounds
 
 
-def _stricter(given: Mapping[str, int | float], word: str, exclusive: str, pick: Any) -> tuple[int, bool]:
+def _stricter(bounds: Mapping[str, int | float], word: str, exclusive: str, pick: Any) -> tuple[int, bool]:
     """The bound that holds, and whether it is itself left out."""
     none = MAX_INTEGER if pick is min else -MAX_INTEGER
-    closed, opened = int(given.get(word, none)), int(given.get(exclusive, none))
-    if exclusive not in given:
+    closed, opened = int(bounds.get(word, none)), int(bounds.get(exclusive, none))
+    if exclusive not in bounds:
         return closed, False
     bound = pick(closed, opened)
     return bound, bound == opened

@@ -55,8 +55,8 @@ def json_grammar(schema: object) -> str:
 
 def none_of(characters: Iterable[str]) -> str:
     """Any character but these."""
-    told = "".join(f"\\{one}" if one in "[]" else literal(one)[1:-1] for one in characters)
-    return f"[^{told}]"
+    escaped = "".join(f"\\{character}" if character in "[]" else literal(character)[1:-1] for character in characters)
+    return f"[^{escaped}]"
 
 
 def _begun(text: str, end: str) -> int:
@@ -112,10 +112,10 @@ class Rules:
             names = [f"r{len(self._rules) + n}" for n in range(len(end))]
             self._without[end] = names[0]
             for n, name in enumerate(names):
-                then = {one: _begun(end[:n] + one, end) for one in dict.fromkeys(end)}
-                near = {one: size for one, size in then.items() if size}
-                ways = [f"{literal(one)} {names[size]}" for one, size in near.items() if size < len(end)]
-                self._put(name, f"({' | '.join([*ways, f'{none_of(near)} {names[0]}'])})?")
+                then = {character: _begun(end[:n] + character, end) for character in dict.fromkeys(end)}
+                near = {character: size for character, size in then.items() if size}
+                options = [f"{literal(character)} {names[size]}" for character, size in near.items() if size < len(end)]
+                self._put(name, f"({' | '.join([*options, f'{none_of(near)} {names[0]}'])})?")
         return self._without[end]
 
     def _rule(self, expression: str) -> str:
@@ -137,9 +137,9 @@ class Rules:
         if not isinstance(schema, Mapping):
             raise _no(at, "it is no schema")
         if schema.get("propertyNames") == {"type": "string"}:  # as all are; zod says it of records
-            schema = {word: what for word, what in schema.items() if word != "propertyNames"}
-        if found := next((word for word in _REFUSED if word in schema), None):
-            raise _no(at, f"{found} is not supported")
+            schema = {word: entry for word, entry in schema.items() if word != "propertyNames"}
+        if keyword := next((word for word in _REFUSED if word in schema), None):
+            raise _no(at, f"{keyword} is not supported")
         telling = set(schema) - _SILENT
         for word in ("$ref", "const", "enum", "anyOf", "oneOf", "allOf"):
             if word in schema:
@@ -148,22 +148,23 @@ class Rules:
                 return self._composed(word, schema[word], schema.get("type"), at, waiting)
         return self._typed(schema, at, waiting)
 
-    def _composed(self, word: str, what: Any, kind: Any, at: str, waiting: list[tuple[str, str]]) -> str:
+    def _composed(self, word: str, operand: Any, kind: Any, at: str, waiting: list[tuple[str, str]]) -> str:
         """`kind`: the type that stands beside it, if one does; both hold."""
-        match word, what:
+        match word, operand:
             case "$ref", str(place):
                 rule = self._reference(place, at, waiting)
                 self._check_kind(place, kind, at)
                 return rule
             case "const", _:
-                return _among([what], kind, at)
+                return _among([operand], kind, at)
             case "enum", [_, *_]:
-                return _among(what, kind, at)
+                return _among(operand, kind, at)
             case (("anyOf" | "oneOf"), [_, *_]):
                 options = [
-                    self._expression(_beside(one, kind, at), f"{at}/{word}/{n}", waiting) for n, one in enumerate(what)
+                    self._expression(_beside(choice, kind, at), f"{at}/{word}/{n}", waiting)
+                    for n, choice in enumerate(operand)
                 ]
-                return " | ".join(self._rule(one) for one in options)
+                return " | ".join(self._rule(option) for option in options)
             case "allOf", [only]:
                 return self._expression(_beside(only, kind, at), f"{at}/allOf/0", waiting)
         raise _no(at, f"this {word} is not supported")
@@ -183,15 +184,15 @@ class Rules:
         return self._refs[place]
 
     def _referred(self, place: str) -> object:
-        if (found := referred(place, self._root)) is None:
+        if (target := referred(place, self._root)) is None:
             raise _no(place, "$ref points to nothing")
-        return found
+        return target
 
     def _typed(self, schema: Mapping[str, Any], at: str, waiting: list[tuple[str, str]]) -> str:
         kind = schema.get("type")
         if isinstance(kind, list) and kind:
-            options = [self._typed({**schema, "type": one}, at, waiting) for one in kind]
-            return " | ".join(self._rule(one) for one in options)
+            options = [self._typed({**schema, "type": type_name}, at, waiting) for type_name in kind]
+            return " | ".join(self._rule(option) for option in options)
         if kind == "object" or (kind is None and _any_of(schema, "properties", "additionalProperties", "required")):
             return self._object(schema, at, waiting)
         if kind == "array" or (kind is None and _any_of(schema, "items", "prefixItems")):
@@ -204,8 +205,8 @@ class Rules:
             except ValueError as error:
                 raise _no(at, str(error)) from None
         if kind is None:
-            if found := next((word for word in _OF_A_TYPE if word in schema), None):
-                raise _no(at, f"{found} stands without a type")
+            if keyword := next((word for word in _OF_A_TYPE if word in schema), None):
+                raise _no(at, f"{keyword} stands without a type")
             return "value"
         if isinstance(kind, str) and kind in ("string", "integer", "number", "boolean", "null"):
             return kind
@@ -231,7 +232,7 @@ class Rules:
         if not all(isinstance(name, str) for name in required):
             raise _no(at, "required holds what is no name")
         every = {**properties, **{name: more for name in required if name not in properties}}
-        if every and any(one is False for one in every.values()):
+        if every and any(property_schema is False for property_schema in every.values()):
             raise _no(at, "a required property is forbidden")
         if not every and more is not False:
             if least > 1:  # one name may come twice
@@ -239,8 +240,8 @@ class Rules:
             of = self._rule(self._expression(more, f"{at}/additionalProperties", waiting))
             return f'"{{" space {_several(f"""string ":" space {of}""", least, most)} space "}}"'
         parts = []
-        for name, one in every.items():
-            of = self._rule(self._expression(one, f"{at}/properties/{name}", waiting))
+        for name, property_schema in every.items():
+            of = self._rule(self._expression(property_schema, f"{at}/properties/{name}", waiting))
             parts.append((self._rule(f'{_json(name)} ":" space {of}'), name in required))
         return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
@@ -271,10 +272,10 @@ class Rules:
         name, needed = part
         later = rest[min(came + 1, many)] if came < most else None
         comma = '"," space ' if came else ""
-        ways = [] if later is None else [f"{comma}{name} {later}"]
+        options = [] if later is None else [f"{comma}{name} {later}"]
         if not needed and (skipped := rest[came]) is not None:
-            ways.append(skipped)
-        return self._rule(" | ".join(ways)) if ways else None
+            options.append(skipped)
+        return self._rule(" | ".join(options)) if options else None
 
     def _array(self, schema: Mapping[str, Any], at: str, waiting: list[tuple[str, str]]) -> str:
         least, most = _bounds(schema, "minItems", "maxItems", at)
@@ -328,9 +329,9 @@ def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[in
 
 def _among(values: Sequence[object], kind: object, at: str) -> str:
     """One of these values that is of the type."""
-    if not (those := fitting(values, kind)):
+    if not (matching := fitting(values, kind)):
         raise _no(at, "none of its values is of its type")
-    return " | ".join(map(_json, those))
+    return " | ".join(map(_json, matching))
 
 
 def _beside(schema: object, kind: object, at: str) -> object:

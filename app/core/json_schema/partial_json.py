@@ -21,21 +21,21 @@ def value_at(text: str, at: int = 0) -> tuple[Any, int]:
     """The value that begins there, and where it ends. Raises ValueError for what is none, or cannot be told again: a
     number that is none of JSON, or beyond all bounds; and what is nested too deeply."""
     try:
-        found, end = _DECODER.raw_decode(text, at)
+        value, end = _DECODER.raw_decode(text, at)
     except RecursionError:
         raise _too_deep() from None
-    if is_deeper(found, MAX_DEPTH):
+    if is_deeper(value, MAX_DEPTH):
         raise _too_deep()
-    return found, end
+    return value, end
 
 
 def value_of_json(text: str) -> Any:
     """The value that a text is. Raises ValueError as `value_at`, and for what stands behind it."""
     text = text.strip()
-    found, end = value_at(text)
+    value, end = value_at(text)
     if end < len(text):
         raise ValueError("something stands behind it")
-    return found
+    return value
 
 
 def whole_of(text: str) -> Any:
@@ -44,10 +44,10 @@ def whole_of(text: str) -> Any:
     reader = _Reader(text)
     if not reader.stands("{["):
         raise ValueError("no list and no object begins here")
-    found = reader.value(0)
+    value = reader.value(0)
     if not reader.is_cut and not reader.at_end():
         raise ValueError("something stands behind it")
-    return found
+    return value
 
 
 def json_of(value: object) -> str:
@@ -84,42 +84,42 @@ class _Reader:
         if (number := _NUMBER.match(self._text, begin)) and number.end() == len(self._text):
             raise _CutError  # 12 may become 123
         try:
-            found, self._at = _DECODER.raw_decode(self._text, begin)
+            value, self._at = _DECODER.raw_decode(self._text, begin)
         except ValueError:
             if _HALF.fullmatch(self._text, begin):
                 raise _CutError from None
             raise
-        return found
+        return value
 
     def _object(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         try:
             while not self._takes("}"):
-                if found:
+                if members:
                     self._wants(",")
                 name = self.value(depth)
                 if not isinstance(name, str):
                     raise ValueError("a name is no string")
                 self._wants(":")
-                found[name] = self.value(depth)
+                members[name] = self.value(depth)
                 if self.is_cut:
                     break
         except _CutError:
             self.is_cut = True
-        return found
+        return members
 
     def _list(self, depth: int) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         try:
             while not self._takes("]"):
-                if found:
+                if items:
                     self._wants(",")
-                found.append(self.value(depth))
+                items.append(self.value(depth))
                 if self.is_cut:
                     break
         except _CutError:
             self.is_cut = True
-        return found
+        return items
 
     def at_end(self) -> bool:
         if blanks := _BLANKS.match(self._text, self._at):
@@ -258,10 +258,10 @@ class JsonScan:
     def _word(self, text: str) -> bool:
         if self._next not in (VALUE, FIRST_VALUE) or not self._open:
             raise ValueError("no value may stand here")
-        found = _WORD.match(text, self.at)
-        word = found[0] if found else ""
-        if found and found.end() == len(text):
-            if not (_BEGUN_NUMBER.fullmatch(word) or any(one.startswith(word) for one in WORDS)):
+        match = _WORD.match(text, self.at)
+        word = match[0] if match else ""
+        if match and match.end() == len(text):
+            if not (_BEGUN_NUMBER.fullmatch(word) or any(literal.startswith(word) for literal in WORDS)):
                 raise ValueError("it is no value")
             return False
         if not (_WHOLE_NUMBER.fullmatch(word) and math.isfinite(float(word))) and word not in WORDS:

@@ -12,19 +12,23 @@ def fitting(values: Sequence[object], kind: object) -> list[object]:
     if kind is None:
         return list(values)
     kinds = _list(kind)
-    return [one for one in values if any(of in kinds for of in kinds_of(one))]
+    return [value for value in values if any(of in kinds for of in kinds_of(value))]
 
 
 def kept_to(schema: object, kind: object) -> object:
     """A schema that holds beside a type. Raises ValueError where it is of another."""
     if kind is None or not (schema is True or isinstance(schema, Mapping)):
         return schema
-    given: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+    keywords: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
     kinds = _list(kind)
-    both = [one for one in _list(given.get("type", kind)) if one in kinds or (one == "integer" and "number" in kinds)]
+    both = [
+        type_name
+        for type_name in _list(keywords.get("type", kind))
+        if type_name in kinds or (type_name == "integer" and "number" in kinds)
+    ]
     if not both:
         raise ValueError("type stands beside a choice of another type")
-    return {**given, "type": both[0] if len(both) == 1 else both}
+    return {**keywords, "type": both[0] if len(both) == 1 else both}
 
 
 def kinds_of(value: object) -> tuple[str, ...]:
@@ -49,10 +53,10 @@ def referred(place: object, root: object) -> object:
     """What a reference within `root` points to; None for one that points to nothing."""
     if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
         return None
-    found = root
+    target = root
     for step in place.split("/")[1:]:
-        found = _inner(found, step)
-    return found
+        target = _inner(target, step)
+    return target
 
 
 def _inner(of: object, step: str) -> object:
@@ -62,8 +66,8 @@ def _inner(of: object, step: str) -> object:
     if not isinstance(of, Mapping):
         return None
     for name in (step, unquote(step)):
-        if (found := of.get(name.replace("~1", "/").replace("~0", "~"))) is not None:
-            return found
+        if (target := of.get(name.replace("~1", "/").replace("~0", "~"))) is not None:
+            return target
     return None
 
 
@@ -71,14 +75,14 @@ def is_deeper(value: object, most: int) -> bool:
     """Whether lists and objects lie within each other at more levels than that. Not by recursion."""
     level: Iterable[object] = [value]
     for _ in range(most + 1):
-        level = [inner for one in level for inner in _inside(one)]
+        level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return False
     return True
 
 
-def _inside(one: object) -> list[object]:
-    values = one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+def _inside(container: object) -> list[object]:
+    values = container.values() if isinstance(container, Mapping) else container if isinstance(container, list) else ()
     return [value for value in values if isinstance(value, Mapping | list)]
 
 
@@ -101,14 +105,14 @@ def localised(schema: Any) -> Any:
     return _schema(schema, "#", ())
 
 
-def _schema(one: Any, at: str, around: Around) -> Any:
-    if isinstance(one, list):
-        return [_schema(inner, f"{at}/{n}", around) for n, inner in enumerate(one)]
-    if not isinstance(one, Mapping):
-        return one
-    around = (*around, (at, one))
+def _schema(part: Any, at: str, around: Around) -> Any:
+    if isinstance(part, list):
+        return [_schema(inner, f"{at}/{n}", around) for n, inner in enumerate(part)]
+    if not isinstance(part, Mapping):
+        return part
+    around = (*around, (at, part))
     made: dict[str, Any] = {}
-    for name, inner in one.items():
+    for name, inner in part.items():
         place = f"{at}/{_step(name)}"
         if name in VALUES:
             made[name] = inner

@@ -77,13 +77,13 @@ def hours_text(spans: Sequence[Span]) -> str:
 
 
 def _span(part: str) -> Span:
-    found = _SPAN.fullmatch(part)
-    if not part or found is None:
+    match = _SPAN.fullmatch(part)
+    if not part or match is None:
         raise ValueError("neither days nor hours")
-    days = _days(found["days"]) if found["days"] else tuple(range(len(DAYS)))
-    if not found["from"]:
+    days = _days(match["days"]) if match["days"] else tuple(range(len(DAYS)))
+    if not match["from"]:
         return Span(days)
-    return Span(days, _minute(found["from"]), _minute(found["to"]) or DAY_MINUTES)
+    return Span(days, _minute(match["from"]), _minute(match["to"]) or DAY_MINUTES)
 
 
 def _days(text: str) -> tuple[int, ...]:

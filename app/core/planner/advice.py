@@ -31,16 +31,16 @@ def advise(
         return ()
     measured = [lender for lender in lenders if lender.speed and lender.link]
     limit_s = (1 - HELPS) * known.request_s
-    found: list[tuple[float, Reason]] = []
+    advice: list[tuple[float, Reason]] = []
     for machine, changed, is_link in _changes(host, measured):
-        after = [changed if one is machine else one for one in (host, *measured)]
+        after = [changed if candidate is machine else candidate for candidate in (host, *measured)]
         then = Household(after[0], after[1:], model, workload).below(limit_s, now.allowed)
         if then is not None:
             gain = _Gain(known, then, workload.users)
             reason = _of_link(machine, host, gain) if is_link else _of_memory(machine, gain)
-            found.append((then.forecast.request_s, reason))
-    found.sort(key=lambda one: one[0])
-    return tuple(reason for _, reason in found[:MOST])
+            advice.append((then.forecast.request_s, reason))
+    advice.sort(key=lambda ranked: ranked[0])
+    return tuple(reason for _, reason in advice[:MOST])
 
 
 def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate, bool]]:

@@ -160,10 +160,10 @@ class _Load:
         compute_s += rounds.tokens / rows * self.group.compute_s(self.n_layers)
         way_s = rounds.chunks * self.chunk.way_s + rounds.tokens / rows * self.group.way_s
         key, name = self.machine.id, self.machine.name
-        found = [Share(Part.MACHINE, key, name, compute_s, min(1.0, compute_s / whole))]
+        shares = [Share(Part.MACHINE, key, name, compute_s, min(1.0, compute_s / whole))]
         if self.machine.link is not None and way_s:
-            found.append(Share(Part.LINK, key, name, way_s, min(1.0, way_s / whole)))
-        return found
+            shares.append(Share(Part.LINK, key, name, way_s, min(1.0, way_s / whole)))
+        return shares
 
 
 def forecast(
@@ -249,16 +249,16 @@ def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: M
     each = [
         _of_one(part, machines, model, replace(workload, users=n)) for part, n in zip(parts, users, strict=True) if n
     ]
-    quickest = min(each, key=lambda one: one.request_s)
-    slowest = max(each, key=lambda one: one.request_s)
+    quickest = min(each, key=lambda forecast: forecast.request_s)
+    slowest = max(each, key=lambda forecast: forecast.request_s)
     return Forecast(
         ttft_s=quickest.ttft_s,
-        decode_tok_s=max(one.decode_tok_s for one in each),
-        together_tok_s=sum(one.together_tok_s for one in each),
+        decode_tok_s=max(forecast.decode_tok_s for forecast in each),
+        together_tok_s=sum(forecast.together_tok_s for forecast in each),
         request_s=slowest.request_s,
-        shares=tuple(share for one in each for share in one.shares),
+        shares=tuple(share for forecast in each for share in forecast.shares),
         bottleneck=slowest.bottleneck,
-        estimated=any(one.estimated for one in each),
+        estimated=any(forecast.estimated for forecast in each),
     )
 
 

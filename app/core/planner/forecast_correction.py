@@ -116,8 +116,8 @@ class Corrections:
     def without(self, machines: Container[MachineId]) -> Corrections:
         """Nothing is known of these: they were measured anew."""
         return Corrections(
-            {key: one for key, one in self.machines.items() if key not in machines},
-            {key: one for key, one in self.links.items() if key not in machines},
+            {key: factor for key, factor in self.machines.items() if key not in machines},
+            {key: factor for key, factor in self.links.items() if key not in machines},
         )
 
 

@@ -82,7 +82,7 @@ class Counts:
 
     def best(self, below: float) -> tuple[float, Blocks] | None:
         """The counts with the smallest cost, and that cost, if it is below this."""
-        known, best, found = 0.0, below * BETTER, None  # nothing better has less work than `known`
+        known, best, best_counts = 0.0, below * BETTER, None  # nothing better has less work than `known`
         work_limit = best
         while known < best and not self._hopeless:
             counts = self._least_latency(work_limit, best)
@@ -91,11 +91,11 @@ class Counts:
             else:
                 latency, work = self._latency(counts), self._work(counts)
                 if max(latency, work) < best:
-                    best, found = max(latency, work), counts
+                    best, best_counts = max(latency, work), counts
                 if work <= latency:
                     known = work_limit
             work_limit = best if known > CLOSE * best else (known + best) / 2
-        return (best, found) if found is not None else None
+        return (best, best_counts) if best_counts is not None else None
 
     def _latency(self, counts: Blocks) -> float:
         line = chunk = pace = 0.0
@@ -249,14 +249,14 @@ class _Rest:
 
     def _line(self, held: int, left: int) -> float:
         line = 0.0
-        others = [place for place in self._cheapest if not held >> place & 1]
-        for place in others:
+        unassigned = [place for place in self._cheapest if not held >> place & 1]
+        for place in unassigned:
             member = self._members[place]
             line += member.line[member.least]
             left -= member.least
         if left < 0:
             return float("inf")
-        for place in others:
+        for place in unassigned:
             member = self._members[place]
             more = min(self._most[place] - member.least, left)
             line += more * member.slope

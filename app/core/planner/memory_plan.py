@@ -102,8 +102,8 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
     helps = " ".join(said(reason) for reason in reasons)
-    lacks = [one.facts["more_bytes"] for one in reasons if one.code in ("helps_limit", "helps_here")]
-    context = next((int(one.facts["context"]) for one in reasons if "context" in one.facts), 0)
+    lacks = [reason.facts["more_bytes"] for reason in reasons if reason.code in ("helps_limit", "helps_here")]
+    context = next((int(reason.facts["context"]) for reason in reasons if "context" in reason.facts), 0)
     parts = {
         "weight_bytes": alone.weight_bytes,
         "kv_bytes": alone.kv_bytes,
@@ -147,22 +147,22 @@ def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, work
     """A shorter context, more of this machine or a higher limit there, one more machine, a smaller file: whichever
     alone is enough.
     """
-    found = []
+    reasons = []
     if context := longest_context(host, lenders, model, workload):
-        found.append(Reason("helps_context", {"context": context}))
+        reasons.append(Reason("helps_context", {"context": context}))
     if higher := _higher_limit(host, lenders, model, workload):
-        found.append(Reason("helps_limit", {"more_bytes": higher, "machine": host.name}))
+        reasons.append(Reason("helps_limit", {"more_bytes": higher, "machine": host.name}))
     elif lenders and (more_here := _more_here(host, lenders, model, workload)):
-        found.append(Reason("helps_here", {"more_bytes": more_here, "machine": host.name}))
+        reasons.append(Reason("helps_here", {"more_bytes": more_here, "machine": host.name}))
     if model.boundaries:
         bytes_needed = _new_machine(host, lenders, model, workload)
         if bytes_needed is not None:
-            found.append(Reason("helps_machine", {"more_bytes": bytes_needed}))
+            reasons.append(Reason("helps_machine", {"more_bytes": bytes_needed}))
     n = _most(SHARES - 1, lambda n: can_hold(host, lenders, _smaller(model, n), workload))
     if n:
         size = _smaller(model, n).file_bytes
-        found.append(Reason("helps_smaller", {"file_bytes": size, "now_bytes": model.file_bytes}))
-    return found or [Reason("helps_nothing")]
+        reasons.append(Reason("helps_smaller", {"file_bytes": size, "now_bytes": model.file_bytes}))
+    return reasons or [Reason("helps_nothing")]
 
 
 def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int:

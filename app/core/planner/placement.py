@@ -192,9 +192,9 @@ class Plan:
 
 def pipelines(stages: Sequence[PlannedStage]) -> tuple[tuple[PlannedStage, ...], ...]:
     """The stages of each pipeline: a whole one is one by itself, a first one begins a split."""
-    found: list[list[PlannedStage]] = []
+    parts: list[list[PlannedStage]] = []
     for stage in stages:
-        if stage.role in (Role.WHOLE, Role.FIRST) or not found:
-            found.append([])
-        found[-1].append(stage)
-    return tuple(map(tuple, found))
+        if stage.role in (Role.WHOLE, Role.FIRST) or not parts:
+            parts.append([])
+        parts[-1].append(stage)
+    return tuple(map(tuple, parts))

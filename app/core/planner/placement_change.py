@@ -31,13 +31,13 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
     """
     if before.shape is Shape.REPLICAS or not now.machines:
         return ()
-    host, *others = now.machines
-    there = {machine.id: machine for machine in others}
+    host, *lenders_there = now.machines
+    there = {machine.id: machine for machine in lenders_there}
     holders = [stage.machine for stage in before.stages[1:-1]]
-    spare = [machine for machine in others if machine.id not in holders]
+    spare = [machine for machine in lenders_there if machine.id not in holders]
     n_gone = sum(holder not in there for holder in holders)
     split = [len(stage.layers) for stage in before.stages]
-    found: list[Plan] = []
+    plans: list[Plan] = []
     for takers in islice(permutations(spare, n_gone), MOST_TRIES):
         lenders = _filled(holders, there, takers)
         try:
@@ -46,8 +46,8 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
             continue
         if same.stages != now.stages:
             why = (Reason("plan_kept"),)
-            found.append(replace(same, reasons=why, machines=now.machines))
-    return tuple(found)
+            plans.append(replace(same, reasons=why, machines=now.machines))
+    return tuple(plans)
 
 
 def moving_s(

@@ -57,8 +57,8 @@ def plan(
     Raises DoesNotFit with the bytes that are missing or the shape that cannot be, BadInput for a split.
     """
     if split is not None:
-        given = _forced(host, lenders, model, workload, split)
-        return given if shapes & ONE_PIPELINE else also_whole(given, lenders, model)
+        forced = _forced(host, lenders, model, workload, split)
+        return forced if shapes & ONE_PIPELINE else also_whole(forced, lenders, model)
     lenders = sorted(lenders, key=lambda lender: (lender.name, lender.id))
     best = _best(host, lenders, model, workload, shapes)
     if best is None:
@@ -86,13 +86,13 @@ def plan_with_wire(
     known = usual.forecast
     if known is None or not _may_gain(lenders, model, workload, narrow, known.request_s):
         return usual
-    found = plan(host, lenders, model, narrow, split, shapes=shapes)
-    if found.forecast is None or found.shape is Shape.ONE_MACHINE:
+    narrow_plan = plan(host, lenders, model, narrow, split, shapes=shapes)
+    if narrow_plan.forecast is None or narrow_plan.shape is Shape.ONE_MACHINE:
         return usual
-    if found.forecast.request_s > NARROW_PAYS * known.request_s:
+    if narrow_plan.forecast.request_s > NARROW_PAYS * known.request_s:
         return usual
-    facts: dict[str, Fact] = {"narrow_s": found.forecast.request_s, "usual_s": known.request_s}
-    return replace(found, reasons=(*found.reasons, Reason("plan_narrow_wire", facts)))
+    facts: dict[str, Fact] = {"narrow_s": narrow_plan.forecast.request_s, "usual_s": known.request_s}
+    return replace(narrow_plan, reasons=(*narrow_plan.reasons, Reason("plan_narrow_wire", facts)))
 
 
 def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float) -> bool:
@@ -112,10 +112,10 @@ def _by_memory(
     """What fits, where not all was measured; replicas only when nothing else will do."""
     if not shapes & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
-    found = plan_by_memory(host, lenders, model, workload, alone=Shape.ONE_MACHINE in shapes)
-    if found.shape not in shapes:
+    placed = plan_by_memory(host, lenders, model, workload, alone=Shape.ONE_MACHINE in shapes)
+    if placed.shape not in shapes:
         raise DoesNotFit("shape_not_alone", model=model.name, machine=host.name)
-    return found
+    return placed
 
 
 def _best(
@@ -126,16 +126,16 @@ def _best(
         return None
     measured = [lender for lender in lenders if lender.speed and lender.link]
     household = Household(host, measured, model, workload)
-    found = household.options()
-    allowed = [option for option in found if option.shape in shapes]
+    options = household.options()
+    allowed = [option for option in options if option.shape in shapes]
     if not allowed:
         return None
     best = min(allowed, key=lambda option: option.forecast.request_s)
     known = replace(best.forecast, bottleneck=_bottleneck(best, household, shapes))
     best = replace(best, forecast=known)
-    reasons = reasons_for(best, found, household, lenders)
-    others = tuple(Alternative(one.shape, one.names, one.forecast) for one in found)
-    return Plan(best.stages, workload, reasons, known, others, allowed=shapes)
+    reasons = reasons_for(best, options, household, lenders)
+    alternatives = tuple(Alternative(option.shape, option.names, option.forecast) for option in options)
+    return Plan(best.stages, workload, reasons, known, alternatives, allowed=shapes)
 
 
 def _bottleneck(best: Option, household: Household, shapes: frozenset[Shape]) -> Bottleneck:
@@ -222,10 +222,10 @@ SAME = 0.01  # a smaller difference is none
 
 
 def reasons_for(
-    best: Option, found: Sequence[Option], household: Household, lenders: Sequence[Candidate]
+    best: Option, options: Sequence[Option], household: Household, lenders: Sequence[Candidate]
 ) -> tuple[Reason, ...]:
     """All that there is to say about the choice of `best` out of `found`. `lenders`: measured or not."""
-    reasons = [_why_shape(best, found, household)]
+    reasons = [_why_shape(best, options, household)]
     pace = best.forecast.bottleneck
     # one machine alone computes all the time anyway
     if len(best.machines) > 1 or pace.part is not Part.MACHINE:
@@ -236,8 +236,8 @@ def reasons_for(
     return tuple(reasons)
 
 
-def _why_shape(best: Option, found: Sequence[Option], household: Household) -> Reason:
-    known = {option.shape: option.forecast.request_s for option in found}
+def _why_shape(best: Option, options: Sequence[Option], household: Household) -> Reason:
+    known = {option.shape: option.forecast.request_s for option in options}
     alone_s, split_s = known.get(Shape.ONE_MACHINE), known.get(Shape.SPLIT)
     host, n_machines = household.host.name, len(best.machines)
     if best.shape is Shape.REPLICAS:
@@ -279,7 +279,7 @@ def _left_out(lender: Candidate, best: Option, household: Household) -> Reason:
     if with_it.request_s < (1 + SAME) * without.request_s:
         return Reason("left_out_same", {"machine": lender.name})
     several = household.workload.users > 1
-    fast, slow = ((one.together_tok_s if several else one.decode_tok_s) for one in (without, with_it))
+    fast, slow = ((forecast.together_tok_s if several else forecast.decode_tok_s) for forecast in (without, with_it))
     if slow * (1 + SAME) < fast:
         return Reason("left_out_slower", {"machine": lender.name, "with_tok_s": slow, "without_tok_s": fast})
     return Reason(
@@ -302,7 +302,7 @@ class Proved:
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """One sentence for each machine that was left out for it."""
-        doubted = [Reason("left_out_doubted", {"machine": one.name}) for one in self.doubted]
+        doubted = [Reason("left_out_doubted", {"machine": machine.name}) for machine in self.doubted]
         unproved = [
             Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine)) for machine in self.unproved
         ]
@@ -327,7 +327,7 @@ def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
         return Proved((), (host,), host_is=False)
     apart = tuple(lender for lender in lenders if lender.unproved)
     doubted = tuple(lender for lender in lenders if lender.doubted and not lender.unproved)
-    used = tuple(one for one in lenders if not (one.unproved or one.doubted))
+    used = tuple(lender for lender in lenders if not (lender.unproved or lender.doubted))
     return Proved(used, apart, host_is=True, doubted=doubted)
 
 

@@ -47,7 +47,7 @@ class Search:
         self._starts = [host_starts(grid, room)] + [
             lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE]) for lender in lenders
         ]
-        self._counts = [tuple(n for n, mask in enumerate(one) if mask) for one in self._starts]
+        self._counts = [tuple(n for n, mask in enumerate(masks) if mask) for masks in self._starts]
         self._fields: dict[int, _Field] = {}
         self._arranged: dict[tuple[Set, Blocks], Arrangement | None] = {}
         self.visited = 0  # counts that were looked at
@@ -78,13 +78,13 @@ class Search:
             for chosen in sets
             if all(self._counts[number] for number in chosen)
         ]
-        found: tuple[Set, Blocks] | None = None
-        for bound, chosen in sorted(bounds, key=lambda one: (one[0], len(one[1]), one[1])):
+        best_counts: tuple[Set, Blocks] | None = None
+        for bound, chosen in sorted(bounds, key=lambda bounded: (bounded[0], len(bounded[1]), bounded[1])):
             if bound >= below_s:
                 break
             if (better := self._in_set(chosen, below_s)) is not None:
-                below_s, found = better[0], (chosen, better[1])
-        return self._split(*found, below_s) if found is not None else None
+                below_s, best_counts = better[0], (chosen, better[1])
+        return self._split(*best_counts, below_s) if best_counts is not None else None
 
     def _field(self, n_machines: int) -> _Field:
         if n_machines not in self._fields:

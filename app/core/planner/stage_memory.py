@@ -116,10 +116,10 @@ def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
 def beside_layers(role: Role, model: Model, workload: Workload) -> int:
     """Bytes a stage of this role takes whatever layers it holds."""
     nobody = Candidate(MachineId(""), "", 0)
-    one = stage(nobody, role, Layers(0, 1), model, workload)
+    probe = stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
     kv = model.layer_kv(cells, workload.slots, workload.kv)
-    return one.total_bytes - model.layer_bytes[0] - kv[0]
+    return probe.total_bytes - model.layer_bytes[0] - kv[0]
 
 
 def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
@@ -182,22 +182,22 @@ def keep_rule(costs: StateCosts) -> Keep:
 
 def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int]:
     """Bytes of one conversation's living state on each machine of a plan that has any."""
-    found: dict[MachineId, int] = {}
+    held: dict[MachineId, int] = {}
     for stage in plan.stages:
         n_bytes = _of(state_bytes, stage.layers)
         if n_bytes:
-            found[stage.machine] = found.get(stage.machine, 0) + n_bytes
-    return found
+            held[stage.machine] = held.get(stage.machine, 0) + n_bytes
+    return held
 
 
 def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
     """How many states of each conversation fit on every machine, beside what it needs anyway."""
     slots, rooms = plan.workload.slots, []
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
-    for machine, one in states_held(plan, state_bytes).items():
+    for machine, state in states_held(plan, state_bytes).items():
         needs = sum(stage.total_bytes for stage in plan.stages if stage.machine == machine)
-        free = lends[machine] - needs + KEPT_STATES * slots * one  # which the plan counted already
-        rooms.append(free // (slots * one))
+        free = lends[machine] - needs + KEPT_STATES * slots * state  # which the plan counted already
+        rooms.append(free // (slots * state))
     return min(rooms, default=0)
 
 

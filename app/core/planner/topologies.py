@@ -53,24 +53,24 @@ class Household:
 
     def options(self) -> list[Option]:
         """The best of each shape that fits."""
-        found = (self._alone(), self._split(INFINITE), self._replicas())
-        return [option for option in found if option is not None]
+        best_of_each = (self._alone(), self._split(INFINITE), self._replicas())
+        return [option for option in best_of_each if option is not None]
 
     def below(self, request_s: float, shapes: frozenset[Shape] = ONE_PIPELINE) -> Option | None:
         """The best of these shapes that is one pipeline, if its request_s is below this."""
-        found = (
+        candidates = (
             self._alone() if Shape.ONE_MACHINE in shapes else None,
             self._split(request_s) if Shape.SPLIT in shapes else None,
         )
-        options = [o for o in found if o is not None and o.forecast.request_s < request_s]
+        options = [o for o in candidates if o is not None and o.forecast.request_s < request_s]
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def with_also(self, option: Option, machine: MachineId) -> Forecast | None:
         """The machines of an option and this one, at their best; None when no such split fits."""
         if self.search is None:
             return None
-        found = self.search.best([self.search.set_of(option.machines | {machine})])
-        return self._known(found.stages) if found else None
+        split = self.search.best([self.search.set_of(option.machines | {machine})])
+        return self._known(split.stages) if split else None
 
     def _alone(self) -> Option | None:
         alone = self._whole(self.host)
@@ -82,8 +82,8 @@ class Household:
     def _split(self, below_s: float) -> Option | None:
         if self.search is None:
             return None
-        found = self.search.best(self.search.all_sets(), below_s)
-        return Option(Shape.SPLIT, found.stages, self._known(found.stages)) if found else None
+        split = self.search.best(self.search.all_sets(), below_s)
+        return Option(Shape.SPLIT, split.stages, self._known(split.stages)) if split else None
 
     def _replicas(self) -> Option | None:
         """The model as often as it pays, each for some of the users: whole on lenders, and on the host or in a
@@ -91,31 +91,31 @@ class Household:
         if self.workload.users < 2:
             return None
         wholes = whole_on(self.lenders, self.model, self.workload)
-        quickest = sorted(wholes, key=lambda one: (self._request_s(one), one.name, one.machine))
-        found = [self._several(stages) for stages in mixtures(self._split_without, quickest)]
+        quickest = sorted(wholes, key=lambda stage: (self._request_s(stage), stage.name, stage.machine))
+        candidates = [self._several(stages) for stages in mixtures(self._split_without, quickest)]
         if (alone := self._alone()) is not None:
-            found.insert(0, self._several((*alone.stages, *wholes)))
-        options = [option for option in found if option is not None]
+            candidates.insert(0, self._several((*alone.stages, *wholes)))
+        options = [option for option in candidates if option is not None]
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def _several(self, stages: Stages) -> Option | None:
         """These pipelines, but those on lenders that would serve nobody."""
         parts = pipelines(stages)
         users = spread(parts, self._by_id, self.model, self.workload)
-        first, *others = zip(parts, users, strict=True)
-        used = (*first[0], *(one for part, n in others if n for one in part))
+        first, *replicas = zip(parts, users, strict=True)
+        used = (*first[0], *(stage for part, n in replicas if n for stage in part))
         if len(pipelines(used)) < 2:
             return None
         return Option(Shape.REPLICAS, used, self._known(used))
 
-    def _split_without(self, others: frozenset[MachineId]) -> Stages:
+    def _split_without(self, reserved: frozenset[MachineId]) -> Stages:
         """Of the splits that leave these machines out, the one that is best if it serves everybody."""
         if self.search is None:
             return ()
-        left = set(self.search.set_of(others))
+        left = set(self.search.set_of(reserved))
         sets = [chosen for chosen in self.search.all_sets() if not left & set(chosen)]
-        found = self.search.best(sets)
-        return found.stages if found else ()
+        split = self.search.best(sets)
+        return split.stages if split else ()
 
     def _request_s(self, stage: PlannedStage) -> float:
         machine = self._by_id[stage.machine]
@@ -139,33 +139,33 @@ def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> 
     """All of it, on each lender that has room for that."""
     if not model.boundaries:  # a family that cannot be cut has no file for lenders
         return []
-    found = [(whole(one, model, workload), one.lends_bytes) for one in lenders]
-    return [stage for stage, lends_bytes in found if stage.total_bytes <= lends_bytes]
+    candidates = [(whole(lender, model, workload), lender.lends_bytes) for lender in lenders]
+    return [stage for stage, lends_bytes in candidates if stage.total_bytes <= lends_bytes]
 
 
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
     """Whole on each lender where it fits; the host splits it with the others, or with the least of those,
     if it must. Raises DoesNotFit."""
     wholes = whole_on(lenders, model, workload)
-    lends = {one.id: one.lends_bytes for one in lenders}
-    largest = sorted(wholes, key=lambda one: (-lends[one.machine], one.name, one.machine))
+    lends = {lender.id: lender.lends_bytes for lender in lenders}
+    largest = sorted(wholes, key=lambda stage: (-lends[stage.machine], stage.name, stage.machine))
     for n_whole in range(len(largest), 0, -1):
-        kept = {one.machine for one in largest[:n_whole]}
-        others = [one for one in lenders if one.id not in kept]
+        kept = {stage.machine for stage in largest[:n_whole]}
+        remaining = [lender for lender in lenders if lender.id not in kept]
         try:
-            first = plan_by_memory(host, others, model, workload)
+            first = plan_by_memory(host, remaining, model, workload)
         except DoesNotFit:
             continue
-        kept_whole = [one for one in wholes if one.machine in kept]
+        kept_whole = [stage for stage in wholes if stage.machine in kept]
         return _together(first.stages, kept_whole, (host, *lenders), model, workload)
     raise DoesNotFit("replicas_need_two", model=model.name, machine=host.name)
 
 
 def also_whole(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
     """What was given for the host's pipeline, and the whole model wherever else it fits. Raises DoesNotFit."""
-    used = {one.machine for one in first.stages}
-    others = [one for one in lenders if one.id not in used]
-    wholes = whole_on(others, model, first.workload)
+    used = {stage.machine for stage in first.stages}
+    unused = [lender for lender in lenders if lender.id not in used]
+    wholes = whole_on(unused, model, first.workload)
     if not wholes:
         raise DoesNotFit("replicas_need_two", model=model.name, machine=first.stages[0].name)
     together = _together(first.stages, wholes, first.machines, model, first.workload)
@@ -180,8 +180,8 @@ def mixtures(
     split_without: the host's best split that leaves these machines to others; empty when there is none.
     """
     kept: Stages = ()
-    for one in wholes:
-        kept = (*kept, one)
+    for whole_stage in wholes:
+        kept = (*kept, whole_stage)
         if first := split_without(frozenset(stage.machine for stage in kept)):
             yield (*first, *kept)
 
@@ -191,30 +191,30 @@ def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
     parts = list(pipelines(plan.stages))
     parts[place] = part.stages
     stages = tuple(stage for stages in parts for stage in stages)
-    machines = {one.id: one for one in (*plan.machines, *part.machines)}
+    machines = {machine.id: machine for machine in (*plan.machines, *part.machines)}
     known = forecast(stages, machines, model, plan.workload)
     return replace(plan, stages=stages, forecast=known, machines=tuple(machines.values()))
 
 
 def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:
     """How those of its stages do that are there; None where none is, or one was not measured."""
-    machines = {one.id: one for one in plan.machines}
+    machines = {machine.id: machine for machine in plan.machines}
     return forecast(present, machines, model, plan.workload) if present else None
 
 
 def several_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:
     """How many there are, by one of two codes: all whole, or a split among them."""
-    first, *others = pipelines(stages)
+    first, *replicas = pipelines(stages)
     split = len({stage.machine for stage in first})
     if split == 1:
-        return Reason(whole, {"machines": len(others) + 1, **facts})
-    return Reason(mixed, {"machines": split, "others": len(others), **facts})
+        return Reason(whole, {"machines": len(replicas) + 1, **facts})
+    return Reason(mixed, {"machines": split, "others": len(replicas), **facts})
 
 
 def _together(
     first: Stages, wholes: Sequence[PlannedStage], machines: tuple[Candidate, ...], model: Model, workload: Workload
 ) -> Plan:
     stages = (*first, *wholes)
-    known = forecast(stages, {one.id: one for one in machines}, model, workload)
+    known = forecast(stages, {machine.id: machine for machine in machines}, model, workload)
     why = several_reason(stages, "plan_replicas_chosen", "plan_replicas_chosen_mixed")
     return Plan(stages, workload, (why,), known)

@@ -71,13 +71,14 @@ def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload:
     free = sum(machine.lends_bytes for machine in used)
     parts = Parts(whole.weight_bytes, whole.kv_bytes, whole.work_bytes, free)
     if parts.needs_bytes <= host.lends_bytes:  # no split where one machine can hold it
-        found = verdict_of([(parts.needs_bytes, host.lends_bytes)])
-        return replace(found, parts=parts)
+        verdict = verdict_of([(parts.needs_bytes, host.lends_bytes)])
+        return replace(verdict, parts=parts)
     if can_hold(host, lenders, model, workload):
-        kept, *others = [
-            replace(one, lends_bytes=one.lends_bytes - keeps_bytes(one.lends_bytes)) for one in (host, *lenders)
+        kept, *lenders_kept = [
+            replace(machine, lends_bytes=machine.lends_bytes - keeps_bytes(machine.lends_bytes))
+            for machine in (host, *lenders)
         ]
-        roomy = can_hold(kept, others, model, workload)
+        roomy = can_hold(kept, lenders_kept, model, workload)
         word, spare = Word.FITS if roomy else Word.TIGHT, max(0, free - parts.needs_bytes)
         return Verdict(word, spare_bytes=spare, parts=parts)
     short = max(0, parts.needs_bytes - free)
@@ -116,6 +117,6 @@ class Option:
 
 def choose(options: Sequence[Option]) -> Option | None:
     """Of these, the best first: the first that fits and is brisk, else the lightest that fits."""
-    fitting = [one for one in options if one.word is Word.FITS]
-    brisk = next((one for one in fitting if one.suits), None)
-    return brisk or min(fitting, key=lambda one: one.read_bytes, default=None)
+    fitting = [option for option in options if option.word is Word.FITS]
+    brisk = next((option for option in fitting if option.suits), None)
+    return brisk or min(fitting, key=lambda option: option.read_bytes, default=None)

@@ -361,8 +361,8 @@ def of_itself(reason: Reason, name: str) -> Reason:
     Elsewhere than in reasons of machines, a "name" is one of a model or an option.
     """
     speaks_of_one = of(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
-    others = OTHERS if speaks_of_one else frozenset()
-    its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | others), name)
+    machine_facts = OTHERS if speaks_of_one else frozenset()
+    its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | machine_facts), name)
     return of_who_asks(Reason(reason.code, {**reason.facts, **its_own}), name)
 
 

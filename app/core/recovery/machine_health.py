@@ -73,10 +73,10 @@ def degraded(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float])
         return {}  # nothing to compare with
     least = max(1.0, min(grown.values()))
     times = {key: growth / least for key, growth in grown.items()}
-    return {key: one for key, one in times.items() if one >= SLOWER and now[key] >= LEAST_S}
+    return {key: factor for key, factor in times.items() if factor >= SLOWER and now[key] >= LEAST_S}
 
 
 def slowed(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
     """What was forecast of a placement, with one machine that takes so many times as long."""
-    busy_s = sum(one.busy_s for one in forecast.shares if one.machine == machine and one.part is Part.MACHINE)
+    busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)

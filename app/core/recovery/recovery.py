@@ -232,18 +232,18 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
     token since."""
     if loss.is_shared:
         return False
-    found = fault_table.of(loss.why)
-    match found.retry:
+    blame = fault_table.of(loss.why)
+    match blame.retry:
         case Retry.NEVER:
             return True
         case Retry.ONCE:
             return before is not None and fault_table.of(before.why).retry is Retry.ONCE
         case Retry.ELSEWHERE:
             # this machine cannot be left out; or another one's engine says the same
-            if found.fault is Fault.MEMORY:
+            if blame.fault is Fault.MEMORY:
                 return not loss.machine
-            again = before is not None and fault_table.of(before.why) == found
-            return found.fault is Fault.ENGINE and again
+            again = before is not None and fault_table.of(before.why) == blame
+            return blame.fault is Fault.ENGINE and again
     return False
 
 
@@ -269,9 +269,9 @@ def ends_process(loss: Loss) -> Reason:
 
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
     """Whose process ended last and how, in words without a cure of their own: what is told has one."""
-    whose = why.facts.get("worker") or why.facts.get("machine") or name
+    worker = why.facts.get("worker") or why.facts.get("machine") or name
     how = why.facts.get("how") or ENDS.get(fault_table.cause(why), "it vanished")
-    return {"times": MOST_DEATHS, "worker": whose, "how": how}
+    return {"times": MOST_DEATHS, "worker": worker, "how": how}
 
 
 def stopped(loss: Loss) -> Notice:
@@ -297,17 +297,17 @@ def continued(recovered: Recovered) -> Notice:
     return Notice("continued", recovered.machine, Reason("recovery_continued", facts), seconds)
 
 
-def leaving(name: str, others: Sequence[str], seconds: float) -> Notice:
+def leaving(name: str, successors: Sequence[str], seconds: float) -> Notice:
     """A machine leaves, and computes on while others load what it holds."""
-    facts: dict[str, Fact] = {"machine": name, "with": " and ".join(others), "seconds": _said(max(1.0, seconds))}
+    facts: dict[str, Fact] = {"machine": name, "with": " and ".join(successors), "seconds": _said(max(1.0, seconds))}
     return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
 
 
-def short_of(loss: Loss, what: str) -> Reason:
+def short_of(loss: Loss, shortage: str) -> Reason:
     """What is missing, and what that waits for: the machine that was lost, or memory where nobody else is to blame."""
     if not loss.machine:
-        return Reason("recovery_short_here", {"what": what})
-    return Reason("recovery_short", {"machine": loss.name, "what": what})
+        return Reason("recovery_short_here", {"what": shortage})
+    return Reason("recovery_short", {"machine": loss.name, "what": shortage})
 
 
 def waited(short: Reason) -> Reason:
@@ -385,9 +385,9 @@ class Interruption:
     def hear(self, notice: Notice) -> None:
         """What is done about it."""
         facts = notice.reason.facts
-        others = str(facts.get("with") or facts.get("to") or "")
-        if others or notice.state == "lost":
-            self.others = others
+        successors = str(facts.get("with") or facts.get("to") or "")
+        if successors or notice.state == "lost":
+            self.others = successors
 
     def went_on(self, now_s: float) -> Recovered | None:
         """A token came; what it took, if it had been interrupted."""

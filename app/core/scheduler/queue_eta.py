@@ -48,8 +48,8 @@ def line_up(waiting: Sequence[Waiting], goes_first: bool) -> int:
         if waiting[place - 1].overtaken >= MAX_OVERTAKEN:
             break
         place -= 1
-    for one in waiting[place:]:
-        one.overtaken += 1
+    for request in waiting[place:]:
+        request.overtaken += 1
     return place
 
 
@@ -60,13 +60,13 @@ def line(waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: Usual
     and is expected to take as long again as it is late.
     """
     if not usual.is_known:
-        return tuple(InLine(one, place, None) for place, one in enumerate(waiting, 1))
+        return tuple(InLine(conversation, place, None) for place, conversation in enumerate(waiting, 1))
     free = [abs(usual.seconds - elapsed) for elapsed in elapsed_s[:slots]]
     free += [0.0] * (slots - len(free))
     heapq.heapify(free)
-    found = []
-    for place, one in enumerate(waiting, 1):
+    entries = []
+    for place, conversation in enumerate(waiting, 1):
         seconds = free[0]
         heapq.heapreplace(free, seconds + usual.seconds)
-        found.append(InLine(one, place, seconds))
-    return tuple(found)
+        entries.append(InLine(conversation, place, seconds))
+    return tuple(entries)

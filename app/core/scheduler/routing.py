@@ -68,8 +68,8 @@ def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: 
     off = LEARNED * (min(change, MOST_CHANGE) - 1)
     if prefill:
         return replace(pace, row_s=pace.row_s * (1 + off))
-    others = 1 - pace.step_s / pace.round_s(rows)  # the share of the time that is due to them
-    return replace(pace, step_s=pace.step_s * (1 + off * (1 - others)), crowd=pace.crowd * (1 + off * others))
+    crowd_share = 1 - pace.step_s / pace.round_s(rows)  # the share of the time that is due to them
+    return replace(pace, step_s=pace.step_s * (1 + off * (1 - crowd_share)), crowd=pace.crowd * (1 + off * crowd_share))
 
 
 def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
@@ -77,7 +77,7 @@ def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
     known = [stage for stage in stages if stage is not None]
     if not known or len(known) < len(stages):
         return None
-    row_s, step_s = max(one.row_s for one in known), sum(one.step_s for one in known)
+    row_s, step_s = max(stage_pace.row_s for stage_pace in known), sum(stage_pace.step_s for stage_pace in known)
     return Pace(row_s, step_s, known[0].crowd)
 
 

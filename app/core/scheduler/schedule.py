@@ -103,10 +103,10 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     if not apart:
         return _shared([row for row in rows if not row.is_apart], limits, under_way, number)
     first = min(apart, key=lambda row: (row.since, row.slot))
-    others = [row for row in rows if not row.is_apart]
-    waiting = [row for row in others if row.known > row.entered]
+    rest = [row for row in rows if not row.is_apart]
+    waiting = [row for row in rest if row.known > row.entered]
     is_next = not waiting or first.since <= min(row.since for row in waiting)
-    batch = _shared([first] if is_next else others, limits, under_way, number)
+    batch = _shared([first] if is_next else rest, limits, under_way, number)
     return batch and replace(batch, more=batch.more or not is_next or len(apart) + len(waiting) > 1)
 
 
@@ -130,9 +130,9 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
     budget = limits.chunk_rows - len(chosen)
     prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))
     for place, row in enumerate(prompts):
-        wanted = chunk_size(row.until - row.entered, limits.chunk_rows)
-        size = min(wanted, budget)
-        if limits.prompts_apart and size < wanted:
+        next_chunk = chunk_size(row.until - row.entered, limits.chunk_rows)
+        size = min(next_chunk, budget)
+        if limits.prompts_apart and size < next_chunk:
             # beside the answers, not with them; and a second piece would cost a whole pass over the weights
             size = 0 if place else size - size % BLOCK_ROWS or size
         if size > 0:
@@ -250,10 +250,10 @@ def _best_slot(request: Asked, idle: Sequence[Idle]) -> tuple[Idle, int]:
 
 def _place(index: int, request: Waiting, idle: Sequence[Idle], reserved_cells: int, limits: Limits) -> Admission | None:
     best, keep = _best_slot(request, idle)
-    others = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
-    short = reserved_cells + request.cells + sum(len(s.ids) for s in others) - limits.kv_cells
+    evictable = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
+    short = reserved_cells + request.cells + sum(len(s.ids) for s in evictable) - limits.kv_cells
     evicted = []
-    for slot in others:
+    for slot in evictable:
         if short <= 0:
             break
         evicted.append(slot.slot)

@@ -74,16 +74,16 @@ class Score:
     right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
     made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
 
-    def chance(self, found: Found) -> float:
+    def chance(self, guess: Found) -> float:
         """How likely it is right."""
-        grade = found.grade
+        grade = guess.grade
         right = self.right[grade] + FIRST_CHANCES[grade] * FIRST_WEIGHT
         return right / (self.made[grade] + FIRST_WEIGHT)
 
-    def after(self, found: Found, token: int) -> Score:
+    def after(self, guess: Found, token: int) -> Score:
         """The token has come."""
-        grade = found.grade
-        return Score(_faded(self.right, grade, float(found.token == token)), _faded(self.made, grade, 1.0))
+        grade = guess.grade
+        return Score(_faded(self.right, grade, float(guess.token == token)), _faded(self.made, grade, 1.0))
 
 
 def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, ...]:

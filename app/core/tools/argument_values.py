@@ -29,8 +29,8 @@ ANY, NOTHING = Wanted(KINDS), Wanted(frozenset(), free=False)
 
 def wanted(schema: object, root: object) -> Wanted:
     """What values a schema takes; `root` is where its references point."""
-    found = _wanted(schema, root, MAX_STEPS, set())
-    return ANY if found == NOTHING else found
+    accepted = _wanted(schema, root, MAX_STEPS, set())
+    return ANY if accepted == NOTHING else accepted
 
 
 def _wanted(schema: object, root: object, steps: int, seen: set[str]) -> Wanted:
@@ -43,32 +43,34 @@ def _wanted(schema: object, root: object, steps: int, seen: set[str]) -> Wanted:
             return NOTHING
         seen.add(place)
         return _wanted(referred(schema["$ref"], root), root, steps - 1, seen)
-    given = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if isinstance(given, list):
-        kinds = frozenset(kind for one in given for kind in kinds_of(one))
-        return Wanted(kinds, frozenset(one for one in given if isinstance(one, str)), free=False)
+    options = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if isinstance(options, list):
+        kinds = frozenset(kind for option in options for kind in kinds_of(option))
+        return Wanted(kinds, frozenset(option for option in options if isinstance(option, str)), free=False)
     for word in ("anyOf", "oneOf", "allOf"):
         if isinstance(several := schema.get(word), list):
-            return _either([_wanted(one, root, steps - 1, seen) for one in several])
+            return _either([_wanted(choice, root, steps - 1, seen) for choice in several])
     kind = schema.get("type", "object" if "properties" in schema else None)
     if kind is None:
         return ANY
-    kinds = frozenset(one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str))
+    kinds = frozenset(
+        type_name for type_name in (kind if isinstance(kind, list) else [kind]) if isinstance(type_name, str)
+    )
     return Wanted(kinds, free="string" in kinds)
 
 
 def _either(several: Iterable[Wanted]) -> Wanted:
     several = list(several)
     return Wanted(
-        frozenset[str]().union(*(one.kinds for one in several)),
-        frozenset[str]().union(*(one.texts for one in several)),
-        any(one.free for one in several),
+        frozenset[str]().union(*(accepted.kinds for accepted in several)),
+        frozenset[str]().union(*(accepted.texts for accepted in several)),
+        any(accepted.free for accepted in several),
     )
 
 
-def value_of(text: str, what: Wanted) -> Any:
+def value_of(text: str, accepted: Wanted) -> Any:
     """The value that a model means by this text. What fits nothing stays the text it is."""
-    if text in what.texts or (what.kinds == {"string"} and what.free):
+    if text in accepted.texts or (accepted.kinds == {"string"} and accepted.free):
         return text
     bare = text.strip()
     try:
@@ -78,8 +80,8 @@ def value_of(text: str, what: Wanted) -> Any:
             return text
         value = PYTHON[bare]
     if isinstance(value, str):  # quoted, where no quotes belong
-        return value if value in what.texts else text
-    return value if what.kinds.intersection(kinds_of(value)) else text
+        return value if value in accepted.texts else text
+    return value if accepted.kinds.intersection(kinds_of(value)) else text
 
 
 QUOTE = '<|"|>'  # Gemma's, around texts and some keys
@@ -128,9 +130,9 @@ class Literals:
         if self.takes(QUOTE):
             return self._until(QUOTE)
         if self.takes("{"):
-            found: dict[str, Any] = {}
-            self.pairs(":", "}", found, depth + 1)
-            return found
+            members: dict[str, Any] = {}
+            self.pairs(":", "}", members, depth + 1)
+            return members
         for begin, end in (("[", "]"), ("(", ")")):
             if self.takes(begin):
                 return self._values(end, depth + 1)
@@ -168,49 +170,49 @@ class Literals:
         end = self.text.find(sign, self.at)
         if end < 0:
             raise Cut
-        found, self.at = self.text[self.at : end], end + len(sign)
-        return found
+        text, self.at = self.text[self.at : end], end + len(sign)
+        return text
 
     def _key(self) -> str:
         if self.takes(QUOTE):
             return self._until(QUOTE)
         if self.stands() in "\"'":
             return self._quoted()
-        if not (found := KEY.match(self.text, self.at)):
+        if not (match := KEY.match(self.text, self.at)):
             raise ValueError("no name stands here")
-        if found.end() == len(self.text):
+        if match.end() == len(self.text):
             raise Cut
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
     def _values(self, end: str, depth: int) -> list[Any]:
-        found: list[Any] = []
+        values: list[Any] = []
         while not self.takes(end):
-            if found:
+            if values:
                 self.wants(",")
                 if self.takes(end):
                     break
-            found.append(self.value(depth))
-        return found
+            values.append(self.value(depth))
+        return values
 
     def _quoted(self) -> str:
         sign = self.text[self.at]
         if self.text.startswith(sign * 3, self.at):
             sign *= 3
         self.at += len(sign)
-        found: list[str] = []
+        pieces: list[str] = []
         while True:
             if self.at >= len(self.text):
                 raise Cut
             if self.text.startswith(sign, self.at):
                 self.at += len(sign)
-                return "".join(found)
+                return "".join(pieces)
             if self.text[self.at] == "\\":
-                found.append(self._escaped())
+                pieces.append(self._escaped())
             else:
-                ends = [at for one in (sign, "\\") if (at := self.text.find(one, self.at)) >= 0]
+                ends = [at for mark in (sign, "\\") if (at := self.text.find(mark, self.at)) >= 0]
                 end = min(ends, default=len(self.text))
-                found.append(self.text[self.at : end])
+                pieces.append(self.text[self.at : end])
                 self.at = end
 
     def _escaped(self) -> str:
@@ -225,12 +227,12 @@ class Literals:
         return ESCAPES.get(sign, sign)
 
     def _word(self) -> Any:
-        if not (found := PLAIN.match(self.text, self.at)):
+        if not (match := PLAIN.match(self.text, self.at)):
             raise ValueError("no value stands here")
-        if found.end() == len(self.text):
+        if match.end() == len(self.text):
             raise Cut
-        self.at = found.end()
-        word = found[0].strip()
+        self.at = match.end()
+        word = match[0].strip()
         if word in WORDS:
             return WORDS[word]
         try:

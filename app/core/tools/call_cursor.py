@@ -110,8 +110,8 @@ class Cursor:
         while (end := self.text.find(sign, seen)) < 0:
             seen = max(self.at, len(self.text) - len(sign) + 1)
             yield from self.more()
-        found, self.at = self.text[self.at : end], end + len(sign)
-        return found
+        text, self.at = self.text[self.at : end], end + len(sign)
+        return text
 
     def one_of(self, signs: Sequence[str]) -> Reading[str]:
         """Which of these signs stands here; then it is passed. Empty: none. Raises Short."""
@@ -152,12 +152,12 @@ class Cursor:
 
     def _told_until(self, end: str, tell: Callable[[int], None]) -> Reading[None]:
         seen = self.at
-        while (found := self.text.find(end, seen)) < 0:
+        while (place := self.text.find(end, seen)) < 0:
             seen = max(self.at, len(self.text) - len(end) + 1)
             tell(seen)
             yield from self.more()
-        tell(found)
-        self.at = found + len(end)
+        tell(place)
+        self.at = place + len(end)
 
 
 Reader = Callable[[Cursor, Tools], Reading[Marked]]
@@ -170,7 +170,7 @@ def ends_in_text(json_text: str) -> bool:
 
 def calls_of(news: Iterable[News]) -> list[Call]:
     """Those that are whole."""
-    return [one for one in news if isinstance(one, Call)]
+    return [event for event in news if isinstance(event, Call)]
 
 
 def called(name: str, arguments: object) -> Call:

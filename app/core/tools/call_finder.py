@@ -25,24 +25,24 @@ from backends.templates.call_format import CallFormat, Payload
 # The call that a model was writing when its answer was cut short: which tool, and which arguments are whole. Pure.
 
 
-def begun_calls(one: CallFormat, text: str, tools: Tools) -> list[Call]:
+def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
     """The calls of a text that begins with a sign of calls and was cut: those that are whole, and one that is not.
     None where it is not clear which tool that one is of."""
-    signs = signs_of(one)
+    signs = signs_of(form)
     try:
-        match one.payload:
+        match form.payload:
             case Payload.OBJECTS:
-                return _json(one, text, tools)
+                return _json(form, text, tools)
             case Payload.NAMED | Payload.HARMONY:
-                return _named(one, signs, text, tools)
+                return _named(form, signs, text, tools)
             case Payload.TAGGED:
                 return _tagged(signs, text, tools)
             case Payload.GEMMA:
                 head, sign, rest = text.partition(signs.last)[2].partition("{")
-                found: dict[str, Any] = {}
+                arguments: dict[str, Any] = {}
                 with suppress(Cut):
-                    Literals(rest).pairs(":", "}", found)
-                return [_half(head.strip().removeprefix("call:") if sign else None, found, text, tools)]
+                    Literals(rest).pairs(":", "}", arguments)
+                return [_half(head.strip().removeprefix("call:") if sign else None, arguments, text, tools)]
             case Payload.PYTHON:
                 calls, half = python_calls(text.partition(signs.last)[2], tools)
                 return [] if calls is None or half is None else [*calls, _half(half[0], half[1], text, tools)]
@@ -60,7 +60,7 @@ def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
     return Call(name, called(name, arguments).arguments[:-1], text)
 
 
-def _json(one: CallFormat, text: str, tools: Tools) -> list[Call]:
+def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
     """{"name": …, "arguments": {…, or several of them, after a sign or a bracket. Raises ValueError."""
     calls, at = list[Call](), max(0, text.find("{"))
     while True:
@@ -70,13 +70,13 @@ def _json(one: CallFormat, text: str, tools: Tools) -> list[Call]:
             _, end = value_at(text, at)
         except ValueError:
             break
-        if not (whole := json_calls(text[at:end], tools, one)):
+        if not (whole := json_calls(text[at:end], tools, form)):
             raise ValueError("no tool is called")
         calls, at = calls + whole, end
     if at == len(text):
         return calls
     value = whole_of(text[at:])
-    name, arguments = name_and_arguments(value, tools, one)
+    name, arguments = name_and_arguments(value, tools, form)
     if not isinstance(name, str) or name not in tools:  # an answer in JSON has names of its own
         raise ValueError("no tool is called")
     if arguments is None:
@@ -84,14 +84,14 @@ def _json(one: CallFormat, text: str, tools: Tools) -> list[Call]:
     return [*calls, _half(name, arguments, text[at:] if calls else text, tools)]
 
 
-def _named(one: CallFormat, signs: Signs, text: str, tools: Tools) -> list[Call]:
+def _named(form: CallFormat, signs: Signs, text: str, tools: Tools) -> list[Call]:
     """[TOOL_CALLS]name[ARGS]{… Raises ValueError."""
     begin = signs.last or next((sign for sign in signs.begins if text.startswith(sign)), "")
     rest = text.partition(begin)[2]
     if rest.lstrip().startswith(("{", "[")) and not signs.outer:
-        return _json(one, rest, tools)
+        return _json(form, rest, tools)
     head, sign, arguments = rest.partition(signs.arguments)
-    name = head_tool(one, signs, head, tools) if sign else None
+    name = head_tool(form, signs, head, tools) if sign else None
     return [_half(name, whole_of(arguments), text, tools)]
 
 
@@ -106,9 +106,9 @@ def _tagged(signs: Signs, text: str, tools: Tools) -> list[Call]:
     for part in rest.split(signs.key)[1:]:
         tokens = signs.keyed[0][0] if signs.keyed else (">",)
         key, _, value = part.partition(tokens[0])
-        for told, kinds in signs.keyed:
+        for separators, kinds in signs.keyed:
             left = value
-            for token in told[1:]:
+            for token in separators[1:]:
                 left = left.lstrip()
                 if not left.startswith(token):
                     break
@@ -117,9 +117,9 @@ def _tagged(signs: Signs, text: str, tools: Tools) -> list[Call]:
                 whole, is_whole, _ = left.rpartition(signs.value_end)
                 if is_whole:
                     bare = whole.removeprefix(signs.wrap[0]).removesuffix(signs.wrap[1])
-                    what = wanted_for(tools[name], key.strip())
+                    accepted = wanted_for(tools[name], key.strip())
                     is_text = kinds == frozenset({"string"})
-                    values[key.strip()] = bare if is_text else value_of(bare, what)
+                    values[key.strip()] = bare if is_text else value_of(bare, accepted)
                 break
     return [_half(name, values, text, tools)]
 
@@ -134,10 +134,10 @@ class CallFinder:
     then the Call. What begins so and turns out to be none is then told as one that was cut.
     """
 
-    def __init__(self, one: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
-        self._format, self._tools, self._in_pieces = one, tools, in_pieces
-        self._reader = reader_of(one)
-        signs = self._of_format = signs_of(one)
+    def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
+        self._format, self._tools, self._in_pieces = form, tools, in_pieces
+        self._reader = reader_of(form)
+        signs = self._of_format = signs_of(form)
         self._signs = signs.begins
         if signs.is_spoken:  # models leave the sign before it out at times
             self._signs += tuple(f"{signs.last}{name}{signs.behind_name}" for name in tools)
@@ -145,7 +145,7 @@ class CallFinder:
             head = f"{signs.address}{name}{signs.outer[0]}"
             self._signs += head, f"{signs.joined}{head}"
         self._held = ""  # not told yet: it may be part of a call, or blanks before one
-        self._first: str | None = "" if one.opened else None  # until it is clear what the answer begins with
+        self._first: str | None = "" if form.opened else None  # until it is clear what the answer begins with
         self._inside = False
         self._cursor = Cursor("")
         self._reading: Reading[Marked] | None = None  # of a call that may have begun
@@ -166,61 +166,61 @@ class CallFinder:
 
     def flush(self, *, is_cut: bool = False) -> tuple[str, list[News]]:
         """What is left at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
-        told, news = "", list[News]()
+        text, news = "", list[News]()
         self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
         tail = self._held[len(self._held) - self._ending() :] if has_begun else ""
         self._held = held = self._held.removesuffix(tail)  # half a sign is no part of a call
         if self._reader is not None:
-            told, news = self._marked(at_end=True, is_cut=is_cut)
+            text, news = self._marked(at_end=True, is_cut=is_cut)
         elif self._inside:
             news = self._rest_of_the_answer()
         rest, self._held = self._held, ""
-        if has_begun and not any(isinstance(one, Call) for one in news):
+        if has_begun and not any(isinstance(event, Call) for event in news):
             calls = begun_calls(self._format, held, self._tools)
-            told, rest = ("", "") if calls else (told, rest + tail)
+            text, rest = ("", "") if calls else (text, rest + tail)
             news += self._finished(calls)
         if self._name is not None:  # it was told in pieces, and no end has come
             news.append(self._broken(held))
-            told, rest = "", ""
-        return told + rest, news
+            text, rest = "", ""
+        return text + rest, news
 
     def _opening(self, text: str, *, at_end: bool = False) -> str:
         """The beginning of an answer whose first sign, or its beginning, was written by the prompt."""
-        first, told = (self._first or "") + text, self._format.told
-        if told.startswith(first) and len(first) < len(told) and not at_end:
+        first, marker = (self._first or "") + text, self._format.told
+        if marker.startswith(first) and len(first) < len(marker) and not at_end:
             self._first = first
             return ""
         self._first = None
         if not first:
             return ""
-        return first.removeprefix(told) if told and first.startswith(told) else self._format.opened + first
+        return first.removeprefix(marker) if marker and first.startswith(marker) else self._format.opened + first
 
     def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[News]]:
-        told, news = "", list[News]()
+        plain, news = "", list[News]()
         assert self._reader is not None
         while True:
             if self._reading is not None:
                 before = self._held
-                found = self._read_on(self._reading, news, at_end=at_end)
-                if found is None:
-                    return told, news
+                marked = self._read_on(self._reading, news, at_end=at_end)
+                if marked is None:
+                    return plain, news
                 self._reading = self._peek = None
-                self._held = found.rest
-                if self._name is None or found.calls:
-                    told += found.told if not self._n_told else ""
-                    news += self._finished(found.calls)
+                self._held = marked.rest
+                if self._name is None or marked.calls:
+                    plain += marked.told if not self._n_told else ""
+                    news += self._finished(marked.calls)
                 elif is_cut and at_end:
-                    return told, news
+                    return plain, news
                 else:
                     news.append(self._broken(before[: self._cursor.at]))
                     self._held = before[self._cursor.at :]
                 self._n_told = 0
             start = self._start()
             if start < 0:
-                return told + self._sure(), news
+                return plain + self._sure(), news
             text = self._held[:start].rstrip()
-            told, self._held = told + text, self._held[len(text) :]
+            plain, self._held = plain + text, self._held[len(text) :]
             self._cursor = Cursor(self._held)
             self._reading = self._reader(self._cursor, self._tools)
             if self._format.payload is Payload.OBJECTS:
@@ -230,16 +230,16 @@ class CallFinder:
     def _read_on(self, reading: Reading[Marked], news: list[News], *, at_end: bool) -> Marked | None:
         """What came of it; nothing while it waits for more."""
         cursor = self._cursor
-        cursor.text, cursor.at_end, found = self._held, at_end, None
+        cursor.text, cursor.at_end, marked = self._held, at_end, None
         try:
             next(reading)
         except StopIteration as read:
-            found = read.value
+            marked = read.value
         news += self._looked()
         if self._in_pieces:
             news += self._told(cursor.news)
         cursor.news = []
-        return found
+        return marked
 
     def _looked(self) -> list[News]:
         """What the calls that come say of themselves until now."""
@@ -248,8 +248,8 @@ class CallFinder:
         return self._told(self._peek.look(self._held))
 
     def _told(self, news: Sequence[News]) -> list[News]:
-        for one in news:
-            match one:
+        for event in news:
+            match event:
                 case Begun(name):
                     self._name, self._pieces = name, []
                 case More(text):
@@ -263,8 +263,8 @@ class CallFinder:
         """Without those that were told; the one that was told in pieces is what these are together."""
         left = list[News](calls[self._n_told :])
         if self._name is not None and left and isinstance(first := left[0], Call):
-            told = "".join(self._pieces)
-            left[0] = Call(self._name, told, first.half)
+            arguments = "".join(self._pieces)
+            left[0] = Call(self._name, arguments, first.half)
             self._name = None
         return left
 
@@ -284,10 +284,10 @@ class CallFinder:
             start = 0
         if start < 0:
             return self._sure()
-        told, self._held = self._held[:start].rstrip(), self._held[start:]
+        plain, self._held = self._held[:start].rstrip(), self._held[start:]
         self._inside = True
         self._peek = ObjectPeek(len(self._sign_held()), self._tools, self._format)
-        return told
+        return plain
 
     def _sign_held(self) -> str:
         return next((sign for sign in self._signs if self._held.startswith(sign)), "")
@@ -297,8 +297,8 @@ class CallFinder:
         calls = json_calls(text, self._tools, self._format)
         if not calls and self._sign_held() == MISTRAL and not self._n_told:  # as newer ones of the family
             finder = CallFinder(NEWER_MISTRAL, self._tools)
-            (told, some), (rest, more) = finder.push(self._held), finder.flush()
-            calls = [] if (told + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
+            (plain, some), (rest, more) = finder.push(self._held), finder.flush()
+            calls = [] if (plain + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
         if calls:
             self._held = ""
             return self._finished(calls)

@@ -32,71 +32,71 @@ ANY_KEY = '[^<>\\n"]+'
 MAX_DEPTH = 8  # of elements within each other
 
 
-def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
+def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
     """Calls of these tools (name -> schema of its arguments; None: any arguments), and nothing else, but JSON of
     `schema` where there is one. Raises BadInput."""
     rules = Rules()
-    call = _any_call(one, tools, rules)
+    call = _any_call(form, tools, rules)
     first = call
-    if one.opened:  # the prompt has written the first sign
-        first = _any_call(replace(one, lead=one.lead.replace(one.opened, "", 1)), tools, rules)
-    is_alone = one.is_single and not one.between
+    if form.opened:  # the prompt has written the first sign
+        first = _any_call(replace(form, lead=form.lead.replace(form.opened, "", 1)), tools, rules)
+    is_alone = form.is_single and not form.between
     more = f"{{0,{MAX_CALLS - 1 if many and not is_alone else 0}}}"
-    is_tag = one.between in ("", "\n") and one.trail.endswith(">") and one.lead.lstrip().startswith("<")
-    between = '"\\n"?' if is_tag and not one.lead.startswith("\n") else _text_of(one.between)
-    calls = _joined(_text_of(one.section), first, f"({_joined(between, call)}){more}", _text_of(one.section_end))
+    is_tag = form.between in ("", "\n") and form.trail.endswith(">") and form.lead.lstrip().startswith("<")
+    between = '"\\n"?' if is_tag and not form.lead.startswith("\n") else _text_of(form.between)
+    calls = _joined(_text_of(form.section), first, f"({_joined(between, call)}){more}", _text_of(form.section_end))
     if schema is None:
         return rules.grammar(calls)
-    answer = _joined(_text_of(one.told), rules.add(schema))
+    answer = _joined(_text_of(form.told), rules.add(schema))
     return rules.grammar(f"{calls} | {answer}")
 
 
-def _any_call(one: CallFormat, tools: Tools, rules: Rules) -> str:
+def _any_call(form: CallFormat, tools: Tools, rules: Rules) -> str:
     """One call of any of these tools."""
-    return f"({' | '.join(_call(one, name, schema, rules) for name, schema in tools.items())})"
+    return f"({' | '.join(_call(form, name, schema, rules) for name, schema in tools.items())})"
 
 
-def calls_or_json(one: CallFormat, tools: Tools, many: bool, schema: object) -> str:
+def calls_or_json(form: CallFormat, tools: Tools, many: bool, schema: object) -> str:
     """Calls of these tools, or JSON of this schema. Raises BadInput for the schema alone: nobody must call, and a tool
     that no grammar can promise takes any arguments."""
     alone = json_grammar(schema)
-    kept = {name: given if _can_be_kept(one, given) else None for name, given in tools.items()}
-    for those in (kept, dict.fromkeys(tools)):  # all together may be too long
+    kept = {name: tool_schema if _can_be_kept(form, tool_schema) else None for name, tool_schema in tools.items()}
+    for candidate_tools in (kept, dict.fromkeys(tools)):  # all together may be too long
         with suppress(BadInput):
-            return calls_grammar(one, those, many, schema)
+            return calls_grammar(form, candidate_tools, many, schema)
     return alone
 
 
-def _can_be_kept(one: CallFormat, schema: object) -> bool:
+def _can_be_kept(form: CallFormat, schema: object) -> bool:
     try:
-        calls_grammar(one, {"": schema}, many=False)
+        calls_grammar(form, {"": schema}, many=False)
     except BadInput:
         return False
     return True
 
 
-def _call(one: CallFormat, name: str, schema: object, rules: Rules) -> str:
+def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
     """One call of a tool, with the signs around it."""
-    told = json.dumps(name, ensure_ascii=False)[1:-1] if one.payload is Payload.OBJECTS else name
-    match one.payload:
+    written_name = json.dumps(name, ensure_ascii=False)[1:-1] if form.payload is Payload.OBJECTS else name
+    match form.payload:
         case Payload.OBJECTS | Payload.NAMED:
             inner = rules.add(schema or {"type": "object"})
-            behind = _joined(_text_of(one.rest + one.trail))
-            return _joined(_text_of(f"{one.lead}{one.head}{told}{one.named}"), inner, behind)
+            behind = _joined(_text_of(form.rest + form.trail))
+            return _joined(_text_of(f"{form.lead}{form.head}{written_name}{form.named}"), inner, behind)
         case Payload.HARMONY:
             head = f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>"
             return _joined(literal(head), rules.add(schema or {"type": "object"}))
         case Payload.TAGGED:
-            parts = _tagged(rules, schema, one)
-            return _joined(_text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"), *parts, _text_of(one.trail))
+            parts = _tagged(rules, schema, form)
+            return _joined(_text_of(f"{form.lead.replace(NAME, name)}{name}{form.named}"), *parts, _text_of(form.trail))
         case Payload.NESTED:
-            parts = _elements(rules, schema, one)
-            return _joined(_text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"), *parts, _text_of(one.trail))
+            parts = _elements(rules, schema, form)
+            return _joined(_text_of(f"{form.lead.replace(NAME, name)}{name}{form.named}"), *parts, _text_of(form.trail))
         case Payload.PYTHON:
             return _joined(literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")"))
         case Payload.GEMMA:
             pairs = _listed(rules, schema, ":", python=False)
-            return _joined(_text_of(f"{one.lead}{name}{{"), pairs, _text_of(f"}}{one.trail}"))
+            return _joined(_text_of(f"{form.lead}{name}{{"), pairs, _text_of(f"}}{form.trail}"))
 
 
 def _text_of(text: str) -> str:
@@ -106,8 +106,8 @@ def _text_of(text: str) -> str:
         if part in SLOTS:
             parts.append(SLOTS[part])
         elif part:
-            found = [literal(piece) for piece in OPTIONAL_BLANK.split(part)]
-            parts.append(' "\\n"? '.join(found))
+            pieces = [literal(piece) for piece in OPTIONAL_BLANK.split(part)]
+            parts.append(' "\\n"? '.join(pieces))
     return " ".join(parts)
 
 
@@ -119,14 +119,14 @@ def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
     """key sign value, parted by commas, in the order of the schema."""
     if schema is None:
         value = rules.add({}) if python else f"({rules.add({})} | {_quoted(rules)})"
-        one = f'[^:=,{{}}()<>" ]+ {literal(sign)} {value}'
-        return f"({one} ({literal(', ' if python else ',')} {one})*)?"
+        pair = f'[^:=,{{}}()<>" ]+ {literal(sign)} {value}'
+        return f"({pair} ({literal(', ' if python else ',')} {pair})*)?"
     properties, required = _properties(schema)
-    told = [
-        (f"{literal(key + sign)} {_loose(rules, given, schema, python=python)}", key in required)
-        for key, given in properties.items()
+    parts = [
+        (f"{literal(key + sign)} {_loose(rules, property_schema, schema, python=python)}", key in required)
+        for key, property_schema in properties.items()
     ]
-    return _parted(rules, told, literal(", " if python else ","))
+    return _parted(rules, parts, literal(", " if python else ","))
 
 
 def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
@@ -146,91 +146,91 @@ def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
 def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
     """A value as JSON; Gemma's texts between its own signs."""
     as_json = rules.add(schema, root)
-    what = wanted(schema, root)
-    if python or not (what.free or what.texts):
+    accepted = wanted(schema, root)
+    if python or not (accepted.free or accepted.texts):
         return as_json
-    texts = [literal(QUOTE + text + QUOTE) for text in sorted(what.texts) if QUOTE not in text]
-    texts += [_quoted(rules, schema)] if what.free else []
-    return rules.named(" | ".join([*texts, *([as_json] if what.kinds != {"string"} else [])]))
+    texts = [literal(QUOTE + text + QUOTE) for text in sorted(accepted.texts) if QUOTE not in text]
+    texts += [_quoted(rules, schema)] if accepted.free else []
+    return rules.named(" | ".join([*texts, *([as_json] if accepted.kinds != {"string"} else [])]))
 
 
 def _quoted(rules: Rules, schema: object = None) -> str:
     return f"{literal(QUOTE)} {rules.named(_text(rules, schema, QUOTE))} {literal(QUOTE)}"
 
 
-def _elements(rules: Rules, schema: object, one: CallFormat) -> list[str]:
+def _elements(rules: Rules, schema: object, form: CallFormat) -> list[str]:
     """Elements of XML, one for each property."""
     if schema is None:
         return []
     rules.add(schema)  # it says what cannot be promised
-    return list(_properties_as_elements(rules, schema, schema, one, 0))
+    return list(_properties_as_elements(rules, schema, schema, form, 0))
 
 
-def _properties_as_elements(rules: Rules, schema: object, root: object, one: CallFormat, depth: int) -> Iterator[str]:
+def _properties_as_elements(rules: Rules, schema: object, root: object, form: CallFormat, depth: int) -> Iterator[str]:
     properties, required = _properties(schema, root)
-    for key, given in properties.items():
-        part = rules.named(_element(rules, key, given, root, one, depth))
+    for key, property_schema in properties.items():
+        part = rules.named(_element(rules, key, property_schema, root, form, depth))
         yield part if key in required else f"{part}?"
 
 
-def _element(rules: Rules, key: str, schema: object, root: object, one: CallFormat, depth: int) -> str:
+def _element(rules: Rules, key: str, schema: object, root: object, form: CallFormat, depth: int) -> str:
     """One with its tags. What is in a list or an object is promised where a schema says it."""
-    begin, end = literal(f"{one.key}{key}>"), literal(f"{one.value_end}{key}>")
+    begin, end = literal(f"{form.key}{key}>"), literal(f"{form.value_end}{key}>")
     of = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
         of = referred(schema["$ref"], root)
     kinds = wanted(schema, root).kinds
-    given = of if isinstance(of, Mapping) and depth < MAX_DEPTH else {}
-    sign = one.key.removesuffix("<")  # before each tag
+    inner_schema = of if isinstance(of, Mapping) and depth < MAX_DEPTH else {}
+    sign = form.key.removesuffix("<")  # before each tag
     if kinds and not kinds & {"array", "object"}:
         return _joined(begin, _value(rules, schema, root, sign), end)
-    if kinds == {"array"} and isinstance(given.get("items"), Mapping):
-        item = rules.named(_element(rules, "item", given["items"], root, one, depth + 1))
+    if kinds == {"array"} and isinstance(inner_schema.get("items"), Mapping):
+        item = rules.named(_element(rules, "item", inner_schema["items"], root, form, depth + 1))
         return _joined(begin, f"({item})*", end)
-    if kinds == {"object"} and given.get("properties"):
-        parts = _properties_as_elements(rules, given, root, one, depth + 1)
+    if kinds == {"object"} and inner_schema.get("properties"):
+        parts = _properties_as_elements(rules, inner_schema, root, form, depth + 1)
         return _joined(begin, *parts, end)
-    return _joined(begin, rules.without(f"{one.value_end}{key}>"), end)
+    return _joined(begin, rules.without(f"{form.value_end}{key}>"), end)
 
 
-def _written(one: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
+def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
     """An argument with its signs; `kinds` of its value where the sign behind a key tells of it."""
-    told = dict.fromkeys(text for kind, text in one.keyed if kinds is None or kind in kinds)
-    keyed = " | ".join(_text_of(text) for text in told) or _text_of(one.keyed[0][1])
-    return _joined(_text_of(one.key), key, f"({keyed})", value, _text_of(one.value_end))
+    separators = dict.fromkeys(text for kind, text in form.keyed if kinds is None or kind in kinds)
+    keyed = " | ".join(_text_of(text) for text in separators) or _text_of(form.keyed[0][1])
+    return _joined(_text_of(form.key), key, f"({keyed})", value, _text_of(form.value_end))
 
 
-def _tagged(rules: Rules, schema: object, one: CallFormat) -> list[str]:
+def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
     """Arguments with tags around each, in the order of the schema; any of them where that is None. Raises BadInput."""
-    end = one.value_end.strip()
+    end = form.value_end.strip()
     if schema is None:
-        return [f"({_written(one, ANY_KEY, rules.named(_text(rules, None, end)), None)})*"]
+        return [f"({_written(form, ANY_KEY, rules.named(_text(rules, None, end)), None)})*"]
     check_size(schema)
     properties, required = _properties(schema)
-    signs = {text for _, text in one.keyed}
-    found = []
-    for key, given in properties.items():
+    signs = {text for _, text in form.keyed}
+    elements = []
+    for key, property_schema in properties.items():
         if set(key) & set('<>"\n'):
             raise _no(key, "this model cannot write a property of this name")
         if len(signs) < 2:
-            parts = [_written(one, literal(key), _value(rules, given, schema, end), None)]
+            parts = [_written(form, literal(key), _value(rules, property_schema, schema, end), None)]
         else:
-            parts = list(_by_kind(rules, given, schema, key, one))
+            parts = list(_by_kind(rules, property_schema, schema, key, form))
         part = rules.named(" | ".join(parts))
-        found.append(part if key in required else f"{part}?")
-    return found
+        elements.append(part if key in required else f"{part}?")
+    return elements
 
 
-def _by_kind(rules: Rules, schema: object, root: object, key: str, one: CallFormat) -> Iterator[str]:
+def _by_kind(rules: Rules, schema: object, root: object, key: str, form: CallFormat) -> Iterator[str]:
     """One of texts, and one of all else, as the sign behind a key tells them apart."""
-    what, end = wanted(schema, root), one.value_end.strip()
+    accepted, end = wanted(schema, root), form.value_end.strip()
     as_json = rules.add(schema, root)
-    if what.free or what.texts:
-        texts = [literal(text) for text in sorted(what.texts) if end not in text]
-        value = rules.named(_text(rules, schema, end) if what.free else " | ".join(texts))
-        yield _written(one, literal(key), value, {"string"})
-    if others := what.kinds - {"string"}:
-        yield _written(one, literal(key), as_json, others)
+    if accepted.free or accepted.texts:
+        texts = [literal(text) for text in sorted(accepted.texts) if end not in text]
+        value = rules.named(_text(rules, schema, end) if accepted.free else " | ".join(texts))
+        yield _written(form, literal(key), value, {"string"})
+    if other_kinds := accepted.kinds - {"string"}:
+        yield _written(form, literal(key), as_json, other_kinds)
 
 
 def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any], Sequence[str]]:
@@ -251,12 +251,12 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
     """What may stand between the tags: texts as they are, all else as JSON."""
-    what = wanted(schema, root)
+    accepted = wanted(schema, root)
     as_json = rules.add(schema, root)  # also where only texts may stand: it says what cannot be promised
-    if what.free:
+    if accepted.free:
         return rules.named(_text(rules, schema, end))
-    texts = [literal(text) for text in sorted(what.texts) if end not in text]
-    return rules.named(" | ".join([*texts, *([as_json] if what.kinds != {"string"} else [])]))
+    texts = [literal(text) for text in sorted(accepted.texts) if end not in text]
+    return rules.named(" | ".join([*texts, *([as_json] if accepted.kinds != {"string"} else [])]))
 
 
 def _text(rules: Rules, schema: object, end: str) -> str:

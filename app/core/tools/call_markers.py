@@ -53,62 +53,64 @@ class Signs:
     @property
     def all(self) -> tuple[str, ...]:
         """Each that may be a control token of a model, and would not be seen otherwise."""
-        one = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
+        texts = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
                *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip
         if MISTRAL in (self.last, self.opening):
-            one = (*one, MISTRAL_ID, MISTRAL_ARGUMENTS)
-        found = dict.fromkeys(token for text in one for token in (text, *TOKEN.findall(SLOT.sub(" ", text))) if token)
-        return tuple(sign for sign in found if not sign.isalnum() and len(sign) > 1)
+            texts = (*texts, MISTRAL_ID, MISTRAL_ARGUMENTS)
+        markers = dict.fromkeys(
+            token for text in texts for token in (text, *TOKEN.findall(SLOT.sub(" ", text))) if token
+        )
+        return tuple(sign for sign in markers if not sign.isalnum() and len(sign) > 1)
 
 
 @lru_cache(maxsize=64)
-def signs_of(one: CallFormat) -> Signs:
-    address, _, behind = one.lead.rpartition(NAME)
+def signs_of(form: CallFormat) -> Signs:
+    address, _, behind = form.lead.rpartition(NAME)
     lasts = _parts(behind)
-    outer: tuple[str, ...] = _parts(one.section)
-    if one.payload is Payload.OBJECTS:
-        opening = JSON_HEAD.sub("", one.section + one.lead).strip()
-        closing = (one.trail + one.section_end).strip().removeprefix("]").strip()
-        begins: tuple[str, ...] = (opening, *one.also) if opening else one.also
+    outer: tuple[str, ...] = _parts(form.section)
+    if form.payload is Payload.OBJECTS:
+        opening = JSON_HEAD.sub("", form.section + form.lead).strip()
+        closing = (form.trail + form.section_end).strip().removeprefix("]").strip()
+        begins: tuple[str, ...] = (opening, *form.also) if opening else form.also
         return Signs(begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing)
-    if one.payload is Payload.HARMONY:
+    if form.payload is Payload.HARMONY:
         ends: tuple[str, ...] = (CALL_END,)
         return Signs(HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", "")
-    if one.payload is Payload.PYTHON:
-        begin, end = (one.section.strip().removesuffix("["), one.section_end.strip().removeprefix("]"))
+    if form.payload is Payload.PYTHON:
+        begin, end = (form.section.strip().removesuffix("["), form.section_end.strip().removeprefix("]"))
         return Signs((begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", "")
-    if one.payload is Payload.NESTED:
-        begin, ends = one.section.strip(), (one.trail.strip(),)
-        return Signs((begin,), False, (), begin, one.lead, one.named, "", ends, (one.section_end,), one.key,
-                     one.value_end, ("", ""), (), "", "")  # fmt: skip
+    if form.payload is Payload.NESTED:
+        begin, ends = form.section.strip(), (form.trail.strip(),)
+        return Signs((begin,), False, (), begin, form.lead, form.named, "", ends, (form.section_end,), form.key,
+                     form.value_end, ("", ""), (), "", "")  # fmt: skip
     last = lasts[-1] if lasts else ""
     outer = (*outer, *lasts[:-1])
     inner = ""
     arguments = ""
-    if one.payload is Payload.NAMED:
+    if form.payload is Payload.NAMED:
         tokens = TOKEN.findall(SLOT.split(last)[0])
         first = tokens[0] if tokens else last
         last, inner = first, last[len(first) :]
-        literals = [part for part in SLOT.split(one.named) if part]
+        literals = [part for part in SLOT.split(form.named) if part]
         arguments = _last_token(literals[-1]) if literals else ""
-    is_tagged = one.payload is Payload.TAGGED
-    ends = _parts(one.trail) if is_tagged else tuple(TOKEN.findall(one.trail))
-    closes = _parts(one.section_end) if is_tagged else tuple(TOKEN.findall(one.section_end))
-    if one.section == KIMI[0]:
+    is_tagged = form.payload is Payload.TAGGED
+    ends = _parts(form.trail) if is_tagged else tuple(TOKEN.findall(form.trail))
+    closes = _parts(form.section_end) if is_tagged else tuple(TOKEN.findall(form.section_end))
+    if form.section == KIMI[0]:
         outer += KIMI_TOO[:1]
         closes += KIMI_TOO[1:]
-    begins = (*outer, *([] if one.payload is Payload.TAGGED and outer else [last]), *one.also)
+    begins = (*outer, *([] if form.payload is Payload.TAGGED and outer else [last]), *form.also)
     keyed: dict[tuple[str, ...], set[str]] = {}
-    for kind, text in one.keyed:
+    for kind, text in form.keyed:
         keyed.setdefault(tuple(TOKEN.findall(text)), set()).add(kind)
-    after = next((text for _, text in one.keyed), "")
-    wrap = (after[len(after.rstrip()) :], one.value_end[: len(one.value_end) - len(one.value_end.lstrip())])
+    after = next((text for _, text in form.keyed), "")
+    wrap = (after[len(after.rstrip()) :], form.value_end[: len(form.value_end) - len(form.value_end.lstrip())])
     return Signs(
-        begins, is_tagged and bool(outer), outer, last, inner, SLOT.split(one.named)[0].strip(), arguments,
-        ends, closes, one.key.strip(), one.value_end.strip(), wrap,
+        begins, is_tagged and bool(outer), outer, last, inner, SLOT.split(form.named)[0].strip(), arguments,
+        ends, closes, form.key.strip(), form.value_end.strip(), wrap,
         tuple((tokens, frozenset(kinds)) for tokens, kinds in keyed.items() if tokens), "", "",
-        address, one.between if address else "",
+        address, form.between if address else "",
     )  # fmt: skip
 
 

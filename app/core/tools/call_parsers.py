@@ -36,33 +36,33 @@ MEMBER = re.compile(r'[\s,]*"((?:[^"\\]|\\.)*)"\s*:\s*(?=\S)')
 TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
-def json_calls(text: str, tools: Tools, one: CallFormat) -> list[Call]:
+def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
     """All calls of a text, or none when any of it is something else."""
     try:
-        given = _values(text.strip())
+        values = _values(text.strip())
     except ValueError:
         return []
-    calls = [_call(value, tools, one) for value in given]
+    calls = [_call(value, tools, form) for value in values]
     return [call for call in calls if call is not None] if None not in calls else []
 
 
-def name_and_arguments(value: object, tools: Tools, one: CallFormat) -> tuple[object, object]:
+def name_and_arguments(value: object, tools: Tools, form: CallFormat) -> tuple[object, object]:
     """What an object calls, and with what; None for what it does not say."""
     if not isinstance(value, dict):
         return None, None
     inner = value.get("function")
     if isinstance(inner, dict) and "name" in inner:
         value = inner
-    if not one.name_key:
+    if not form.name_key:
         name = next(iter(value), None)
         return (name, value[name]) if len(value) == 1 and name in tools else (None, None)
-    name = next((value[key] for key in (one.name_key, *NAMES) if key in value), None)
-    keys = (one.arguments_key, *ARGUMENTS)
+    name = next((value[key] for key in (form.name_key, *NAMES) if key in value), None)
+    keys = (form.arguments_key, *ARGUMENTS)
     return name, next((value[key] for key in keys if key in value), None)
 
 
-def _call(value: object, tools: Tools, one: CallFormat) -> Call | None:
-    name, arguments = name_and_arguments(value, tools, one)
+def _call(value: object, tools: Tools, form: CallFormat) -> Call | None:
+    name, arguments = name_and_arguments(value, tools, form)
     if isinstance(arguments, str):  # some write it as JSON within JSON
         try:
             arguments = value_of_json(arguments)
@@ -76,21 +76,21 @@ def _call(value: object, tools: Tools, one: CallFormat) -> Call | None:
 def _values(text: str) -> list[Any]:
     """A list's values, or all values that stand one after another, parted by blanks or semicolons.
     Raises ValueError for anything else."""
-    found, at = list[Any](), 0
+    values, at = list[Any](), 0
     while at < len(text):
         value, at = value_at(text, at)
-        found.append(value)
+        values.append(value)
         while at < len(text) and text[at] in BETWEEN:
             at += 1
-    return found[0] if len(found) == 1 and isinstance(found[0], list) else found
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
 
 
 class ObjectPeek:
     """Looks at calls while they come, and tells what is sure of them. It stops at what it does not expect: whoever
     reads them as a whole decides."""
 
-    def __init__(self, at: int, tools: Tools, one: CallFormat) -> None:
-        self.at, self._tools, self._format = at, tools, one
+    def __init__(self, at: int, tools: Tools, form: CallFormat) -> None:
+        self.at, self._tools, self._format = at, tools, form
         self._steps = self._all()
         self._text = ""
         self._news: list[News] = []
@@ -161,7 +161,7 @@ class ObjectPeek:
 
     def _arguments(self, name: str, at: int) -> Reading[str | None]:
         """Them as text, once they are whole."""
-        scan, told, begin = JsonScan(at), at, at
+        scan, sent, begin = JsonScan(at), at, at
         self._news.append(Begun(name))
         while True:
             try:
@@ -169,11 +169,11 @@ class ObjectPeek:
             except ValueError:
                 self.at = scan.at
                 return None
-            if scan.at > told:
-                self._news.append(More(self._text[told : scan.at]))
-                told = self.at = scan.at
+            if scan.at > sent:
+                self._news.append(More(self._text[sent : scan.at]))
+                sent = self.at = scan.at
             if scan.is_whole:
-                return self._text[begin:told]
+                return self._text[begin:sent]
             yield
 
 
@@ -183,29 +183,29 @@ CDATA, CDATA_END = "<![CDATA[", "]]>"
 TEXT_ALONE = frozenset({"string"})
 
 
-def reader_of(one: CallFormat) -> Reader | None:
+def reader_of(form: CallFormat) -> Reader | None:
     """Reads a call from its first sign on. None: its calls are the rest of the answer, once they have begun."""
-    signs = signs_of(one)
-    match one.payload:
+    signs = signs_of(form)
+    match form.payload:
         case Payload.OBJECTS:
-            return _Objects(one, signs).read if signs.closing and signs.opening else None
+            return _Objects(form, signs).read if signs.closing and signs.opening else None
         case Payload.NAMED | Payload.HARMONY:
-            return _Named(one, signs).read
+            return _Named(form, signs).read
         case Payload.TAGGED:
-            return _Tagged(one, signs).read
+            return _Tagged(form, signs).read
         case Payload.NESTED:
-            return _Nested(one, signs).read
+            return _Nested(form, signs).read
         case Payload.PYTHON:
-            return _Python(one, signs).read
+            return _Python(form, signs).read
         case Payload.GEMMA:
-            return _Gemma(one, signs).read
+            return _Gemma(form, signs).read
 
 
 class _OfFormat:
     """The facts that a reader has of its format."""
 
-    def __init__(self, one: CallFormat, signs: Signs) -> None:
-        self._format, self._signs = one, signs
+    def __init__(self, form: CallFormat, signs: Signs) -> None:
+        self._format, self._signs = form, signs
 
 
 class _Objects(_OfFormat):
@@ -341,10 +341,10 @@ class _Named(_Between):
             yield from cursor.more()
 
 
-def head_tool(one: CallFormat, signs: Signs, head: str, tools: Tools) -> str | None:
+def head_tool(form: CallFormat, signs: Signs, head: str, tools: Tools) -> str | None:
     """The tool that is meant by what stands before its arguments: some models leave out what belongs before or behind
     the name."""
-    if one.payload is Payload.HARMONY:
+    if form.payload is Payload.HARMONY:
         words = head.strip().partition("<")[0].split(maxsplit=1)
         return words[0] if words and words[0] in tools else None
     head = head.strip()
@@ -356,7 +356,7 @@ def head_tool(one: CallFormat, signs: Signs, head: str, tools: Tools) -> str | N
     if signs.last == MISTRAL:
         head = head.partition(MISTRAL_ID)[0].strip()
     names = [head]
-    slot = SLOT.search(one.named)
+    slot = SLOT.search(form.named)
     if slot and signs.behind_name:
         name, sign, number = head.rpartition(signs.behind_name)
         if sign and (slot[0] == ID or number.strip().isdecimal()):
@@ -378,27 +378,27 @@ class _Tagged(_Between):
         yield from cursor.blanks()
         name = yield from self._name(cursor, tools)
         schema = tools[name]
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         while True:
             yield from cursor.blanks()
             behind = cursor.at
             if signs.ends and (yield from cursor.takes(signs.ends[0])):
-                if not found:
+                if not arguments:
                     cursor.begins(name)
                     cursor.goes_on("{")
                 break
-            if found and (yield from cursor.one_of((*signs.ends[1:], *signs.closes))):
+            if arguments and (yield from cursor.one_of((*signs.ends[1:], *signs.closes))):
                 cursor.at = behind  # it forgot the end of its call
                 break
             if not (yield from cursor.takes(signs.key)):
                 raise Other
             key, kinds = yield from self._key(cursor)
-            if not found:  # until here the name may only be spoken of
+            if not arguments:  # until here the name may only be spoken of
                 cursor.begins(name)
-            cursor.goes_on(f"{', ' if found else '{'}{json_of(key)}: ")
-            found[key] = yield from self._value(cursor, wanted_for(schema, key), kinds)
+            cursor.goes_on(f"{', ' if arguments else '{'}{json_of(key)}: ")
+            arguments[key] = yield from self._value(cursor, wanted_for(schema, key), kinds)
         cursor.goes_on("}")
-        return called(name, found)
+        return called(name, arguments)
 
     def _left(self) -> Sequence[str]:
         return (*self._signs.ends[1:], *self._signs.closes)
@@ -446,41 +446,41 @@ class _Tagged(_Between):
                 return False
         return True
 
-    def _value(self, cursor: Cursor, what: Wanted, kinds: frozenset[str]) -> Reading[Any]:
+    def _value(self, cursor: Cursor, accepted: Wanted, kinds: frozenset[str]) -> Reading[Any]:
         signs = self._signs
-        is_text = kinds == TEXT_ALONE or ("string" in kinds and what.kinds == TEXT_ALONE and what.free)
+        is_text = kinds == TEXT_ALONE or ("string" in kinds and accepted.kinds == TEXT_ALONE and accepted.free)
         then = (signs.key, *signs.ends, *signs.closes)
         if not is_text:
-            text = self._bare((yield from cursor.value(signs.value_end, then, is_json="string" not in what.kinds)))
-            if "string" not in kinds and what.kinds == TEXT_ALONE:
-                what = Wanted(frozenset(kinds))
-            value = value_of(text, what)
+            text = self._bare((yield from cursor.value(signs.value_end, then, is_json="string" not in accepted.kinds)))
+            if "string" not in kinds and accepted.kinds == TEXT_ALONE:
+                accepted = Wanted(frozenset(kinds))
+            value = value_of(text, accepted)
             cursor.goes_on(json_of(value))
             return value
         begin, wrap = cursor.at, signs.wrap
-        told = -1
+        sent = -1
 
         def tell(end: int) -> None:
-            nonlocal told
+            nonlocal sent
             end -= len(wrap[1])
-            if told < 0:
+            if sent < 0:
                 if end < begin + len(wrap[0]) + len(CDATA):
                     return
-                if CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]:  # it is told once it is whole
+                if CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]:  # it is sent once it is whole
                     return
-                told = begin + (len(wrap[0]) if cursor.text.startswith(wrap[0], begin) else 0)
+                sent = begin + (len(wrap[0]) if cursor.text.startswith(wrap[0], begin) else 0)
                 cursor.goes_on('"')
-            if end > told:
-                cursor.goes_on(_inside(cursor.text[told:end]))
-                told = end
+            if end > sent:
+                cursor.goes_on(_inside(cursor.text[sent:end]))
+                sent = end
 
         whole = yield from cursor.value(signs.value_end, then, tell)
         text = self._bare(whole)
-        if told < 0:
+        if sent < 0:
             cursor.goes_on(json_of(text))
         else:
             start = begin + len(whole) - len(whole.removeprefix(wrap[0]))
-            cursor.goes_on(_inside(text[told - start :]) + '"')
+            cursor.goes_on(_inside(text[sent - start :]) + '"')
         return text
 
     def _bare(self, text: str) -> str:
@@ -519,7 +519,7 @@ class _Nested(_OfFormat):
     def _elements(self, text: str, schema: Any, root: Any) -> Any:
         """What stands in an element: more of them, items of a list, or a value."""
         key, end = self._signs.key, self._signs.value_end
-        found = list[tuple[str, str]]()
+        elements = list[tuple[str, str]]()
         left = text.strip()
         while left.startswith(key):
             tag, sign, rest = left.removeprefix(key).partition(">")
@@ -530,21 +530,21 @@ class _Nested(_OfFormat):
                 body += close + more
             if not sign or not is_closed:
                 raise ValueError("an element has no end")
-            found.append((tag, body))
+            elements.append((tag, body))
             left = left.strip()
-        if found and left:
+        if elements and left:
             raise ValueError("something stands behind it")
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        if found and all(tag == "item" for tag, _ in found) and not (properties and "item" in properties):
+        if elements and all(tag == "item" for tag, _ in elements) and not (properties and "item" in properties):
             items = schema.get("items") if isinstance(schema, Mapping) else None
-            return [self._elements(body, items, root) for _, body in found]
-        if found or schema is root:
+            return [self._elements(body, items, root) for _, body in elements]
+        if elements or schema is root:
             of = properties if isinstance(properties, Mapping) else {}
-            return {tag: self._elements(body, of.get(tag), root) for tag, body in found}
-        what = wanted(schema, root)
-        if not text.strip() and what.kinds in ({"array"}, {"object"}):
-            return [] if what.kinds == {"array"} else {}
-        return value_of(text, what)
+            return {tag: self._elements(body, of.get(tag), root) for tag, body in elements}
+        accepted = wanted(schema, root)
+        if not text.strip() and accepted.kinds in ({"array"}, {"object"}):
+            return [] if accepted.kinds == {"array"} else {}
+        return value_of(text, accepted)
 
 
 class _Python(_OfFormat):
@@ -562,12 +562,12 @@ class _Python(_OfFormat):
                 inner, is_over = cursor.text[begin : cursor.at].removesuffix(closing), False
             except Short:  # its end may be left out
                 inner, cursor.at, is_over = cursor.text[begin:], len(cursor.text), True
-            found, half = python_calls(inner, tools)
+            calls, half = python_calls(inner, tools)
             if half is None or is_over:
                 break  # else its end stands in a text of its arguments
-        if found is None or half is not None:
+        if calls is None or half is not None:
             return Marked(cursor.text[:begin], [], cursor.text[begin:])
-        return Marked("", found, cursor.text[cursor.at :])
+        return Marked("", calls, cursor.text[cursor.at :])
 
 
 def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
@@ -614,9 +614,9 @@ class _Gemma(_Between):
             except Short:
                 text, cursor.at = cursor.text[begin:], len(cursor.text)
             text = cursor.text[begin : cursor.at].removesuffix(end)
-            literals, found = Literals(text), dict[str, Any]()
+            literals, arguments = Literals(text), dict[str, Any]()
             try:
-                literals.pairs(":", "}", found)
+                literals.pairs(":", "}", arguments)
             except Cut:  # the sign stands in a text
                 if cursor.at_end and end not in cursor.text[cursor.at :]:
                     raise Short from None
@@ -624,34 +624,34 @@ class _Gemma(_Between):
             except ValueError:
                 raise Other from None
             cursor.at -= len(end) if cursor.text[begin : cursor.at].endswith(end) else 0
-            return called(name, _fitting(found, tools[name]))
+            return called(name, _fitting(arguments, tools[name]))
 
 
-def _fitting(found: dict[str, Any], schema: object) -> dict[str, Any]:
+def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
     """Texts as the values that they mean, where no text may stand."""
-    told = dict[str, Any]()
-    for key, value in found.items():
-        what = wanted_for(schema, key)
-        is_other = isinstance(value, str) and "string" not in what.kinds
-        told[key] = value_of(value, what) if is_other else value
-    return told
+    fitted = dict[str, Any]()
+    for key, value in arguments.items():
+        accepted = wanted_for(schema, key)
+        is_other = isinstance(value, str) and "string" not in accepted.kinds
+        fitted[key] = value_of(value, accepted) if is_other else value
+    return fitted
 
 
 def _json(cursor: Cursor, name: str) -> Reading[Call]:
     """A call with the object that begins here as its arguments. Raises Short, Other."""
-    begin = told = cursor.at
+    begin = sent = cursor.at
     scan, has_begun = JsonScan(begin), False
     while True:
         try:
             scan.read(cursor.text)
         except ValueError:
             raise Other from None
-        if scan.at > told:
+        if scan.at > sent:
             if not has_begun:
                 cursor.begins(name)
                 has_begun = True
-            cursor.goes_on(cursor.text[told : scan.at])
-            told = scan.at
+            cursor.goes_on(cursor.text[sent : scan.at])
+            sent = scan.at
         if scan.is_whole:
             cursor.at = scan.at
             break

@@ -138,127 +138,127 @@ class _Tags:
 
     def read(self, text: str, *, at_end: bool) -> list[Part]:
         self._held += text
-        found: list[Part] = []
-        while self._step(found, at_end=at_end):
+        parts: list[Part] = []
+        while self._step(parts, at_end=at_end):
             pass
-        return found
+        return parts
 
-    def _step(self, found: list[Part], *, at_end: bool) -> bool:
+    def _step(self, parts: list[Part], *, at_end: bool) -> bool:
         """One piece; False when more text must come first."""
         match self._place:
             case _Place.THOUGHT:
-                return self._think(found, at_end=at_end)
+                return self._think(parts, at_end=at_end)
             case _Place.ANSWER:
-                return self._answer(found, at_end=at_end)
-        return self._between(found, at_end=at_end)
+                return self._answer(parts, at_end=at_end)
+        return self._between(parts, at_end=at_end)
 
-    def _between(self, found: list[Part], *, at_end: bool) -> bool:
+    def _between(self, parts: list[Part], *, at_end: bool) -> bool:
         """Before the answer: a thought may begin."""
         text = self._held.lstrip()
         blanks = self._held[: len(self._held) - len(text)]
         opens = (self._form.begin, *self._form.answer_begin)
         for sign in opens:
             if text.startswith(sign):
-                self._hide(found, len(blanks) + len(sign))
+                self._hide(parts, len(blanks) + len(sign))
                 self._place = _Place.THOUGHT if sign == self._form.begin else _Place.BETWEEN
                 self._thought_begun = False
                 return True
         if not at_end and (not text or any(sign.startswith(text) for sign in opens)):
             return False
         if self._place is _Place.BETWEEN:
-            self._hide(found, len(blanks))
+            self._hide(parts, len(blanks))
         self._place = _Place.ANSWER
         return bool(self._held)
 
-    def _think(self, found: list[Part], *, at_end: bool) -> bool:
+    def _think(self, parts: list[Part], *, at_end: bool) -> bool:
         signs = (*self._form.end, *self._calls)
         at, sign = _first(self._held, signs)
         if at >= 0 and sign in self._calls:
-            self._thought(found, self._held[:at])
-            self._hide(found, self._held.index(sign) + 1)
+            self._thought(parts, self._held[:at])
+            self._hide(parts, self._held.index(sign) + 1)
             self._place = _Place.ANSWER
             return True
         if at >= 0:
-            self._thought(found, self._held[:at])
-            self._hide(found, self._held.index(sign) + len(sign))
+            self._thought(parts, self._held[:at])
+            self._hide(parts, self._held.index(sign) + len(sign))
             self._place, self._stray = _Place.BETWEEN, ()
             return True
         keep = 0 if at_end else max(_begun(self._held, sign) for sign in signs)
-        self._thought(found, self._held[: len(self._held) - keep])
+        self._thought(parts, self._held[: len(self._held) - keep])
         if at_end:
-            self._hide(found, len(self._held))
+            self._hide(parts, len(self._held))
         return False
 
-    def _thought(self, found: list[Part], text: str) -> None:
+    def _thought(self, parts: list[Part], text: str) -> None:
         """Without the blanks around it; those at its end are held back."""
         bare = text.rstrip()
         if not self._thought_begun:
             begin = len(bare) - len(bare.lstrip())
             if not bare:
                 return
-            self._hide(found, begin)
+            self._hide(parts, begin)
             bare = bare[begin:]
         if not bare:
             return
-        told = bare
+        shown = bare
         if not self._thought_begun:
             self._thought_begun = True
-            told = PARAGRAPH + bare if self._n_thoughts else bare
+            shown = PARAGRAPH + bare if self._n_thoughts else bare
             self._n_thoughts += 1
-        found.append(Part(Kind.THOUGHT, told, bare))
+        parts.append(Part(Kind.THOUGHT, shown, bare))
         self._held = self._held[len(bare) :]
 
-    def _answer(self, found: list[Part], *, at_end: bool) -> bool:
+    def _answer(self, parts: list[Part], *, at_end: bool) -> bool:
         signs = (*self._again, *self._stray, *self._dropped, *self._controls)
         at, sign = _first(self._held, signs) if signs else (-1, "")
         if at < 0:
-            keep = 0 if at_end or not signs else max(_begun(self._held, one) for one in signs)
+            keep = 0 if at_end or not signs else max(_begun(self._held, marker) for marker in signs)
             sure = self._held[: len(self._held) - keep]
-            self._tell(found, sure.rstrip() if self._again and not at_end else sure)
+            self._tell(parts, sure.rstrip() if self._again and not at_end else sure)
             return False
         rest = self._held[at:]
-        if not at_end and any(len(one) > len(rest) and one.startswith(rest) for one in signs):
+        if not at_end and any(len(marker) > len(rest) and marker.startswith(rest) for marker in signs):
             sure = self._held[:at]  # it may be the beginning of a longer one
-            self._tell(found, sure.rstrip() if self._again else sure)
+            self._tell(parts, sure.rstrip() if self._again else sure)
             return False
         if sign in self._stray:
-            return self._ended(found, at, sign, at_end=at_end)
+            return self._ended(parts, at, sign, at_end=at_end)
         again = sign in self._again
-        self._tell(found, self._held[:at].rstrip() if again else self._held[:at])
-        self._hide(found, len(self._held) - len(self._held.lstrip()) + len(sign) if again else len(sign))
+        self._tell(parts, self._held[:at].rstrip() if again else self._held[:at])
+        self._hide(parts, len(self._held) - len(self._held.lstrip()) + len(sign) if again else len(sign))
         if again:
             self._place, self._thought_begun = _Place.THOUGHT, False
             self._parted = self._told
         return True
 
-    def _ended(self, found: list[Part], at: int, sign: str, *, at_end: bool) -> bool:
+    def _ended(self, parts: list[Part], at: int, sign: str, *, at_end: bool) -> bool:
         """A thought that was never begun ends: on a line of its own, or it is only spoken of."""
         behind = self._held[at + len(sign) :]
         if not behind and not at_end:
-            self._tell(found, self._held[:at])
+            self._tell(parts, self._held[:at])
             return False
         own_line = self._line_begins(at) or behind[:1] in ("", "\n")
-        self._tell(found, self._held[:at])
+        self._tell(parts, self._held[:at])
         self._stray = ()
         if not own_line:
             return True
-        self._hide(found, len(sign))
-        found.append(Part(Kind.TURN, "", ""))
+        self._hide(parts, len(sign))
+        parts.append(Part(Kind.TURN, "", ""))
         self._place = _Place.BETWEEN
         return True
 
     def _line_begins(self, at: int) -> bool:
         return self._held[:at].endswith("\n") or (at == 0 and not self._told)
 
-    def _tell(self, found: list[Part], text: str) -> None:
+    def _tell(self, parts: list[Part], text: str) -> None:
         if text:
-            found.append(Part(Kind.ANSWER, PARAGRAPH + text if self._parted else text, text))
+            parts.append(Part(Kind.ANSWER, PARAGRAPH + text if self._parted else text, text))
             self._told, self._parted = self._told or not text.isspace(), False
             self._held = self._held[len(text) :]
 
-    def _hide(self, found: list[Part], n: int) -> None:
+    def _hide(self, parts: list[Part], n: int) -> None:
         if n:
-            found.append(Part(Kind.HIDDEN, "", self._held[:n]))
+            parts.append(Part(Kind.HIDDEN, "", self._held[:n]))
             self._held = self._held[n:]
 
 
@@ -293,12 +293,12 @@ class _Messages:
 
     def read(self, text: str, *, at_end: bool) -> list[Part]:
         self._held += text
-        found: list[Part] = []
-        while self._header(found, at_end=at_end) if self._kind is None else self._body(found, at_end=at_end):
+        parts: list[Part] = []
+        while self._header(parts, at_end=at_end) if self._kind is None else self._body(parts, at_end=at_end):
             pass
-        return found
+        return parts
 
-    def _header(self, found: list[Part], *, at_end: bool) -> bool:
+    def _header(self, parts: list[Part], *, at_end: bool) -> bool:
         signs = self._signs
         head, sign, _ = self._held.partition(signs.header_end)
         if not sign:
@@ -307,59 +307,59 @@ class _Messages:
             if not self._held:
                 return False
             if at_end and self._may_be_header():  # cut within a header
-                self._hide(found, len(self._held))
+                self._hide(parts, len(self._held))
                 return False
             self._open(Kind.ANSWER)  # no header at all
             return True
-        recipients = [one for one in TO.findall(head) if one not in OWN]
+        recipients = [recipient for recipient in TO.findall(head) if recipient not in OWN]
         channels = CHANNEL.findall(head)
         self._is_call = bool(recipients) and self._passes
         is_thought = channels[-1:] == ["analysis"] or "to=self" in head or bool(recipients)
         self._open(Kind.ANSWER if self._is_call or not is_thought else Kind.THOUGHT)
         if self._is_call:
-            self._tell(found, len(head) + len(sign))
+            self._tell(parts, len(head) + len(sign))
         else:
-            self._hide(found, len(head) + len(sign))
+            self._hide(parts, len(head) + len(sign))
         return True
 
     def _may_be_header(self) -> bool:
         text = self._held.lstrip()
         begins = ("<|", "to=", "assistant", self._signs.start, self._signs.header_end)
-        return any(text.startswith(one) or one.startswith(text) for one in begins)
+        return any(text.startswith(beginning) or beginning.startswith(text) for beginning in begins)
 
     def _open(self, kind: Kind) -> None:
         self._kind, self._first, self._begun = kind, False, False
 
-    def _body(self, found: list[Part], *, at_end: bool) -> bool:
+    def _body(self, parts: list[Part], *, at_end: bool) -> bool:
         signs = (*self._signs.ends, self._signs.start)
         at, sign = _first(self._held, signs)
         if at < 0:
-            keep = 0 if at_end else max(_begun(self._held, one) for one in signs)
-            self._tell(found, len(self._held) - keep)
+            keep = 0 if at_end else max(_begun(self._held, marker) for marker in signs)
+            self._tell(parts, len(self._held) - keep)
             return False
-        self._tell(found, at)
+        self._tell(parts, at)
         if self._is_call and sign != self._signs.start:
-            self._tell(found, len(sign))
+            self._tell(parts, len(sign))
         elif sign != self._signs.start:
-            self._hide(found, len(sign))
+            self._hide(parts, len(sign))
         self._kind, self._is_call = None, False
         return True
 
-    def _tell(self, found: list[Part], n: int) -> None:
+    def _tell(self, parts: list[Part], n: int) -> None:
         if not n:
             return
         assert self._kind is not None
         written, self._held = self._held[:n], self._held[n:]
-        told = written
+        shown = written
         if not self._begun and not self._is_call:
-            told = PARAGRAPH + written if self._n[self._kind] else written
+            shown = PARAGRAPH + written if self._n[self._kind] else written
             self._n[self._kind] += 1
         self._begun = True
-        found.append(Part(self._kind, told, written))
+        parts.append(Part(self._kind, shown, written))
 
-    def _hide(self, found: list[Part], n: int) -> None:
+    def _hide(self, parts: list[Part], n: int) -> None:
         if n:
-            found.append(Part(Kind.HIDDEN, "", self._held[:n]))
+            parts.append(Part(Kind.HIDDEN, "", self._held[:n]))
             self._held = self._held[n:]
 
 
@@ -389,21 +389,21 @@ class Thinking:
 AS_IT_IS = Thinking()
 
 
-def template_options(form: ReasoningFormat, wanted: Thinking) -> dict[str, Scalar]:
+def template_options(form: ReasoningFormat, thinking: Thinking) -> dict[str, Scalar]:
     """The variables of the template that say so. Raises BadInput where the model cannot do it."""
-    found: dict[str, Scalar] = {}
-    if wanted.on is False:
-        if form.switch_off is None and not form.is_habit and wanted.must:
+    options: dict[str, Scalar] = {}
+    if thinking.on is False:
+        if form.switch_off is None and not form.is_habit and thinking.must:
             raise BadInput("thinking_always")
         return dict(form.switch_off or {})
-    if wanted.on and form.is_habit and wanted.must:
+    if thinking.on and form.is_habit and thinking.must:
         raise BadInput("thinking_never")
-    if wanted.on or (wanted.effort and form.effort_option in form.switch_on):
-        found |= form.switch_on
-    if wanted.effort and form.effort_option:
-        found |= form.switch_on
-        found[form.effort_option] = _nearest(wanted.effort, form.efforts)
-    return found
+    if thinking.on or (thinking.effort and form.effort_option in form.switch_on):
+        options |= form.switch_on
+    if thinking.effort and form.effort_option:
+        options |= form.switch_on
+        options[form.effort_option] = _nearest(thinking.effort, form.efforts)
+    return options
 
 
 ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -414,7 +414,7 @@ def _nearest(effort: str, known: tuple[str, ...]) -> str:
     if effort in known or effort not in ORDER or not known:
         return effort if effort in known or not known else known[-1]
     at = ORDER.index(effort)
-    return min(known, key=lambda one: (abs(ORDER.index(one) - at), ORDER.index(one)))
+    return min(known, key=lambda level: (abs(ORDER.index(level) - at), ORDER.index(level)))
 
 
 def ended_early(form: ReasoningFormat, *, calls: bool) -> str:

@@ -13,28 +13,28 @@ from backends.templates.call_format import CallFormat, Ids, Payload
 def one_system(messages: Sequence[Message]) -> list[Message]:
     """With one system message at most: those at the beginning become one, and what a later one says is told with the
     user's words. Templates refuse a second one, or leave it out and say nothing."""
-    told: list[Message] = []
+    merged: list[Message] = []
     texts: list[list[str]] = []  # of each, joined once: of thousands, each join would copy all before
     was_system = False
     for message in messages:
         is_system = message["role"] == "system"
-        one = {**message, "role": "user"} if is_system and not _only_begun(told) else message
-        if told and told[-1]["role"] == one["role"] and (is_system or was_system):
-            told[-1] = {**one, **told[-1]}
-            texts[-1].append(one["content"])
+        entry = {**message, "role": "user"} if is_system and not _only_begun(merged) else message
+        if merged and merged[-1]["role"] == entry["role"] and (is_system or was_system):
+            merged[-1] = {**entry, **merged[-1]}
+            texts[-1].append(entry["content"])
         else:
-            told.append(one)
-            texts.append([one["content"]])
+            merged.append(entry)
+            texts.append([entry["content"]])
         was_system = is_system
     return [
-        {**one, "content": "\n\n".join(filter(None, parts))} if len(parts) > 1 else one
-        for one, parts in zip(told, texts, strict=True)
+        {**entry, "content": "\n\n".join(filter(None, parts))} if len(parts) > 1 else entry
+        for entry, parts in zip(merged, texts, strict=True)
     ]
 
 
-def _only_begun(told: Sequence[Message]) -> bool:
+def _only_begun(messages: Sequence[Message]) -> bool:
     """Whether nobody but the system has said anything."""
-    return not told or told[-1]["role"] == "system"
+    return not messages or messages[-1]["role"] == "system"
 
 
 ID_CHARACTERS = 9  # of Mistral's ids
@@ -42,47 +42,47 @@ ID_CHARACTERS = 9  # of Mistral's ids
 Message = dict[str, Any]  # as chat templates read it
 
 
-def as_told(one: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
+def as_told(form: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
     """A conversation as templates of this format of calls take it."""
-    if one is None:
+    if form is None:
         return messages
-    if not one.writes_calls:
-        return in_the_text(one, messages)
-    if one.is_single:
+    if not form.writes_calls:
+        return in_the_text(form, messages)
+    if form.is_single:
         messages = one_by_one(messages)
-    match one.ids:
+    match form.ids:
         case Ids.SHORT:
             messages = short_ids(messages)
         case Ids.COUNTED:
             messages = counted_ids(messages)
-    return arguments_as_text(messages) if one.takes_text else messages
+    return arguments_as_text(messages) if form.takes_text else messages
 
 
-def in_the_text(one: CallFormat, messages: Sequence[Message]) -> list[Message]:
+def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
     """Some templates write no calls: they are what the model wrote, in the text of its message."""
-    told: list[Message] = []
+    converted: list[Message] = []
     for message in messages:
         if calls := message.get("tool_calls"):
             text = message.get("content") or ""
             plain = {key: value for key, value in message.items() if key != "tool_calls"}
-            told.append(plain | {"content": f"{text}{chr(10) if text else ''}{written(one, calls)}"})
+            converted.append(plain | {"content": f"{text}{chr(10) if text else ''}{written(form, calls)}"})
         else:
-            told.append(message)
-    return told
+            converted.append(message)
+    return converted
 
 
-def written(one: CallFormat, calls: Sequence[Message]) -> str:
+def written(form: CallFormat, calls: Sequence[Message]) -> str:
     """Calls as a model writes them: as objects of JSON, or as Python."""
     texts = []
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        if one.payload is Payload.PYTHON:
+        if form.payload is Payload.PYTHON:
             values = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
             texts.append(f"{name}({values})")
         else:
-            head = f"{one.lead}{one.head}{json_of(name)[1:-1]}{one.named}"
-            texts.append(f"{head}{json_of(arguments)}{one.rest}{one.trail}")
-    return f"{one.section}{one.between.join(texts)}{one.section_end}"
+            head = f"{form.lead}{form.head}{json_of(name)[1:-1]}{form.named}"
+            texts.append(f"{head}{json_of(arguments)}{form.rest}{form.trail}")
+    return f"{form.section}{form.between.join(texts)}{form.section_end}"
 
 
 def arguments_as_text(messages: Sequence[Message]) -> list[Message]:
@@ -103,23 +103,23 @@ def _as_text(call: Message) -> Message:
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
     """Llama 3's templates refuse a message with several calls: each call as a message of its own, and what
     came of it behind it."""
-    told: list[Message] = []
+    converted: list[Message] = []
     left: list[Message] = []  # calls whose results have not come
     for message in messages:
         calls = message.get("tool_calls", ())
         if len(calls) > 1:
-            told += left
-            bare = {name: one for name, one in message.items() if name != "reasoning_content"}
+            converted += left
+            bare = {name: value for name, value in message.items() if name != "reasoning_content"}
             left = [
                 {**(bare | {"content": ""} if at else message), "tool_calls": [call]} for at, call in enumerate(calls)
             ]
             continue
         if left and message["role"] == "tool":
-            told.append(left.pop(_answered(left, message)))
+            converted.append(left.pop(_answered(left, message)))
         else:
-            told, left = told + left, []
-        told.append(message)
-    return told + left
+            converted, left = converted + left, []
+        converted.append(message)
+    return converted + left
 
 
 def short_ids(messages: Sequence[Message]) -> list[Message]:
@@ -137,7 +137,7 @@ def _with_ids(
 ) -> list[Message]:
     """With other ids of calls, by the number of each in the conversation. Results without any get those of the calls
     before them in their order, and of calls that are not there what `unknown` makes of theirs."""
-    told: list[Message] = []
+    converted: list[Message] = []
     left: list[tuple[str, str]] = []  # calls whose results have not come: the id that was given, and the new one
     n_calls = 0
     for message in messages:
@@ -145,16 +145,16 @@ def _with_ids(
             ids = [named(call, n_calls + number) for number, call in enumerate(calls)]
             n_calls += len(calls)
             left = [(call.get("id") or "", name) for call, name in zip(calls, ids, strict=True)]
-            given = [{**call, "id": name} for call, name in zip(calls, ids, strict=True)]
-            told.append({**message, "tool_calls": given})
+            renamed = [{**call, "id": name} for call, name in zip(calls, ids, strict=True)]
+            converted.append({**message, "tool_calls": renamed})
         elif message["role"] == "tool":
             of = message.get("tool_call_id") or ""
-            own = next((one for one in left if one[0] == of or not of), None)
-            left = [one for one in left if one is not own]
-            told.append({**message, "tool_call_id": own[1] if own else unknown(of)})
+            own = next((pending for pending in left if pending[0] == of or not of), None)
+            left = [pending for pending in left if pending is not own]
+            converted.append({**message, "tool_call_id": own[1] if own else unknown(of)})
         else:
-            told.append(message)
-    return told
+            converted.append(message)
+    return converted
 
 
 def _short(name: str) -> str:
@@ -166,5 +166,5 @@ def _short(name: str) -> str:
 def _answered(left: Sequence[Message], result: Message) -> int:
     """Which of these calls the result belongs to: the one of its id, else the first."""
     ids = [message["tool_calls"][0].get("id") for message in left]
-    given = result.get("tool_call_id")
-    return ids.index(given) if given and given in ids else 0
+    call_id = result.get("tool_call_id")
+    return ids.index(call_id) if call_id and call_id in ids else 0

@@ -64,21 +64,21 @@ class Cores:
 
 def threads() -> Threads:
     """For a worker of this machine: its fast cores at most, whole ones to begin with."""
-    found = fast().within(quota_cores())
-    return Threads(found.logical, found.whole)
+    cores = fast().within(quota_cores())
+    return Threads(cores.logical, cores.whole)
 
 
 def fast() -> Cores:
     """The fast cores that this process may use; all of them where the system does not tell them apart."""
-    found = None
+    cores = None
     if sys.platform == "linux":
-        found = on_linux(os.sched_getaffinity(0))
+        cores = on_linux(os.sched_getaffinity(0))
     elif sys.platform == "darwin":
-        found = _on_macos()
+        cores = _on_macos()
     elif sys.platform == "win32":
-        found = on_windows(_windows_cores(), set(psutil.Process().cpu_affinity()))
-    if found is not None:
-        return found
+        cores = on_windows(_windows_cores(), set(psutil.Process().cpu_affinity()))
+    if cores is not None:
+        return cores
     logical = os.cpu_count() or 1
     return Cores(logical, min(logical, psutil.cpu_count(logical=False) or logical))
 
@@ -141,10 +141,10 @@ def _on_macos() -> Cores | None:
     return Cores(logical, whole) if whole and logical else None
 
 
-def _told_by_macos(what: str) -> int:
+def _told_by_macos(key: str) -> int:
     """`hw.perflevel0.WHAT`, 0 where there is none."""
     value, size = ctypes.c_uint32(0), ctypes.c_size_t(4)
-    name = f"hw.perflevel0.{what}".encode()
+    name = f"hw.perflevel0.{key}".encode()
     failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, 0)
     return 0 if failed else value.value
 

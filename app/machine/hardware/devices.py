@@ -50,9 +50,9 @@ TRIALS = 3
 
 def memory_copy_s_per_byte() -> float:
     """The median of a few copies of some megabytes. Blocks for some milliseconds."""
-    source, found = bytearray(TRIAL_BYTES), []
+    source, measured = bytearray(TRIAL_BYTES), []
     for _ in range(TRIALS):
         began = time.perf_counter()
         bytes(source)
-        found.append((time.perf_counter() - began) / TRIAL_BYTES)
-    return sorted(found)[TRIALS // 2]
+        measured.append((time.perf_counter() - began) / TRIAL_BYTES)
+    return sorted(measured)[TRIALS // 2]

@@ -74,11 +74,11 @@ def engine_of(name: str, code: int, out: str, err: str) -> Engine:
     if code:
         return Engine(name, missing=last_line(err))
     try:
-        found = decode(out, _Answer).engines
+        engines = decode(out, _Answer).engines
     except (msgspec.DecodeError, UnicodeError):
-        found = []
-    one = next((engine for engine in found if engine.name == name), None)
-    return one or Engine(name, missing="its answer was not understood")
+        engines = []
+    match = next((engine for engine in engines if engine.name == name), None)
+    return match or Engine(name, missing="its answer was not understood")
 
 
 def described(processor: str, engines: Sequence[Engine]) -> str:

@@ -27,8 +27,8 @@ def unused(engines: Sequence[Engine], listed: Iterable[str]) -> Reason | None:
 
     Where an engine sees cards, its names are told: the system's would be the same ones, written otherwise.
     """
-    devices = [one for engine in engines for one in engine.devices]
-    seen = {one.description or one.name for one in devices if one.kind == "gpu"}
+    devices = [device for engine in engines for device in engine.devices]
+    seen = {device.description or device.name for device in devices if device.kind == "gpu"}
     cards = sorted(seen or set(listed))[:MOST_CARDS]
     return Reason("graphics_unused", {"cards": ", ".join(cards)}) if cards else None
 
@@ -46,7 +46,7 @@ def listed() -> list[str]:
 
 def on_bus(bus: Path) -> list[str]:
     """Those of Linux's list of devices."""
-    return [_name(one) for one in sorted(bus.iterdir()) if _is_card(one)]
+    return [_name(device) for device in sorted(bus.iterdir()) if _is_card(device)]
 
 
 def _is_card(device: Path) -> bool:
@@ -64,7 +64,7 @@ def _name(device: Path) -> str:
             return line.partition(":")[2].strip()
     maker, ident = _line(device / "vendor"), _line(device / "device")
     texts = (_text(file) for file in NAMES)
-    model = next((found for text in texts if (found := model_name(text, maker, ident))), "")
+    model = next((title for text in texts if (title := model_name(text, maker, ident))), "")
     return f"{MAKERS[maker]} {model}".strip()
 
 
@@ -97,8 +97,8 @@ if sys.platform == "win32":
     def _in_registry() -> list[str]:
         """Those of Windows with memory of their own."""
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
-            found = [_adapter(adapters, f"{number:04}") for number in range(MOST_CARDS)]
-        return [name for name in found if name]
+            names = [_adapter(adapters, f"{number:04}") for number in range(MOST_CARDS)]
+        return [name for name in names if name]
 
     def _adapter(adapters: winreg.HKEYType, number: str) -> str:
         try:

@@ -69,7 +69,7 @@ def _declare(iokit: Any, core: Any) -> None:
     """The functions as IOKit/pwr_mgt/IOPMLib.h, IOKit/IOKitLib.h and CoreFoundation/CFRunLoop.h have them."""
     port = mode = source = c_void_p
     root = notifier = c_uint32  # mach ports
-    for function, result, given in (
+    for function, result, arguments in (
         (iokit.IORegisterForSystemPower, root, (c_void_p, POINTER(port), CALLED, POINTER(notifier))),
         (iokit.IODeregisterForSystemPower, c_int32, (POINTER(notifier),)),
         (iokit.IOAllowPowerChange, c_int32, (root, c_ssize_t)),
@@ -81,7 +81,7 @@ def _declare(iokit: Any, core: Any) -> None:
         (core.CFRunLoopRemoveSource, None, (c_void_p, source, mode)),
         (core.CFRunLoopRunInMode, c_int32, (mode, c_double, c_ubyte)),
     ):
-        function.restype, function.argtypes = result, given
+        function.restype, function.argtypes = result, arguments
 
 
 def _here(heard: Heard) -> Source:

@@ -105,7 +105,7 @@ def _declare(user32: Any, kernel32: Any) -> None:
     dword, uint = wintypes.DWORD, wintypes.UINT
     message = (handle, uint, wintypes.WPARAM, wintypes.LPARAM)
     place = (c_int, c_int, c_int, c_int)
-    for function, result, given in (
+    for function, result, arguments in (
         (user32.RegisterClassW, atom, (POINTER(WindowClass),)),
         (user32.CreateWindowExW, handle, (dword, text, text, dword, *place, handle, handle, handle, c_void_p)),
         (user32.DefWindowProcW, c_ssize_t, message),
@@ -117,7 +117,7 @@ def _declare(user32: Any, kernel32: Any) -> None:
         (kernel32.GetModuleHandleW, handle, (text,)),
         (kernel32.SetProcessShutdownParameters, flag, (dword, dword)),
     ):
-        function.restype, function.argtypes = result, given
+        function.restype, function.argtypes = result, arguments
 
 
 SUSPEND, RESUMED = 0x04, 0x12  # PBT_APMSUSPEND, PBT_APMRESUMEAUTOMATIC: winuser.h
@@ -157,8 +157,8 @@ def sleep_told(heard: Heard, powrprof: Any) -> Iterator[None]:
     register.restype, unregister.restype = wintypes.DWORD, wintypes.DWORD
     register.argtypes = (wintypes.DWORD, POINTER(Subscription), POINTER(c_void_p))
     unregister.argtypes = (c_void_p,)
-    asked, handle = Subscription(CALLED(said), None), c_void_p()
-    error = register(BY_CALLBACK, byref(asked), byref(handle))
+    subscription, handle = Subscription(CALLED(said), None), c_void_p()
+    error = register(BY_CALLBACK, byref(subscription), byref(handle))
     if error:
         raise OSError(f"PowerRegisterSuspendResumeNotification was refused: error {error}")
     try:

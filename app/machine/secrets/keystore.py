@@ -30,11 +30,11 @@ if sys.platform == "win32":
 
     def _call(function: str, content: bytes) -> bytes:
         buffer = ctypes.create_string_buffer(content, len(content))
-        given = _Blob(len(content), ctypes.cast(buffer, ctypes.c_void_p))
+        source = _Blob(len(content), ctypes.cast(buffer, ctypes.c_void_p))
         made = _Blob()
         call = getattr(ctypes.WinDLL("crypt32", use_last_error=True), function)
         flags = CRYPTPROTECT_UI_FORBIDDEN
-        if not call(ctypes.byref(given), None, None, None, None, flags, ctypes.byref(made)):
+        if not call(ctypes.byref(source), None, None, None, None, flags, ctypes.byref(made)):
             raise ctypes.WinError(ctypes.get_last_error())
         try:
             return ctypes.string_at(made.data or 0, made.size)
@@ -222,16 +222,16 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
     return ring if secure else file
 
 
-async def open_beside(home: Home, what: str) -> FileStore | KeyringStore:
+async def open_beside(home: Home, secret_name: str) -> FileStore | KeyringStore:
     """A place of its own for another secret, beside the passphrase. `what`: as in `api keys`."""
     if isinstance(await open_keystore(home), KeyringStore):
-        return entry_beside(home, what)
-    return FileStore(home.identity / what.replace(" ", "-"))
+        return entry_beside(home, secret_name)
+    return FileStore(home.identity / secret_name.replace(" ", "-"))
 
 
-def entry_beside(home: Home, what: str) -> KeyringStore:
+def entry_beside(home: Home, secret_name: str) -> KeyringStore:
     """The same, and certainly in the keyring."""
-    return KeyringStore(f"{_entry(home)} {what}")
+    return KeyringStore(f"{_entry(home)} {secret_name}")
 
 
 def _why(error: OSError) -> str:
@@ -249,6 +249,6 @@ def _has_secure_keyring() -> bool:
     """Whether the system has a keyring that encrypts; a chain must consist of such ones only."""
     import keyring
 
-    found = keyring.get_keyring()
-    chain = getattr(found, "backends", None) or (found,)
+    active = keyring.get_keyring()
+    chain = getattr(active, "backends", None) or (active,)
     return all(type(backend).__module__.startswith(SECURE_BACKENDS) for backend in chain)

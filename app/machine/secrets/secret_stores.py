@@ -20,8 +20,8 @@ from app.machine.secrets.keystore import FileStore, KeyringStore, open_beside
 class SecretMap:
     """They are read once; then what is here is what counts. `what`: as in `api keys`."""
 
-    def __init__(self, home: Home, what: str) -> None:
-        self._home, self._what = home, what
+    def __init__(self, home: Home, secret_name: str) -> None:
+        self._home, self._what = home, secret_name
         self._lock = asyncio.Lock()
         self._found: FileStore | KeyringStore | None = None
         self._secrets: dict[str, str] | None = None
@@ -127,13 +127,13 @@ class ApiKeys:
 
         await self._kept.change(without_it)
 
-    def owner(self, given: str) -> str | None:
+    def owner(self, presented: str) -> str | None:
         """Whose key this is. Takes as long for a wrong one as for a right one."""
-        found = None
+        owner_name = None
         for name, key in self._kept.now().items():
-            if hmac.compare_digest(given.encode("utf-8", "replace"), key.encode()):
-                found = name
-        return found
+            if hmac.compare_digest(presented.encode("utf-8", "replace"), key.encode()):
+                owner_name = name
+        return owner_name
 
 
 def _new() -> str:

@@ -96,14 +96,14 @@ def linux_full_screen(run: Run, environment: Mapping[str, str]) -> bool | None:
 
 def mutter_seconds(text: str) -> float | None:
     """From `(uint64 12345,)`, milliseconds."""
-    found = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
-    return int(found[1]) / 1000 if found else None
+    match = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
+    return int(match[1]) / 1000 if match else None
 
 
 def saver_seconds(text: str, *, in_milliseconds: bool) -> float | None:
     """From `(uint32 12345,)`: seconds, as the draft of freedesktop.org has it; KDE tells milliseconds."""
-    found = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
-    return int(found[1]) / (1000 if in_milliseconds else 1) if found else None
+    match = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
+    return int(match[1]) / (1000 if in_milliseconds else 1) if match else None
 
 
 def x11_seconds(text: str) -> float | None:
@@ -146,14 +146,14 @@ def macos_full_screen(run: Run) -> bool | None:
 
 def display_kept_on(text: str) -> bool | None:
     """From `pmset -g assertions`: the sum line of `PreventUserIdleDisplaySleep`."""
-    found = re.search(r"^\s*PreventUserIdleDisplaySleep\s+([01])\s*$", text, re.MULTILINE)
-    return found[1] == "1" if found else None
+    match = re.search(r"^\s*PreventUserIdleDisplaySleep\s+([01])\s*$", text, re.MULTILINE)
+    return match[1] == "1" if match else None
 
 
 def hid_seconds(text: str) -> float | None:
     """From ioreg's `"HIDIdleTime" = 1234567890`, nanoseconds; the least of several."""
-    found = re.findall(r'"HIDIdleTime"\s*=\s*(\d{1,20})\b', text)
-    return min(map(int, found)) / 1e9 if found else None
+    idle_times = re.findall(r'"HIDIdleTime"\s*=\s*(\d{1,20})\b', text)
+    return min(map(int, idle_times)) / 1e9 if idle_times else None
 
 
 # Windows

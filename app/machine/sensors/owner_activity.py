@@ -59,8 +59,8 @@ def network(run: Run) -> Network | None:
 
 def network_manager_says(text: str) -> bool | None:
     """From `(<uint32 4>,)`."""
-    found = re.fullmatch(r"\(<uint32 ([0-4])>,\)", text.strip())
-    return {"1": True, "3": True, "2": False, "4": False}.get(found[1]) if found else None
+    match = re.fullmatch(r"\(<uint32 ([0-4])>,\)", text.strip())
+    return {"1": True, "3": True, "2": False, "4": False}.get(match[1]) if match else None
 
 
 def windows_says(text: str) -> bool | None:
@@ -77,9 +77,9 @@ def _metered(run: Run) -> bool | None:
 def _way_out() -> LinkKind | None:
     """The kind of the interface that packets to elsewhere would take."""
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            asked.connect(ELSEWHERE)
-            local = asked.getsockname()[0]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route_socket:
+            route_socket.connect(ELSEWHERE)
+            local = route_socket.getsockname()[0]
     except OSError:
         return None
     carrying = interfaces.carrying(interfaces.interfaces(), local)
@@ -108,8 +108,8 @@ def percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
 
 def busiest(text: str) -> float | None:
     """From one line a card: `37`, or `[N/A]` where it is not told."""
-    found = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
-    return max(found, default=None)
+    percents = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
+    return max(percents, default=None)
 
 
 def pids(text: str) -> tuple[int, ...]:
@@ -153,17 +153,17 @@ class Senser:
     def look(self, rules: Rules) -> Senses:
         """What is sensed now, as far as these rules need it."""
         now_s, local = self._clock(), time.localtime()
-        asked = frozenset(map(executable, rules.programs))
-        if asked != self._asked:
-            self._asked = asked
-            self._programs = _Slow(PROGRAMS_SECONDS, lambda: running(asked))
+        programs = frozenset(map(executable, rules.programs))
+        if programs != self._asked:
+            self._asked = programs
+            self._programs = _Slow(PROGRAMS_SECONDS, lambda: running(programs))
         return Senses(
             now_s=now_s,
             weekday=local.tm_wday,
             minute=local.tm_hour * 60 + local.tm_min,
             idle_s=self._idle.at(now_s) if rules.idle_s else None,
             battery=battery() if rules.battery_percent else None,
-            programs=self._programs.at(now_s) if asked else frozenset(),
+            programs=self._programs.at(now_s) if programs else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
             hottest_c=self._heat.at(now_s),  # the household sees it, too
             watts=self._power.watts(),
@@ -189,41 +189,41 @@ class _Slow(Generic[T]):
 def battery() -> Battery | None:
     """None where there is none, or none that the system tells of."""
     try:
-        found = psutil.sensors_battery()
+        reading = psutil.sensors_battery()
     except (AttributeError, OSError, RuntimeError, ValueError):  # systems without this reading
         return None
-    if found is None:
+    if reading is None:
         return None
-    unplugged = getattr(found, "power_plugged", None) is False  # None: the system cannot tell
-    return Battery(float(found.percent), not unplugged)
+    unplugged = getattr(reading, "power_plugged", None) is False  # None: the system cannot tell
+    return Battery(float(reading.percent), not unplugged)
 
 
 def hottest_celsius() -> float | None:
     """The hottest part of the processor; None where the system does not tell, as on Windows and macOS."""
     try:
-        found: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
+        sensors: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
     except (OSError, RuntimeError, ValueError):
         return None
     least, most = POSSIBLE_CELSIUS
-    told = [
-        float(one.current)
+    readings = [
+        float(sensor.current)
         for name in PROCESSOR_SENSORS
-        for one in found.get(name, ())
-        if one.current is not None and least <= one.current <= most
+        for sensor in sensors.get(name, ())
+        if sensor.current is not None and least <= sensor.current <= most
     ]
-    return max(told, default=None)
+    return max(readings, default=None)
 
 
-def running(asked: frozenset[str]) -> frozenset[str]:
+def running(programs: frozenset[str]) -> frozenset[str]:
     """Which of these executables (as `policy.executable` writes them) run now."""
-    found = set()
+    matches = set()
     for process in psutil.process_iter(["name"]):
         name = executable(process.info["name"] or "")
-        if name in asked:
-            found.add(name)
+        if name in programs:
+            matches.add(name)
         elif sys.platform == "linux" and len(name) == 15:  # the kernel cuts names there
-            found |= {one for one in asked if one.startswith(name)}
-    return frozenset(found)
+            matches |= {program for program in programs if program.startswith(name)}
+    return frozenset(matches)
 
 
 def own_pids() -> frozenset[int]:

@@ -45,7 +45,7 @@ class Game:
 
 def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
     """By name. menus: folders of entries; steams: folders of Steam; None: where this system has them."""
-    found: dict[str, Game] = {}
+    games: dict[str, Game] = {}
     home = Path.home()
     for game in (
         *_of_menus(menus if menus is not None else _menus(home)),
@@ -53,8 +53,8 @@ def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] 
     ):
         fits = 0 < len(game.program) <= MAX_PROGRAM_CHARACTERS and game.program.isprintable()
         if fits and game.name.isprintable() and game.program not in STARTERS:
-            found.setdefault(game.program, game)
-    return sorted(found.values(), key=lambda game: (game.name.casefold(), game.program))[:MOST_GAMES]
+            games.setdefault(game.program, game)
+    return sorted(games.values(), key=lambda game: (game.name.casefold(), game.program))[:MOST_GAMES]
 
 
 def _menus(home: Path) -> list[Path]:
@@ -80,11 +80,11 @@ def _of_menus(folders: Iterable[Path]) -> Iterator[Game]:
             entry = configparser.ConfigParser(interpolation=None, strict=False, delimiters="=")
             try:
                 entry.read_string(_text(file))
-                told = entry["Desktop Entry"]
+                fields = entry["Desktop Entry"]
             except (configparser.Error, KeyError):
                 continue
-            if "Game" in told.get("Categories", "").split(";") and told.get("NoDisplay") != "true":
-                yield Game(told.get("Name", ""), _started(told.get("Exec", "")))
+            if "Game" in fields.get("Categories", "").split(";") and fields.get("NoDisplay") != "true":
+                yield Game(fields.get("Name", ""), _started(fields.get("Exec", "")))
 
 
 def _started(command: str) -> str:
@@ -104,22 +104,22 @@ def _of_steam(folders: Iterable[Path]) -> Iterator[Game]:
     for library in libraries:
         apps = library / "steamapps"
         for manifest in sorted(_files(apps, "appmanifest_*.acf")):
-            told = dict(re.findall(r'"(name|installdir)"\s+"([^"]*)"', _text(manifest)))
-            name, folder = told.get("name", ""), told.get("installdir", "")
+            fields = dict(re.findall(r'"(name|installdir)"\s+"([^"]*)"', _text(manifest)))
+            name, folder = fields.get("name", ""), fields.get("installdir", "")
             if name and folder and not name.startswith(NO_GAMES) and Path(folder).name == folder:
                 yield Game(name, _main(apps / "common" / folder, name))
 
 
 def _libraries(steam: Path) -> list[Path]:
-    told = _text(steam / "steamapps" / "libraryfolders.vdf")
-    return [Path(path.replace("\\\\", "\\")) for path in re.findall(r'"path"\s+"([^"]*)"', told)]
+    listing = _text(steam / "steamapps" / "libraryfolders.vdf")
+    return [Path(path.replace("\\\\", "\\")) for path in re.findall(r'"path"\s+"([^"]*)"', listing)]
 
 
 def _main(folder: Path, name: str) -> str:
     """The executable that is called as the game is, else the largest; empty where there is none."""
-    found = [one for one in islice(_walk(folder), MOST_FILES) if _is_program(one)]
-    wanted = {_letters(name), _letters(folder.name)}
-    best = max(found, key=lambda one: (_letters(one.stem) in wanted, _size(one)), default=None)
+    programs = [file for file in islice(_walk(folder), MOST_FILES) if _is_program(file)]
+    game_names = {_letters(name), _letters(folder.name)}
+    best = max(programs, key=lambda program: (_letters(program.stem) in game_names, _size(program)), default=None)
     return executable(best.name) if best is not None else ""
 
 
@@ -145,7 +145,7 @@ def _is_program(file: Path) -> bool:
 
 
 def _letters(name: str) -> str:
-    return "".join(one for one in name.casefold() if one.isalnum())
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def _size(file: Path) -> int:
@@ -196,12 +196,12 @@ def running_programs() -> list[str]:
 def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
     """One name for all processes of a program, without the system's services and without `ours`."""
     held: dict[str, int] = {}
-    for one in processes:
-        name = executable(one.path)
+    for process in processes:
+        name = executable(process.path)
         fits = 0 < len(name) <= MAX_PROGRAM_CHARACTERS and name.isprintable()
-        there = "(deleted)" not in one.path and not name.startswith(IN_MEMORY)  # else nobody's name
-        if fits and there and one.pid not in ours and not one.path.startswith(SYSTEM):
-            held[name] = held.get(name, 0) + one.bytes
+        there = "(deleted)" not in process.path and not name.startswith(IN_MEMORY)  # else nobody's name
+        if fits and there and process.pid not in ours and not process.path.startswith(SYSTEM):
+            held[name] = held.get(name, 0) + process.bytes
     return sorted(held, key=lambda name: (-held[name], name))[:MOST_PROGRAMS]
 
 
@@ -209,10 +209,10 @@ def _processes() -> Iterable[Process]:
     """Those whose executable this user may know: their own."""
     me = psutil.Process().username()
     for process in psutil.process_iter(["pid", "username", "exe", "memory_info"]):
-        told = process.info
-        if told["username"] == me and told["exe"]:
-            memory = told["memory_info"]
-            yield Process(told["pid"], told["exe"], memory.rss if memory else 0)
+        info = process.info
+        if info["username"] == me and info["exe"]:
+            memory = info["memory_info"]
+            yield Process(info["pid"], info["exe"], memory.rss if memory else 0)
 
 
 def _ours() -> frozenset[int]:

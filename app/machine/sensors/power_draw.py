@@ -37,7 +37,7 @@ class Power:
         """None where nothing tells, or not yet: a counter says something when it is read again."""
         whole = battery_watts(self._supplies)
         parts = [whole] if whole else [self._processor(), self._cards()]
-        known = [one for one in parts if one is not None and 0 < one <= MOST_WATTS]
+        known = [part for part in parts if part is not None and 0 < part <= MOST_WATTS]
         return sum(known) if known else None
 
     def _processor(self) -> float | None:
@@ -57,7 +57,7 @@ class Power:
 
 def battery_watts(supplies: Path) -> float | None:
     """What the batteries give now; None where none discharges or tells."""
-    found = []
+    watts = []
     for supply in sorted(supplies.glob("*")):
         if _text(supply / "status") != "Discharging":
             continue
@@ -66,21 +66,21 @@ def battery_watts(supplies: Path) -> float | None:
             volts, amperes = _number(supply / "voltage_now"), _number(supply / "current_now")
             microwatts = volts * amperes // 10**6 if volts and amperes else None
         if microwatts:
-            found.append(microwatts / 1e6)
-    return sum(found) if found else None
+            watts.append(microwatts / 1e6)
+    return sum(watts) if watts else None
 
 
 def cards_watts(run: Run) -> float | None:
     """Of NVIDIA's cards together, by their own tool."""
     if shutil.which(TOOL) is None:
         return None
-    found = []
+    watts = []
     for line in (run(CARDS) or "").splitlines():
         try:
-            found.append(float(line))
+            watts.append(float(line))
         except ValueError:  # `[N/A]`
             continue
-    return sum(found) if found else None
+    return sum(watts) if watts else None
 
 
 def _counters(powercap: Path) -> dict[Path, int]:

@@ -37,10 +37,10 @@ class Watch:
         try:
             if self._line is None:
                 self._connect(_place(environment))
-            for who, what, _ in self._said():
-                if who == NOTICE:
+            for sender, opcode, _ in self._said():
+                if sender == NOTICE:
                     now = self._clock()
-                    self._silent_since = now - SILENT_SECONDS if what == IDLED else None
+                    self._silent_since = now - SILENT_SECONDS if opcode == IDLED else None
         except (OSError, ValueError, struct.error):  # no desktop, another one, or one that breaks
             self.close()
             return None
@@ -65,11 +65,11 @@ class Watch:
         """What the desktop has of what is needed: by its kind the number and the version of it."""
         until = self._clock() + ANSWER_SECONDS
         while self._clock() < until:
-            for who, what, body in self._messages(self._read()):
-                if (who, what) == (REGISTRY, GLOBAL):
+            for sender, opcode, body in self._messages(self._read()):
+                if (sender, opcode) == (REGISTRY, GLOBAL):
                     kind, version = _text(body[WORD.size :])
                     yield kind, (WORD.unpack_from(body)[0], WORD.unpack_from(version)[0])
-                elif (who, what) == (CALLBACK, DONE):
+                elif (sender, opcode) == (CALLBACK, DONE):
                     return
         raise TimeoutError
 
@@ -95,14 +95,14 @@ class Watch:
         """Who says what. Raises ValueError for an error: the desktop has cut the line."""
         self._rest += data
         while len(self._rest) >= HEAD.size:
-            who, head = HEAD.unpack_from(self._rest)
-            size, what = head >> 16, head & 0xFFFF
-            if size < HEAD.size or (who, what) == (DISPLAY, ERROR):
+            sender, head = HEAD.unpack_from(self._rest)
+            size, opcode = head >> 16, head & 0xFFFF
+            if size < HEAD.size or (sender, opcode) == (DISPLAY, ERROR):
                 raise ValueError
             if len(self._rest) < size:
                 return
             body, self._rest = self._rest[HEAD.size : size], self._rest[size:]
-            yield who, what, body
+            yield sender, opcode, body
 
 
 def _place(environment: Mapping[str, str]) -> Path:
@@ -113,22 +113,22 @@ def _place(environment: Mapping[str, str]) -> Path:
     return Path(folder) / named
 
 
-def _asked_of(found: Mapping[str, tuple[int, int]]) -> bytes:
+def _asked_of(available: Mapping[str, tuple[int, int]]) -> bytes:
     """To be told of a time without input. Raises ValueError where the desktop has nothing for it."""
-    asked = b""
+    requests = b""
     for kind, (own, most) in NEEDS.items():
-        if kind not in found:
+        if kind not in available:
             raise ValueError
-        number, version = found[kind][0], min(found[kind][1], most)
-        asked += _message(REGISTRY, BIND, number, _packed(kind), version, own)
-    has_more = found["ext_idle_notifier_v1"][1] >= WITHOUT_INHIBITORS
-    what = INPUT_ONLY if has_more else PLAIN
-    return asked + _message(NOTIFIER, what, NOTICE, SILENT_SECONDS * 1000, SEAT)
+        number, version = available[kind][0], min(available[kind][1], most)
+        requests += _message(REGISTRY, BIND, number, _packed(kind), version, own)
+    has_more = available["ext_idle_notifier_v1"][1] >= WITHOUT_INHIBITORS
+    opcode = INPUT_ONLY if has_more else PLAIN
+    return requests + _message(NOTIFIER, opcode, NOTICE, SILENT_SECONDS * 1000, SEAT)
 
 
-def _message(who: int, what: int, *words: int | bytes) -> bytes:
-    body = b"".join(one if isinstance(one, bytes) else WORD.pack(one) for one in words)
-    return HEAD.pack(who, (HEAD.size + len(body)) << 16 | what) + body
+def _message(receiver: int, opcode: int, *words: int | bytes) -> bytes:
+    body = b"".join(word if isinstance(word, bytes) else WORD.pack(word) for word in words)
+    return HEAD.pack(receiver, (HEAD.size + len(body)) << 16 | opcode) + body
 
 
 def _packed(text: str) -> bytes:

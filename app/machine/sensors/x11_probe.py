@@ -39,16 +39,16 @@ class Display:
     def numbers(self, window: int, name: str) -> list[int]:
         """A property of numbers of 32 bits; Xlib hands them out as longs. Empty where it is not set."""
         kind, width, many, left = c_ulong(), c_int(), c_ulong(), c_ulong()
-        found = c_void_p()
+        values = c_void_p()
         code = self._x11.XGetWindowProperty(
             self._display, window, self.atom(name), 0, MOST_STATES, 0, ANY_TYPE,
-            byref(kind), byref(width), byref(many), byref(left), byref(found),
+            byref(kind), byref(width), byref(many), byref(left), byref(values),
         )  # fmt: skip
-        if code != SUCCESS or not found.value:
+        if code != SUCCESS or not values.value:
             return []
-        longs = ctypes.cast(found, ctypes.POINTER(c_ulong))
+        longs = ctypes.cast(values, ctypes.POINTER(c_ulong))
         numbers = [int(longs[at]) for at in range(many.value)] if width.value == 32 else []
-        self._x11.XFree(found)
+        self._x11.XFree(values)
         return numbers
 
 
