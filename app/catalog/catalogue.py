@@ -1,4 +1,4 @@
-"""The catalogue that comes with the app: today's open models, their files, what is known of each."""
+"""The catalogue that comes with the app: today's open models, their files, and the facts known about each."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def whole_hash(self) -> str | None:
-        """What a downloaded version is known by, in one file or several; None while that is not known."""
+        """Return the hash that a downloaded version is known by, in one file or several; None while it is not known."""
         return joint_hash(part.sha256 for part in self.parts) if self.parts else self.sha256
 
 
@@ -97,12 +97,12 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether its revision names the same bytes for ever; else sizes may be others today."""
+        """Return whether its revision always names the same bytes; otherwise sizes may differ today."""
         return bool(re.fullmatch(r"[0-9a-f]{40}", self.revision))
 
     @property
     def splits(self) -> bool:
-        """Whether its family is proved to run split over machines."""
+        """Return whether its family is proved to run split over machines."""
         return self.architecture in FAMILIES and not self.whole_only
 
     def version_for(self, memory_bytes: int, context: int = USUAL_CONTEXT) -> OfferedFile | None:
@@ -160,7 +160,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise BadInput("catalogue_no_version", name=matches[0].id, there=there)
 
     def has(self, sha256: str) -> bool:
-        """Whether a whole file is one the catalogue knows."""
+        """Return whether the catalogue knows this whole file."""
         return any(file.whole_hash == sha256 for offer in self.models for file in offer.files)
 
 

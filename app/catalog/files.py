@@ -20,7 +20,7 @@ Tell = Callable[[int], None]  # how many more bytes are done
 
 
 class Disk:
-    """What the stage store asks of a disk; tests put a failing one in its place."""
+    """The disk as the stage store uses it; tests put a failing one in its place."""
 
     def free_bytes(self, folder: Path) -> int:
         return shutil.disk_usage(folder).free

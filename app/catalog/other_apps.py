@@ -1,4 +1,4 @@
-"""GGUF files that other programs on this computer hold already: found where they are, never moved or changed."""
+"""GGUF files that other programs on this computer already have: used where they are, never moved or changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Other:
 def places(
     home: Path | None = None, environ: Mapping[str, str] = os.environ, system: str = sys.platform
 ) -> list[Place]:
-    """Where the programs keep their models on this system, the usual place first."""
+    """Return the folders in which the programs keep their models on this system, the usual place first."""
     home = home or Path.home()
     data = _data_folders(home, environ, system)
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
@@ -176,7 +176,7 @@ def _blob_of(manifest: Path) -> str | None:
 
 
 def _data_folders(home: Path, environ: Mapping[str, str], system: str) -> list[Path]:
-    """Where programs keep their data, by system; older habits after newer ones."""
+    """Return the folders in which programs keep their data on this system; older conventions come last."""
     if system == "win32":
         return [Path(environ.get("APPDATA") or home / "AppData" / "Roaming")]
     if system == "darwin":

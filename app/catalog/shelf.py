@@ -1,4 +1,4 @@
-"""The models of one machine: what the picker offers, and whether their files are still the same."""
+"""The models of one machine: those that the picker offers, their hashes, and whether their files are still the same."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ Progress = Callable[[int, int], None]  # bytes done, bytes in all; may raise to 
 
 
 def reachable(_file: Path) -> Reason | None:
-    """For a shelf whose models lie on no disk that comes and goes."""
+    """Return None: the default for a shelf whose models are on no removable disk."""
     return None
 
 
 def silent(_done: int, _total: int) -> None:
-    """For callers that show no progress."""
+    """Show no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Entry:
         return self.model.name
 
     def is_as_hashed(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
-        """Whether a file that is so large and was touched then is the one that was hashed."""
+        """Return whether a file of this size and these times is the one that was hashed."""
         same = (size, mtime_ns) == (self.model.file_bytes, self.mtime_ns)
         return same and self.ctime_ns in (0, ctime_ns)
 
@@ -121,7 +121,7 @@ class Shelf:
         raise BadInput(code, name=name[:100], there=there)
 
     def looked_at(self, path: Path) -> tuple[Model, str]:
-        """What a GGUF file says of itself, hashed by nobody yet, and how it splits words. Raises BadInput where it
+        """Return the model that a GGUF file describes, not yet hashed, and its pre-tokenizer. Raises BadInput where it
         cannot be imported."""
         header = read_header(part_paths(path)[0])
         return model_of(header, path.stem, ""), header.text(PRE)
@@ -179,7 +179,7 @@ class Shelf:
         return next(named, path.stem)
 
     def keep_proof(self, entry: Entry, proof: Likely) -> None:
-        """What a model said on one machine is what a split of it must say too."""
+        """Store what a model answered on one machine; a split of it must answer the same."""
         with self._lock:
             now = _read(self._entry_path(entry.name))
             if now is not None and now.model.id == entry.model.id and now.proof != proof:
@@ -203,9 +203,9 @@ class Shelf:
         return cut(entry.model, self.header(entry), entry.tensors, layers, role)
 
     def donors(self, hashes: frozenset[str] | None = None) -> dict[str, Donor]:
-        """Where the tensors of all models lie, by hash: a lender that has them fetches nothing.
+        """Return the places of all models' tensors, by hash: a lender that has them fetches nothing.
 
-        wanted: hashes to look for; files that have none of them are not opened.
+        hashes: the hashes to look for; files that have none of them are not opened.
         """
         donors: dict[str, Donor] = {}
         for entry in self.entries():
@@ -440,8 +440,10 @@ Span = tuple[str, int, int]  # a name, where it begins, its bytes
 
 
 def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> tuple[dict[str, str], str]:
-    """Of each tensor by its name, and what the model's file is known by, in one file or several: "" unless `whole`,
-    which costs the processor as much again. Raises OSError."""
+    """Return the hash of each tensor by name, and the hash that the model's file or files are known by.
+
+    The latter is "" unless `whole`, which takes as much computing again. Raises OSError.
+    """
     tensor_hashes: dict[str, str] = {}
     files: list[str] = []
     for path in paths:
@@ -469,7 +471,8 @@ class _Reading:
         self._whole, self._place = hashlib.sha256(), 0
 
     def hashes(self, spans: Sequence[Span]) -> tuple[dict[str, str], str]:
-        """Of each span, and of the file. What ends early has another hash than what is whole."""
+        """Return the hash of each span, and of the file. A span that ends early has another hash than a complete
+        one."""
         span_hashes: dict[str, str] = {}
         for name, offset, n_bytes in sorted(spans, key=lambda span: span[1]):
             if offset < self._place:
@@ -486,7 +489,7 @@ class _Reading:
         return span_hashes, self._whole.hexdigest()
 
     def _go_to(self, end: int) -> None:
-        """Over the header, and over what lies between two tensors or after the last."""
+        """Read up to `end`: over the header, and over what lies between two tensors or after the last."""
         for chunk in chunks(self._file, self._place, end - self._place):
             self._take(chunk)
 

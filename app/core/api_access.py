@@ -53,7 +53,8 @@ def origin(text: str) -> str:
 
 
 def is_allowed_host(header: str, allowed: Collection[str]) -> bool:
-    """Whether a request's Host is one of the allowed names. A proxy or a container may use another port."""
+    """Return whether a request's Host header names an allowed host. The port may differ: a proxy or container may use
+    another."""
     if not allowed:
         return False
     name, _ = _split_port(header)

@@ -1,4 +1,5 @@
-"""Figures of a benchmark from what was timed, and how much to ask. Pure: no clock, no network."""
+"""The figures of a benchmark, its requests, and the load requests that restore what was loaded before it. Pure: no
+clock, no network."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ GREEDY = {"temperature": 0.0, "seed": 0}
 
 
 class Held(Protocol):
-    """Which machine held a stage."""
+    """A stage's id and the machine that held it."""
 
     @property
     def id(self) -> str: ...
@@ -25,7 +26,7 @@ class Held(Protocol):
 
 
 class Did(Protocol):
-    """What one stage did for one answer. `machine` is its id or its name."""
+    """The work of one stage for one answer. `machine` is its id or its name."""
 
     @property
     def machine(self) -> str: ...
@@ -174,9 +175,10 @@ def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
 
 
 def energy(watts: float | None, rounds: Sequence[Round]) -> dict[str, float] | None:
-    """What all machines drew while these were asked; None where that is not known.
+    """Return the energy that all machines drew while these rounds ran; None where it is not known.
 
-    watts: the mean of them together. The tokens are those that were written; that the prompts are read is in it.
+    watts: the mean of all machines together. The tokens are those that were written; reading the prompts is included in
+    the energy.
     """
     if watts is None:
         return None
@@ -186,7 +188,7 @@ def energy(watts: float | None, rounds: Sequence[Round]) -> dict[str, float] | N
 
 
 def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """What each stage did for an answer, as the mean of all answers."""
+    """Return each stage's work for an answer, averaged over all answers."""
     held: dict[tuple[str, int, int], list[tuple[float, ...]]] = {}
     for answer in answers:
         for work in answer.stages:
@@ -222,7 +224,7 @@ SHAPES = {"one machine": "one", "split": "split", "replicas": "replicas"}
 
 
 def order_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[str]) -> Json:
-    """What loads the model as it is loaded now, but only on `used` of all `machines` (ids)."""
+    """Return the load request that places the model as it is loaded now, but only on `used` of all `machines` (ids)."""
     kept = {name: loaded[name] for name in KEPT if loaded.get(name) is not None}
     allowed = set(used)
     without = [machine for machine in machines if machine not in allowed]
@@ -230,8 +232,11 @@ def order_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[
 
 
 def same_orders(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Json, ...]:
-    """What may load it as it lies now, the best first: where the planner itself places it so, that order
-    says it without a split. The first is also the one for where none of them would."""
+    """Return the requests that may load the model exactly as it is placed now, the best first.
+
+    Where the planner itself would place it so, the first request says it without a split. The first is also the one to
+    use where none of them reproduces the placement.
+    """
     runs = runs_of(loaded)
     order = order_on(loaded, machines, {machine for machine, _, _ in runs})
     shape = SHAPES.get(str(loaded.get("shape")))
@@ -244,7 +249,7 @@ def same_orders(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Jso
 
 
 def is_same(loaded: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-    """Whether a plan gives every machine the layers that it holds now."""
+    """Return whether a plan gives every machine the layers that it holds now."""
     return runs_of(loaded) == runs_of(planned)
 
 
@@ -260,7 +265,7 @@ def _first_pipeline(runs: Sequence[Run]) -> list[Run]:
 
 
 def is_still(loaded: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:
-    """Whether what is loaded now is still the same, and answers."""
+    """Return whether the same model is still loaded in the same way, and answers."""
     if now is None or now.get("state") != "ready" or not is_same(loaded, now):
         return False
     return all(loaded.get(name) == now.get(name) for name in KEPT)

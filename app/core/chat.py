@@ -1,7 +1,7 @@
 """A chat as a tree of messages: add, edit, branch, switch, fork, trim. Values in, new values out.
 
-Every message names the one before it, so an edited question or a second answer is a brother of the
-first. `leaf` is the end of the branch that is shown. Ids and times come in as arguments.
+Every message names the one before it, so an edited question or a second answer is a sibling of the first. `leaf` is the
+end of the branch that is shown. Ids and times come in as arguments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one side said. `details` holds figures and attachments, by the names below."""
+    """One message of a chat. `details` holds figures and attachments, under the names below."""
 
     id: MessageId
     parent: MessageId | None
@@ -92,9 +92,9 @@ def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
 
 
 def told(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """What a model is told of a branch: a question that nobody answered only at its end.
+    """Return the messages of a branch that the model is given: unanswered questions are left out, except at the end.
 
-    Two in a row confuse a model, and many a template refuses them.
+    Two questions in a row confuse a model, and many templates refuse them.
     """
     roles = [message.role for message in branch]
     both = (Role.USER, Role.USER)
@@ -125,7 +125,7 @@ def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
 
 
 def add(chat: Chat, message: Message) -> Chat:
-    """With one more message, which is the leaf now.
+    """Add a message, which becomes the leaf.
 
     Raises ValueError for an id that is taken or a parent that is not there.
     """
@@ -165,7 +165,8 @@ def switch(chat: Chat, message: MessageId) -> Chat:
 
 
 def remove(chat: Chat, message: MessageId) -> Chat:
-    """Without `message` and all that follows it. A leaf among them moves to what is nearest."""
+    """Remove `message` and everything after it. If the leaf is among them, the nearest remaining message becomes the
+    leaf."""
     gone = {message}
     for message_below in chat.messages.values():  # parents come before their children
         if message_below.parent in gone:
@@ -193,7 +194,7 @@ def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What of a branch fits. `dropped` counts the messages left out at its beginning."""
+    """The part of a branch that fits. `dropped` counts the messages left out at its beginning."""
 
     kept: tuple[Message, ...]
     dropped: int

@@ -1,4 +1,4 @@
-"""What a check found, and of several findings the one that most probably is the cause. Pure."""
+"""Diagnostic checks: their order, the most probable cause among them, and the firewall commands that may help. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Check:
 
 
 def in_order(checks: Iterable[Check]) -> list[Check]:
-    """As a person would ask; of one kind as they came."""
+    """Return the checks in the order in which a person would ask; checks of one kind keep their order."""
     return sorted(checks, key=_place)
 
 
@@ -88,7 +88,7 @@ def _may_explain(check: Check) -> bool:
 
 
 def _rank(check: Check) -> tuple[bool, int]:
-    """Of equal ones `min` keeps the first."""
+    """Return the sort key; of equal checks `min` keeps the first."""
     known = LIKELIEST.index(check.code) if check.code in LIKELIEST else len(LIKELIEST)
     return check.ok is not False, known
 
@@ -105,7 +105,8 @@ class Wall(StrEnum):
 
 
 def command(wall: Wall, port: int) -> str:
-    """For the household's port, and for finding each other. Private networks only where that can be said."""
+    """Return the command that opens the household's port and discovery, for private networks only where the firewall
+    can say so."""
     match wall:
         case Wall.WINDOWS:
             return (

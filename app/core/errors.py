@@ -47,7 +47,7 @@ def bug(error: Exception) -> AppError:
 
 
 class BadInput(AppError):
-    """What was typed, chosen or opened cannot be used."""
+    """A typed, chosen or opened value that cannot be used."""
 
 
 class DoesNotFit(AppError):

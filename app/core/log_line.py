@@ -1,4 +1,4 @@
-"""A line of the log: an object of JSON for programs, and a sentence for people. Pure."""
+"""A line of the log: a JSON object for programs, and a sentence for people. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Facts = Mapping[str, str | int | float | bool | None]
 
 
 def about(request: str, **facts: str | int | float | bool | None) -> dict[str, Any]:
-    """For `extra=` of a logging call: which request a line is about, and its figures. Never a text of a chat."""
+    """Return the `extra=` of a logging call: the request that a line is about, and its figures. Never any text of a
+    chat."""
     return {"request": request, "facts": facts}
 
 

@@ -1,4 +1,5 @@
-"""Model: what the pool knows of one model file. Pure; the catalogue makes it from a file's header."""
+"""The pool's facts about one model file, and where it may be cut. Pure; the catalogue makes them from a file's
+header."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class RunRules:
     not_long: tuple[int, ...] = ()  # numbers of layers that no run may have
 
     def allow(self, layers: Layers) -> bool:
-        """Whether an engine can hold just these layers."""
+        """Return whether an engine can hold just these layers."""
         if len(layers) in self.not_long:
             return False
         return all(_holds(group, layers) for group in self.every_run)
@@ -33,10 +34,8 @@ def _holds(group: Sequence[int], layers: Layers) -> bool:
     return place < len(group) and group[place] < layers.last
 
 
-# What a context kept as q8_0 did to answers, as it was measured. Pure.
-#
-# The Guide's 200 questions, greedy, 34 tokens of answer on average: `python -m guide.kv` says the numbers.
-# Other models and longer texts were not measured.
+# The measured effect of a q8_0 KV cache on answers: the Guide's 200 questions, greedy, 34 tokens of answer on average
+# (`python -m guide.kv`). Other models and longer texts were not measured.
 
 ASKED = 200
 SAME = 197  # answers that stayed the same token for token
@@ -107,7 +106,7 @@ class Model:
         return tuple(kind.bytes_of(cells * kv) + kept * state for kv, state in pairs)
 
     def may_cut(self, runs: tuple[Layers, ...]) -> bool:
-        """Whether these runs, in order, are the whole model cut only where it may be."""
+        """Return whether these runs, in order, are the whole model cut only where it may be."""
         if not runs or runs[0].first != 0 or runs[-1].last != self.n_layers:
             return False
         joined = all(a.last == b.first for a, b in pairwise(runs))
@@ -115,12 +114,12 @@ class Model:
         return joined and legal and all(run.first in self.boundaries for run in runs[1:])
 
     def traits(self, role: Role) -> Traits:
-        """How the engine treats a run of this role."""
+        """Return how the engine treats a run of this role."""
         return self.first if role is Role.FIRST else self.later
 
 
 def reachable(boundaries: Iterable[int], n_layers: int, rules: RunRules) -> tuple[int, ...]:
-    """Of these boundaries, those at which some legal way through all layers passes."""
+    """Return the boundaries that some legal cut through all layers uses."""
     edges = (0, *boundaries, n_layers)
     fore, back = {0}, {n_layers}
     for index, edge in enumerate(edges):

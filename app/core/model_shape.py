@@ -1,7 +1,7 @@
-"""What must be known of a model to measure it without its weights: sizes and number types. Bounded facts.
+"""The facts needed to measure a model without its weights: sizes and number types, all of them bounded.
 
-A host sends it to a lender as JSON, so every field says its bounds; `msgspec` checks them when it decodes.
-What llama.cpp makes of them is checked in app/catalog/stages/synthetic_stage.py, before anything is allocated.
+A host sends them to a lender as JSON, so every field states its bounds; `msgspec` checks them when it decodes. Their
+meaning to llama.cpp is checked in app/catalog/stages/synthetic_stage.py, before anything is allocated.
 """
 
 from __future__ import annotations

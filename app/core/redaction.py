@@ -1,4 +1,4 @@
-"""Takes names, addresses and secrets out of texts that are handed to somebody else. Pure.
+"""Removes names, addresses and secrets from texts that are given to somebody else. Pure.
 
 The same thing gets the same word in all texts, so that a log can still be followed.
 """
@@ -25,7 +25,7 @@ _IN_HOME = re.compile(  # a folder's name may hold spaces; JSON writes two backs
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known to be private: machines' names, people's names, and the folder of the user."""
+    """The names known to be private: of machines, of people, and of the user's folder."""
 
     machines: Sequence[str] = ()
     people: Sequence[str] = ()
@@ -42,7 +42,7 @@ def redacted(texts: Mapping[str, str], known: Known) -> dict[str, str]:
 
 
 class _Words:
-    """Which word stands for what; numbered as they are met."""
+    """The words that replace private names, numbered as they are met."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}

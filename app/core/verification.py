@@ -46,7 +46,7 @@ OTHER_KIND = 0.06  # another processor or engine: bf16 has 8 bits, and there are
 
 
 class Finding(StrEnum):
-    """Of the numbers of one machine, beside those of another."""
+    """The comparison of one machine's numbers with those of another."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -54,12 +54,12 @@ class Finding(StrEnum):
 
 
 def is_wanted(n_rows: int, n_bytes: int, draw: float, rested_s: float) -> bool:
-    """Whether the first chunk of a prompt is kept as a sample. draw: by chance, 0 to 1."""
+    """Return whether the first chunk of a prompt is kept as a sample. draw: random, 0 to 1."""
     return n_rows >= LEAST_ROWS and n_bytes <= MOST_BYTES and draw < CHANCE and rested_s >= REST_S
 
 
 def noise_of(distances: Sequence[float], *, chooses: bool) -> float:
-    """How far the rows of this machine's two ways are apart. chooses: its layers choose experts or positions."""
+    """Return how far apart the rows of this machine's two ways are. chooses: its layers choose experts or positions."""
     return _at(distances, 0.75 if chooses else 1.0)
 
 
@@ -69,30 +69,30 @@ def distance_of(distances: Sequence[float], *, chooses: bool) -> float:
 
 
 def _at(distances: Sequence[float], share: float) -> float:
-    """So large is this share of them at most; infinite where there are none."""
+    """Return the value that `share` of them do not exceed; infinite where there are none."""
     place = math.ceil(share * len(distances)) - 1
     return sorted(distances)[place] if distances else math.inf
 
 
 def limit(noise: float, number: Number, *, same_kind: bool) -> float:
-    """How far an honest machine's rows may be from this machine's. noise: how far its two ways are apart."""
+    """Return how far an honest machine's rows may be from this machine's. noise: how far apart its own two ways are."""
     least = SAME_KIND.get(number, OTHER_KIND) if same_kind else OTHER_KIND
     return max(least, FACTOR * noise)
 
 
 def found(distance: float, noise: float, most: float) -> Finding:
-    """Of a machine whose rows are so far from the nearer of this machine's two ways."""
+    """Return the finding on a machine whose rows are this far from the nearer of this machine's two ways."""
     if not (math.isfinite(noise) and noise <= MOST_NOISE):
         return Finding.UNCLEAR
     return Finding.AGREES if distance <= most else Finding.DIFFERS
 
 
 def verdict(lender: Finding, third: Finding | None) -> Finding:
-    """Whether the lender's numbers are wrong. Both are compared with this machine's; `third`: of another
-    machine that computed the same rows, if there is one.
+    """Decide whether the lender's numbers are wrong. Both are compared with this machine's; `third`: of another machine
+    that computed the same rows, if there is one.
 
-    Two machines of three that agree are right. Of two, this one is believed: it has the whole file, and
-    all else that it says is believed as well. Where three say three things, nobody is.
+    Two machines of three that agree are right. Of two, this one is believed: it has the whole file, and everything else
+    it says is believed as well. Where three disagree, none is believed.
     """
     if lender is not Finding.DIFFERS or third is None:
         return lender

@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7396): what the event stream sends, and how a face follows it."""
+"""JSON between a node and its faces: lines, lone surrogates, errors, and merge patches (RFC 7396). Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""This computer: where files live, what it has, what its owner allows."""
+"""The local computer: the places of its files, its hardware, and its owner's choices."""

@@ -1,4 +1,5 @@
-"""Starting at sign-in: what this system really does, and turning it on and off. Only when asked to."""
+"""Starting Poolhouse at sign-in, by each system's own means: its real state, and turning it on and off. Only when asked
+to."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ NODE = "node"  # the command without a window
 
 
 class Entry(Protocol):
-    """Where one system keeps what starts at sign-in."""
+    """The place where a system keeps what starts at sign-in."""
 
     where: str  # a person finds it there
 
@@ -36,7 +37,7 @@ class Entry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Autostart:
-    """As the system has it now."""
+    """The current state of starting at sign-in."""
 
     on: bool
     where: str
@@ -63,7 +64,7 @@ def choose(on: bool, home: Home, entry: Entry | None = None, *, headless: bool =
 
 
 def entry_here() -> Entry:
-    """This system's."""
+    """Return the entry of this system."""
     if sys.platform == "win32":
         return RunKey()
     if sys.platform == "darwin":
@@ -72,7 +73,8 @@ def entry_here() -> Entry:
 
 
 def unit_here() -> Entry:
-    """What starts a node where there is no desktop. Raises Refused where the system has none of that kind."""
+    """Return the unit that starts a node where there is no desktop. Raises Refused where the system has none of that
+    kind."""
     if not sys.platform.startswith("linux"):
         raise Refused("autostart_no_unit")
     return UserUnit(unit_folder(os.environ, Path.home()))
@@ -85,7 +87,8 @@ def entries_here() -> list[Entry]:
 
 
 def command(home: Home, *, headless: bool = False) -> list[str]:
-    """What starts Poolhouse without its window, or only its node. Raises Refused where only its source is there."""
+    """Return the command that starts Poolhouse hidden, or only its node. Raises Refused where it runs from source
+    only."""
     ours = [] if home.is_default else ["--home", str(home.root)]
     return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *ours]
 
@@ -112,7 +115,7 @@ OFF = ("Hidden=true", "X-GNOME-Autostart-enabled=false")
 
 
 def desktop_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Where this person's entries lie. A relative XDG_CONFIG_HOME counts as none (the standard)."""
+    """Return the folder of this user's entries. By the standard, a relative XDG_CONFIG_HOME counts as none."""
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "autostart"
 
@@ -154,7 +157,7 @@ def entry_text(command: Sequence[str]) -> str:
 
 
 def entry_is_on(text: str) -> bool:
-    """Whether a desktop would start it."""
+    """Return whether a desktop would start it."""
     lines = {re.sub(r"\s*=\s*", "=", line.strip(), count=1) for line in text.splitlines()}
     starts = any(line.startswith("Exec=") and line != "Exec=" for line in lines)
     return starts and not lines & set(OFF)
@@ -166,7 +169,8 @@ def exec_line(command: Sequence[str]) -> str:
 
 
 def program_of(text: str) -> str:
-    """What the entry starts; empty where that cannot be read. Quoted and escaped as `exec_line` does it."""
+    """Return the program that the entry starts; empty where it cannot be read. Quoting and escapes are those of
+    `exec_line`."""
     match = re.search(r"^\s*Exec\s*=\s*(.*)$", text, re.MULTILINE)
     try:
         words = shlex.split(match[1].replace("\\\\", "\\")) if match else []
@@ -191,7 +195,7 @@ OURS = "# Made by `poolhouse autostart`, which removes it again."
 
 
 def unit_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Where this person's units lie. A relative XDG_CONFIG_HOME counts as none (the standard)."""
+    """Return the folder of this user's units. By the standard, a relative XDG_CONFIG_HOME counts as none."""
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "systemd" / "user"
 
@@ -294,7 +298,7 @@ def agent(command: Sequence[str]) -> bytes:
 
 
 def agent_is_on(content: bytes) -> bool:
-    """Whether launchd would start it at sign-in."""
+    """Return whether launchd would start it at sign-in."""
     try:
         properties = plistlib.loads(content)
     except (ValueError, ExpatError):
@@ -305,7 +309,7 @@ def agent_is_on(content: bytes) -> bool:
 
 
 def turned_off(listing: str | None) -> bool:
-    """Whether `launchctl print-disabled` names it as disabled; older systems write `true`."""
+    """Return whether `launchctl print-disabled` names it as disabled; older systems write `true`."""
     match = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
     return match is not None and match[1] in ("disabled", "true")
 
@@ -327,7 +331,7 @@ def run_line(command: Sequence[str]) -> str:
 
 
 def is_started(line: str | None, approval: bytes | None) -> bool:
-    """Whether the system starts it. The Task Manager turns it off by an odd first byte of `approval`."""
+    """Return whether the system starts it. The Task Manager turns it off by an odd first byte of `approval`."""
     return bool(line and line.strip()) and not (approval and approval[0] & 1)
 
 
@@ -382,4 +386,4 @@ else:
             raise OSError("this is not Windows")
 
         def remove(self) -> None:
-            """Nothing is there."""
+            """Do nothing: there is no such entry."""

@@ -1,4 +1,4 @@
-"""What `doctor` looks at on this computer, node or not. Every check says what it found, and the cure."""
+"""The checks of `doctor` on this computer, with or without a node. Each gives its finding and the cure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def machine_checks(home: Home) -> list[Check]:
 
 
 async def engines() -> list[Check]:
-    """What a worker can load, each engine asked in a child: no engine runs in this process."""
+    """Check what a worker can load. Each engine is asked in a child process: none runs in this one."""
     probed = await probe_all()
     processor = processor_name()
     checks = [check for probe in probed for check in (engine(probe, processor), *devices(probe))]
@@ -85,14 +85,14 @@ def devices(probe: Engine) -> list[Check]:
 
 
 def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
-    """That a card is there and is not used: nobody should wonder why it is slow."""
+    """Report a card that is present but not used, so that nobody wonders why it is slow."""
     why = graphics.unused(probed, listed)
     cure = in_words("cure_graphics_unused")
     return [Check("Device", None, said(why), cure, why.code)] if why else []
 
 
 def confined(kept_from: Walls | None) -> Check:
-    """How well this computer is kept from flaws in what reads model files."""
+    """Check how well this computer is shielded from flaws in the code that reads model files."""
     cause = in_words(walls_code(kept_from))
     if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
@@ -130,7 +130,7 @@ def disk(home: Home) -> Check:
 
 
 def models_folders(home: Home) -> ModelsFolders:
-    """As they are chosen; where the settings cannot be read, those of the home."""
+    """Return the chosen folders; where the settings cannot be read, those of the home."""
     try:
         return ModelsFolders(home.downloaded, load(home.settings_file).models)
     except (Damaged, OSError):
@@ -146,7 +146,7 @@ def free_memory() -> Check:
 
 
 def writable(home: Home) -> Check:
-    """Whether the node can write where it keeps everything. Leaves nothing behind."""
+    """Check whether the node can write where it keeps everything. Leaves nothing behind."""
     folder = _existing(home.root)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -161,7 +161,7 @@ def writable(home: Home) -> Check:
 
 
 async def key_store(home: Home) -> Check:
-    """Where the key of this machine is, and whether it can be read."""
+    """Check where the key of this machine is, and whether it can be read."""
     try:
         store = await open_keystore(home)
         if home.identity.is_dir():

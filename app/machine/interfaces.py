@@ -1,4 +1,4 @@
-"""The network interfaces of this computer: kind, addresses, and what may be used unasked."""
+"""The network interfaces of this computer: kind, addresses, and which may be used unasked."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def interfaces() -> tuple[Interface, ...]:
 
 
 def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[Interface, ...]:
-    """Those that are up, have an address, and join a household; others only when `chosen` by name.
+    """Return the interfaces that are up, have an address, and join a household; others only when `chosen` by name.
 
     Left out unless chosen: loopback, docker and virtual machines, VPNs.
     """
@@ -101,7 +101,8 @@ def _holder(every: tuple[Interface, ...], address: str) -> Interface | None:
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Without a scope, and as IPv4 when it came through a dual-stack socket; None for no address."""
+    """Return the address without a scope, and as IPv4 when it came through a dual-stack socket; None where it is no
+    address."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -125,7 +126,7 @@ def _negotiated(megabits_per_s: int) -> int | None:
 
 
 def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
-    """For names of interfaces: their kind, and whether a real card is behind them."""
+    """Return two functions of an interface's name: its kind, and whether a real card is behind it."""
     match platform.system():
         case "Linux":
             return (lambda name: linux_kind(_linux_facts(name)), lambda name: not is_software(_driver(name)))
@@ -140,7 +141,8 @@ def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Call
 
 
 def _linux_facts(name: str, depth: int = 0) -> LinuxFacts:
-    """What /sys and the driver say. /sys is of the network namespace that mounted it: others' is ignored."""
+    """Return the facts from /sys and the driver. /sys belongs to the network namespace that mounted it: others are
+    ignored."""
     folder = SYS_NET / name
     try:
         known = int(_read(folder / "ifindex") or 0) == socket.if_nametoindex(name)
@@ -185,7 +187,8 @@ def _driver(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
-    """What Apple calls the ports of this Mac, asked anew when other interfaces are there; or nothing."""
+    """Return Apple's names of this Mac's ports, asked again when the interfaces change; empty where they are not
+    known."""
     try:
         listing = subprocess.run(
             ["/usr/sbin/networksetup", "-listallhardwareports"],
@@ -279,7 +282,7 @@ IF_WIFI, IF_PPP, IF_TUNNEL, IF_LOOPBACK = 71, 23, 131, 24
 
 @dataclass(frozen=True, slots=True)
 class LinuxFacts:
-    """What Linux tells of one interface."""
+    """Linux's facts about one interface."""
 
     name: str
     driver: str = ""  # as ethtool's ioctl gives it
@@ -318,7 +321,7 @@ def linux_kind(facts: LinuxFacts) -> LinkKind:
 
 
 def is_software(driver: str) -> bool:
-    """Whether no card stands behind a Linux interface, so that its speed is made up."""
+    """Return whether no card stands behind a Linux interface, so that its speed is made up."""
     return driver in _SOFTWARE
 
 
@@ -365,7 +368,7 @@ def mac_kind(name: str, ports: Mapping[str, str]) -> LinkKind:
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """What the registry of Windows tells of one adapter."""
+    """The Windows registry's facts about one adapter."""
 
     name: str  # as people see it: "Wi-Fi", "vEthernet (WSL)"
     description: str = ""  # as its driver calls itself
@@ -393,7 +396,7 @@ def windows_kind(facts: WindowsFacts) -> LinkKind:
 
 
 def _best(parts: list[LinkKind]) -> LinkKind:
-    """What something built on `parts` is: real when one of them is."""
+    """Return the kind of something built on `parts`: real when one of them is."""
     for kind in (LinkKind.ETHERNET, LinkKind.THUNDERBOLT, LinkKind.WIFI):
         if kind in parts:
             return kind

@@ -1,4 +1,4 @@
-"""A small JSON file that the node keeps for itself: never read without a bound; what is damaged is put aside."""
+"""Small JSON files that the node keeps for itself: read within a bound; a damaged one is put aside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_BYTES = 1 << 20
 
 
 def decoded(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
-    """What is in it. Raises OSError, and ValueError for what is no such thing, or longer than it can be."""
+    """Return the contents of a file. Raises OSError, and ValueError where they are of another form or too long."""
     with file.open("rb") as source:
         data = source.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -29,8 +29,11 @@ def decoded(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
 def read_or(
     file: Path, kind: type[T], label: str, most_bytes: int = MOST_BYTES, lost: Callable[[Path], None] = lambda _: None
 ) -> T:
-    """What is in it, or an empty one: where there is none yet, and where it is damaged. That one is put aside, logged,
-    and `lost` hears where it is: what can be measured again needs no more, a person's choices do."""
+    """Return the contents of a file, or an empty value where there is none yet or it is damaged.
+
+    A damaged file is put aside and logged, and `lost` is called with its new place: measurements can be made again, but
+    a person must hear about lost choices.
+    """
     try:
         return decoded(file, kind, most_bytes)
     except FileNotFoundError:
@@ -43,7 +46,7 @@ def read_or(
 
 
 def put_aside(file: Path) -> Path:
-    """Where a damaged file is from now on: the next one that is written does not take its place."""
+    """Rename a damaged file so that the next one written does not replace it; return its new place."""
     aside = file.with_suffix(".damaged")
     with suppress(OSError):
         file.replace(aside)

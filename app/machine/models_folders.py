@@ -38,14 +38,14 @@ class ModelsFolders:
         self.follow(choice)
 
     def follow(self, choice: ModelsChoice) -> None:
-        """These are the folders from now on."""
+        """Use these folders from now on."""
         self.owner = choice.owner
         self.now = Path(choice.path) if choice.path else self.own
         former = (Path(path) for path in choice.former)
         self.all = tuple(dict.fromkeys((self.now, self.own, *former)))
 
     def of(self, path: Path) -> Path | None:
-        """Which of our folders this file lies in; None for a file elsewhere."""
+        """Return which of our folders this file is in; None for a file elsewhere."""
         return next((folder for folder in self.all if folder in path.parents), None)
 
     def why_away(self, path: Path) -> Reason | None:
@@ -157,12 +157,12 @@ class ModelsFolders:
         return self._is_ours(owner) if owner is not None else not any(folder.iterdir())
 
     def _is_ours(self, owner: str | None) -> bool:
-        """Of a marker that cannot be read, the owner is ""."""
+        """Return whether the marker is ours. One that cannot be read has the owner ""."""
         return bool(owner) and owner == self.owner
 
     @staticmethod
     def check_writable(folder: Path) -> None:
-        """Whether a folder that is ours already takes files. Leaves nothing behind. Raises AppError."""
+        """Check that a folder that is already ours takes files. Leaves nothing behind. Raises AppError."""
         trial = folder / f"{MARKER}.part"
         try:
             trial.write_bytes(b"trial")
@@ -173,7 +173,7 @@ class ModelsFolders:
 
 
 def _owner_of(folder: Path) -> str | None:
-    """Whose it is; None where there is no marker."""
+    """Return the owner of a folder; None where there is no marker."""
     marker = _marker_of(folder)
     return None if marker is None else marker.owner
 

@@ -1,4 +1,4 @@
-"""Where the files of one node live: everything below one directory, readable by its owner only."""
+"""The places of one node's files: everything is below one directory, readable by its owner only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 
 
 def expanded(path: str | Path) -> Path:
-    """With `~` as this user's own folder, `~name` as another's; where nobody has that name, it is a file's."""
+    """Expand `~` to this user's home folder and `~name` to another's; an unknown name stays a file name."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -38,7 +38,7 @@ class Home:
 
     @property
     def is_default(self) -> bool:
-        """Whether this is the home a user gets without `--home`."""
+        """Return whether this is the home a user gets without `--home`."""
         return self.root == default_root()
 
     @property
@@ -58,12 +58,12 @@ class Home:
 
     @property
     def downloaded(self) -> Path:
-        """What is known of downloads, and their files unless another folder was chosen."""
+        """The records of downloads, and their files unless another folder was chosen."""
         return self.models / "files"
 
     @property
     def pins(self) -> Path:
-        """What the first download of a file took, where the catalogue knows no hash of it."""
+        """The hashes of first downloads, where the catalogue knows none."""
         return self.models / "pins.json"
 
     @property
@@ -88,7 +88,7 @@ class Home:
 
     @property
     def settings_file(self) -> Path:
-        """What the user chose."""
+        """The user's choices."""
         return self.root / "settings.json"
 
     def create(self) -> Home:
@@ -115,7 +115,7 @@ class Home:
 
 
 def default_root() -> Path:
-    """Where this system wants an application's data to be."""
+    """Return the place where this system wants an application's data to be."""
     return Path(platformdirs.user_data_dir("poolhouse", appauthor=False)).resolve()
 
 

@@ -1,4 +1,4 @@
-"""Where this copy of Poolhouse says that its versions are published: the repository named in its build."""
+"""The place where this copy of Poolhouse says its releases are published: the repository named in its build."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReleasePlace:
 
     @property
     def latest(self) -> str:
-        """What is asked for the newest release."""
+        """Return the address of the newest release."""
         return f"{self.api}/repos/{self.repository}/releases/latest"
 
     @property
@@ -32,7 +32,7 @@ class ReleasePlace:
 
     @property
     def host(self) -> str:
-        """What people are told is asked."""
+        """Return the host that people are shown."""
         return self.api.partition("://")[2]
 
 

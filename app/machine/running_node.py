@@ -1,4 +1,8 @@
-"""`runtime.json`: where the running node of a home listens, and the token that opens it. Mode 0600."""
+"""The running node of a home: the lock that lets one run at a time, and `runtime.json`, which says where it listens.
+
+The system frees the lock when the process ends, however it ends. `runtime.json` also holds the token that opens the
+node; its mode is 0600.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class HomeLock:
         self._file: int | None = None
 
     def take(self) -> bool:
-        """Whether no other process holds it. Where the file system knows no locks, nobody does.
+        """Take the lock; return False where another process holds it. Where the file system has no locks, nobody does.
 
         Raises FileNotFoundError where the home itself is gone.
         """
@@ -61,7 +65,7 @@ class HomeLock:
         self.release()
 
     def _is(self, file: int) -> bool:
-        """Whether this is the file that whoever comes next would find."""
+        """Return whether this is the file that another process would open."""
         try:
             return os.path.samestat(os.fstat(file), os.stat(self._path))
         except FileNotFoundError:
@@ -85,7 +89,7 @@ BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # in the environment of a node
 
 
 class Runtime(msgspec.Struct, frozen=True):
-    """What a face of the app needs to find its node."""
+    """The facts that a face of the app needs to find its node."""
 
     pid: int
     port: int
@@ -101,7 +105,7 @@ def of_this_process(path: Path, port: int, token: str, version: str) -> Runtime:
 
 
 def claim(path: Path, port: int, token: str, version: str) -> None:
-    """This process is the node of this home now. Raises OSError."""
+    """Record this process as the node of this home. Raises OSError."""
     write(path, of_this_process(path, port, token, version))
 
 

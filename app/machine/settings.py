@@ -1,4 +1,4 @@
-"""What the owner of this computer has chosen. Typed, saved whole or not at all."""
+"""The choices of this computer's owner. Typed; saved whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USUAL_AT_ONCE = 32  # requests of one key at once (SAFETY.md 7)
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Of one key; None: as for all keys."""
+    """The limits of one key; None: as for all keys."""
 
     at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] | None = None
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None  # 0: any number
@@ -52,18 +52,18 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     upstreams: dict[str, Upstream] = {}
 
     def at_once_of(self, key: str) -> int:
-        """How many requests this key may have open."""
+        """Return how many requests this key may have open."""
         own = self.limits.get(key, KeyLimits()).at_once
         return self.at_once if own is None else own
 
     def tokens_of(self, key: str) -> int:
-        """How many tokens a minute this key may have; 0: any number."""
+        """Return how many tokens a minute this key may have; 0: any number."""
         own = self.limits.get(key, KeyLimits()).tokens_a_minute
         return self.tokens_a_minute if own is None else own
 
 
 class ModelsChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Of the folder in the home nothing needs to be written down."""
+    """The chosen folder of downloaded models. The folder in the home needs no entry."""
 
     path: str = ""  # of the chosen folder; "": the one in the home
     former: tuple[str, ...] = ()  # folders chosen before that may still hold models

@@ -1,4 +1,4 @@
-"""Commands that a sentence names, as they are to be typed here: with the home that they are for."""
+"""The commands named in a sentence, as they are to be typed here: with the home that they are for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes away all that Poolhouse keeps for one home: its files, its secrets, its start at sign-in. UX.md P6."""
+"""The removal of everything that Poolhouse keeps for one home: files, secrets, and its start at sign-in. UX.md P6."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside th
 
 @dataclass(slots=True)
 class Erased:
-    """What was deleted, and why something was not."""
+    """The deleted bytes, and the reasons why something was not deleted."""
 
     n_bytes: int = 0
     left: list[Reason] = field(default_factory=list)
@@ -86,7 +86,7 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
 
 
 async def _forget_secrets(home: Home) -> None:
-    """Those in files go with the files."""
+    """Delete the secrets in the keyring; those in files go with the files."""
     own = await open_keystore(home)
     if isinstance(own, KeyringStore):
         for store in (own, *(entry_beside(home, secret_name) for secret_name in SECRETS)):
@@ -94,7 +94,7 @@ async def _forget_secrets(home: Home) -> None:
 
 
 def _delete_models(home: Home, done: Erased) -> None:
-    """Those in folders outside the home: by their names, and only where the marker says that they are ours."""
+    """Delete models in folders outside the home: by their names, and only where the marker says that they are ours."""
     try:
         choice = load(home.settings_file).models
     except (Damaged, OSError):
@@ -152,7 +152,7 @@ def _ours(root: Path) -> Iterator[Path]:
 
 
 def _size(path: Path) -> int:
-    """Of links what they are themselves."""
+    """Return the bytes of a path; a symbolic link counts itself only."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size
     return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)

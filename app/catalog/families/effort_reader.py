@@ -1,4 +1,4 @@
-"""What the layers of a model ask of a machine, from its metadata and the sizes of its tensors."""
+"""The effort of a model's layers on a machine, from its metadata and the sizes of its tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _CODES = {name: code for code, (name, _, _) in tensor_types.TENSORS.items()}
 
 
 def effort_of(header: Header, model: Model) -> Effort:
-    """Of a model of a proved family, on average over its layers. Raises BadInput where that cannot be said."""
+    """Return the effort of a model of a proved family, averaged over its layers. Raises BadInput where it cannot be
+    said."""
     if model.architecture not in FAMILIES:
         raise BadInput("unforecast_family", architecture=model.architecture)
     if model.whole_reason and model.whole_reason.code != "whole_one_layer":
@@ -117,7 +118,7 @@ def stand_in(kind: str) -> ModelShape:
 
 
 def stand_in_effort(shape: ModelShape) -> Effort:
-    """What that layer asks for itself."""
+    """Return the effort of the stand-in layer itself."""
     layer, head = shape.kinds[0].tensors, shape.head
     return Effort(
         n_bytes=_bytes(layer),

@@ -1,4 +1,4 @@
-"""What engine and planner must know of a model because of its family, worked out from its metadata."""
+"""Facts that engine and planner need because of a model's family: where it may be cut, and how its runs are treated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; Giga
 
 
 def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[int, ...], RunRules, Reason | None]:
-    """Where a model may be cut, and what a run must hold; or nowhere, and why.
+    """Return where a model may be cut, and the rules of its runs; or no place, and the reason.
 
     Raises BadInput for metadata that cannot be.
     """
@@ -53,7 +53,7 @@ def unproved_stage(architecture: str) -> Reason | None:
 
 
 def is_lite(header: Header, n_vocab: int) -> bool:
-    """Whether llama.cpp takes a deepseek2 for one of the small ones."""
+    """Return whether llama.cpp takes a deepseek2 for one of the small ones."""
     n = n_layers(header)
     return n in LITE_LAYERS or (n, n_vocab) == LITE_VOCABULARY
 
@@ -68,7 +68,7 @@ def _not_long(header: Header, family: Family, n_vocab: int) -> tuple[int, ...]:
 
 
 def _groups(header: Header, family: Family) -> tuple[tuple[int, ...], ...]:
-    """Of each of these groups of layers every run must hold one: the engine has a cache for each kind."""
+    """Return the groups of layers of which every run must hold one: the engine has a cache for each kind."""
     kinds = []
     sliding = windows(header, family)
     if sliding is not None and family.window and not family.window.may_go:
@@ -94,7 +94,7 @@ class Facts:
 
 
 def family_facts(header: Header, architecture: str, width: int, n_vocab: int) -> Facts:
-    """Of a family that is proved; nothing special of any other. Raises BadInput."""
+    """Return the facts of a proved family; the defaults for any other. Raises BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
         return Facts()
@@ -131,7 +131,7 @@ def idle_bytes(family: Family, width: int, n_vocab: int) -> tuple[int, int]:
 
 
 def _state_bytes(header: Header, family: Family, width: int) -> tuple[int, ...]:
-    """Of each layer for one sequence. Source: llama_hparams::n_embd_r and n_embd_s."""
+    """Return the state bytes of each layer for one sequence. Source: llama_hparams::n_embd_r and n_embd_s."""
     kinds = recurrents(header, family)
     if kinds is None:
         return ()

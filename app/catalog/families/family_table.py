@@ -1,7 +1,7 @@
-"""What is proved of each model family: whether it may be cut, where, and how.
+"""The table of proved model families: whether each may be cut, where, and how; and the kinds of a model's layers.
 
-One row for each family, named as GGUF names its architecture; docs/families.md shows what the proof found.
-A family without a row, or a model outside what was proved of its family, runs whole on one machine.
+It has one row for each family, under GGUF's name of its architecture; docs/families.md shows what the proof found. A
+family without a row, or a model outside what was proved of its family, runs whole on one machine.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WINDOWS, RECURRENTS = "attention.sliding_window_pattern", "attention.recurrent_l
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which layers look back over a sliding window only: of each `period` all but one."""
+    """The layers that look back over a sliding window only: all but one of each `period`."""
 
     period: int = 0  # 0: the file lists the layers
     full_first: bool = False  # the one is the first of its period, else the last
@@ -66,7 +66,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Recurrent:
-    """Which layers carry a state from token to token in place of a KV cache."""
+    """The layers that carry a state from token to token in place of a KV cache."""
 
     period: int = 0  # all but the last of each period; 0: see below
     everywhere: bool = False  # beside attention, in every layer

@@ -1,6 +1,7 @@
-"""Metadata with a value for each layer: which keys have one, and how they are cut like the layers.
+"""A model's metadata by layer: the variant of its family, and the keys with a value for each layer, cut like the
+layers.
 
-Never guessed by length: a list may have as many values as there are layers by chance.
+Such keys are never guessed by length: a list may have as many values as there are layers by chance.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def n_layers(header: Header) -> int:
 
 
 def n_layers_are(n: int) -> Callable[[Header], bool]:
-    """Whether the model has so many: there the engine computes otherwise, and no stage has as many."""
+    """Return a test for this number of layers: models of that size compute differently, and no stage has as many
+    layers."""
     return lambda header: n_layers(header) == n
 
 
@@ -85,7 +87,7 @@ def moe_step(header: Header) -> int:
 
 
 def indexers(header: Header) -> tuple[bool, ...]:
-    """Which layers choose by themselves what attention looks at; the others use an earlier one's choice."""
+    """Return which layers choose the positions that attention looks at; the others use an earlier layer's choice."""
     n, key = n_layers(header), named(header, "attention.indexer.types")
     value = header.entries.get(key)
     if value is not None and value.is_array:
@@ -127,7 +129,7 @@ FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage takes
 
 
 def is_per_layer(header: Header, key: str) -> bool:
-    """Whether this entry is a list with a value for each layer."""
+    """Return whether this entry is a list with a value for each layer."""
     if not header.entries[key].is_array:
         return False
     prefix = f"{header.text('general.architecture')}."

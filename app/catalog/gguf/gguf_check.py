@@ -1,4 +1,4 @@
-"""The pre-check: a file's header is read within hard limits, or refused in one sentence."""
+"""The pre-check of GGUF files: a header is read within hard limits, or refused in one sentence."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class _Reader:
         return _Listed(name, shape, kind, offset)
 
     def _placed(self, listed: list[_Listed], start: int, alignment: int) -> dict[str, Tensor]:
-        """Where each tensor lies: one after another and inside the file, as llama.cpp wants it."""
+        """Return the place of each tensor: one after another and inside the file, as llama.cpp wants it."""
         tensors: dict[str, Tensor] = {}
         expected = 0
         for entry in listed:
@@ -220,7 +220,8 @@ class _Reader:
         self._pos += n_bytes
 
     def _need(self, n_bytes: int) -> None:
-        """Have the next bytes in the buffer; what the file claims is checked before it is read."""
+        """Make sure that the next bytes are in the buffer. Sizes claimed by the file are checked before anything is
+        read."""
         end = self._pos + n_bytes
         if end <= len(self._buffer):
             return

@@ -1,4 +1,5 @@
-"""A checked header: its entries by key, its tensors by name, in the order of the file."""
+"""A checked GGUF header: its entries by key and its tensors by name, in the order of the file; and the bytes of a new
+one."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before the tensors of a GGUF file. Made by gguf_check.py alone."""
+    """The checked contents of a GGUF file up to its tensors. Only gguf_check.py makes it."""
 
     path: str
     version: int

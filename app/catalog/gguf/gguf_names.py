@@ -1,4 +1,4 @@
-"""What the name of a GGUF file tells before it is here: its quantisation, whether it is a part, which to recommend."""
+"""The facts in a GGUF file's name: its quantization, whether it is a part, and which file to recommend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def quantisation_of(file: str) -> str | None:
 
 
 def parts_of(file: str) -> int | None:
-    """How many files the model is cut into, when this is one of several."""
+    """Return the number of files that the model consists of, when this is one of several."""
     match = _PART.search(file)
     return int(match[2]) if match and 1 < int(match[2]) <= MAX_PARTS else None
 
@@ -41,7 +41,7 @@ def part_names(file: str) -> tuple[str, ...]:
 
 
 def is_model(file: str) -> bool:
-    """Whether a file of a repository may be a model one can chat with."""
+    """Return whether a repository's file may be a model that one can chat with."""
     name = file.rsplit("/", 1)[-1].casefold()
     return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
 

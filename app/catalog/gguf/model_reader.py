@@ -1,4 +1,5 @@
-"""Header -> Model. No other file of the app knows GGUF's metadata keys, except the cut's."""
+"""Header -> Model: the facts of a model, and refusals of files that are none. No other file knows GGUF's keys, except
+the cut's."""
 
 from __future__ import annotations
 
@@ -18,13 +19,7 @@ from app.catalog.gguf.gguf_header import Header, Scalar, Tensor, shown
 from app.core.errors import BadInput
 from app.core.model import Model
 
-# Numbers that an engine would not survive, or never end with: a file that has them is refused by name.
-
-
-# Whether a model gives one vector for a whole text, or one score for two, and whether it writes at all.
-
-
-# GGUF files that are no model which writes or reads texts: what each is, and what to choose instead.
+# Numbers that would crash an engine, or keep it busy forever: a file that has them is refused by name.
 
 
 # Far beyond every known model; what is above them is a damaged or hostile file.
@@ -167,8 +162,10 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
 
 
 def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
-    """Whether keys and values of a head are whole blocks. Source: llama_init_from_model. Where the file
-    does not say how long they are in a sliding window, they are as elsewhere."""
+    """Return whether keys and values of a head are whole blocks. Source: llama_init_from_model.
+
+    Where the file does not say how long they are in a sliding window, they are as elsewhere.
+    """
     heads = header.integers(f"{architecture}.attention.head_count", layer_metadata.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
     for name in ("attention.key_length", "attention.value_length"):
@@ -287,7 +284,7 @@ def _kind(header: Header, architecture: str) -> int:
     return header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)
 
 
-# What other programs than llama.cpp make pictures, films and sounds with, by the architecture in the file.
+# Architectures of models that make pictures, movies and sounds with programs other than llama.cpp.
 MAKES_PICTURES = frozenset(
     {"aura", "chroma", "cosmos", "flux", "flux2", "hidream", "hunyuan_image", "hunyuan_video", "hyvid", "lens", "ltxv",
      "lumina2", "mochi", "omnigen2", "qwen_image", "sana", "sd1", "sd2", "sd3", "sdxl", "wan", "z_image"}
@@ -362,7 +359,7 @@ MOST_ENTRIES = 512
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Of one file."""
+    """The description of one file."""
 
     template: str  # of chats, as it is written; empty: none
     entries: dict[str, Scalar]  # single values alone, by GGUF's names; texts may be cut

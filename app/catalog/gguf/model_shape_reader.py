@@ -1,7 +1,7 @@
-"""Header -> ModelShape: what a lender needs to know to measure a model that it does not have.
+"""Header -> ModelShape: the facts that a lender needs to measure a model that it does not have.
 
-Some runs of the model's own layers are described as their cut would write them, so every family that may be cut can
-be measured: which layers are recurrent, have a window or are dense stands in the run's own metadata.
+Some runs of the model's own layers are described as their cut would write them, so every family that may be cut can be
+measured: which layers are recurrent, have a window or are dense stands in the run's own metadata.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def shape_of(header: Header, model: Model) -> ModelShape:
 
 
 def measured_runs(header: Header, model: Model) -> tuple[Layers, ...]:
-    """Which layers of a model its shape describes, shortest run first. Raises BadInput."""
+    """Return the layers that the shape of a model describes, shortest run first. Raises BadInput."""
     return _chosen(_OwnLayers(header, model))
 
 
@@ -160,7 +160,7 @@ class _OwnLayers:
         return sum(self.model.layer_bytes[run.first : run.last])
 
     def unlike(self, run: Layers) -> float:
-        """How far the shares of the forms in a run are from the model's; 0: the same, 2: nothing in common."""
+        """Return how far the shares of the forms in a run are from the model's; 0: the same, 2: nothing in common."""
         here = Counter(self.forms[run.first : run.last])
         forms = self.shares.items()
         return sum(abs(here[form] / len(run) - n / self.model.n_layers) for form, n in forms)

@@ -1,1 +1,1 @@
-"""The model hub: searched, listed, and read as streams of bytes."""
+"""The model hub: its search, its listings, and its files as streams of bytes."""

@@ -1,4 +1,4 @@
-"""Where models come from: the hub's address, the hosts it may send us to, and names that are safe in paths."""
+"""The address of the hub, the hosts it may redirect to, and names that are safe in paths."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Hub:
 
     @property
     def host(self) -> str:
-        """What people are told: `huggingface.co`."""
+        """Return the host that people are shown: `huggingface.co`."""
         return urlsplit(self.endpoint).netloc
 
     @property
     def away_codes(self) -> tuple[str, str]:
-        """Of the sentences that say that it cannot be reached: now, and after many tries."""
+        """Return the codes of the sentences that say it cannot be reached: now, and after many tries."""
         if self.endpoint == HUB:
             return "hub_held_up", "hub_unreached"
         return "hub_mirror_held_up", "hub_mirror_unreached"
@@ -60,11 +60,11 @@ class Hub:
         return f"{self.endpoint}/{repository}"
 
     def file(self, repository: str, revision: str, file: str) -> str:
-        """Where a file is asked for. The names are checked ones."""
+        """Return the address of a file. The names are checked ones."""
         return f"{self.endpoint}/{repository}/resolve/{quote(revision, safe='')}/{quote(file)}"
 
     def is_own(self, url: str) -> bool:
-        """Whether an access token may go to this address: the hub's own scheme, host and port."""
+        """Return whether an access token may go to this address: the hub's own scheme, host and port."""
         here, there = urlsplit(self.endpoint), urlsplit(url)
         return (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
 

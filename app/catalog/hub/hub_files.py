@@ -1,4 +1,5 @@
-"""A file of the hub as a stream of bytes from any place on: redirects checked, the token kept to the hub itself."""
+"""Files of the hub as streams of bytes from any offset: redirects checked, the token sent to the hub only; and why it
+does not answer."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the hub says of a file; None where it says nothing."""
+    """The hub's facts about a file; None where it gives none."""
 
     commit: str | None = None
     total_bytes: int | None = None
@@ -47,7 +48,7 @@ class Told:
 
 
 class Content(Protocol):
-    """What aiohttp calls a StreamReader; b"" at the end."""
+    """The part of aiohttp's StreamReader that is used; it returns b"" at the end."""
 
     async def readany(self) -> bytes: ...
 
@@ -127,9 +128,9 @@ class HubFiles:
         raise Unreachable("hub_odd", source=self.hub.host)
 
     async def told(self, request: Asked, token: str | None) -> Told:
-        """What the hub says of a file, without its bytes.
+        """Return the hub's facts about a file, without its bytes.
 
-        Raises AppError, and aiohttp's errors where the line breaks.
+        Raises AppError, and aiohttp's errors where the connection breaks.
         """
         url, facts = self.hub.file(request.repository, request.revision, request.file), Told()
         for _ in range(MAX_REDIRECTS):
@@ -188,7 +189,7 @@ class HubFiles:
 
 
 def _told(before: Told, headers: Mapping[str, str]) -> Told:
-    """What the hub's own answers say; a later one fills in what is missing."""
+    """Return the facts in the hub's own answers; a later one fills in what is missing."""
     commit = headers.get("X-Repo-Commit", "")
     size = headers.get("X-Linked-Size", "")
     tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
@@ -208,16 +209,16 @@ NOTHING_ANSWERS = "nothing answers"
 
 
 class Place(Protocol):
-    """Where files are asked for: a hub, or a machine of the household."""
+    """The source of files: a hub, or a machine of the household."""
 
     @property
     def host(self) -> str:
-        """What people are told."""
+        """Return the name that people are shown."""
         ...
 
     @property
     def away_codes(self) -> tuple[str, str]:
-        """Of what is said while it is asked again, and of what is said in the end."""
+        """Return the codes of the reasons while it is tried again, and after the last try."""
         ...
 
 
@@ -268,7 +269,7 @@ class Lookout:
             self._held_up(why_away(error))
 
     def gave_up(self, error: Exception, tries: int) -> AppError:
-        """What is said when it is not asked again."""
+        """Return the error when it is not tried again."""
         if isinstance(error, AppError):
             return error
         source = self._place.host

@@ -1,4 +1,4 @@
-"""Looks for models on the hub: repositories that hold GGUF files, and the files of one of them."""
+"""Searches for models on the hub: repositories that hold GGUF files, and the files of one of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import AppError, BadInput, Busy, Reason, Refused, Unreachable
 from app.decoding import decode
 
-# Asks the hub for a listing: one deadline, one limit of bytes, its own hosts alone, nothing told of us.
+# A listing has one deadline and one limit of bytes, is asked of the hub's own hosts only, and reveals nothing about us.
 
 MAX_ANSWER_BYTES = 16 << 20
 SECONDS = 20.0

@@ -1,4 +1,8 @@
-"""The cut: a run of layers of a model as the manifest of a valid GGUF file of its own."""
+"""The cut: a run of layers of a model as the manifest of a valid GGUF file of its own.
+
+Its metadata (one function for each rule of family_table.py), its tensors in the order of the file, and the sources of
+their bytes: the model's file as it is, in another order, or made by the cut.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +144,7 @@ class Job:
 
 
 def changed_entries(job: Job) -> dict[str, bytes | None]:
-    """What takes the place of the model's own entries."""
+    """Return the entries that replace the model's own."""
     if job.role is Role.WHOLE:
         return dict([_number(job, "vocab_size", job.model.n_vocab)])
     changed = dict(_always(job))
@@ -182,7 +186,7 @@ def _recurrents(job: Job) -> Entries:
 
 
 def _planes(job: Job) -> Entries:
-    """Of the pairs of values that a position turns, all by the first plane: the others are the same."""
+    """Give all pairs of values that a position turns to the first plane: the other planes are the same."""
     half = rotary(job) // 2
     sections = (half - 2, 1, 1, 0)
     key = job.key("rope.dimension_sections")
@@ -345,7 +349,7 @@ def _turned(job: Job, own: str, new: str, tensor: Tensor) -> Part:
 
 
 def _scaled(job: Job, new: str, name: str, tensor: Tensor) -> Part:
-    """What the engine would multiply queries by, for this number of layers, goes into their norm."""
+    """Put the factor by which the engine would scale queries for this number of layers into their norm."""
     if tensor.kind != tensor_types.F32:
         raise BadInput("gguf_shape", path=job.header.path, name=name, shape=str(tensor.shape))
     heads = max(1, number(job.header, "attention.head_count", 1))

@@ -81,7 +81,7 @@ def wants_to_json(wants: tuple[Want, ...]) -> bytes:
 
 
 def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
-    """What a lender asks for, checked against the manifest it was sent. Raises BadInput."""
+    """Return the pieces that a lender asks for, checked against the manifest it was sent. Raises BadInput."""
     try:
         wants = decode(data, tuple[Want, ...])
     except (ValueError, RecursionError):

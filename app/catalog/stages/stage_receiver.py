@@ -30,7 +30,7 @@ class StagePaths:
 
 @dataclass(frozen=True, slots=True)
 class Donor:
-    """Where the bytes of a piece lie in another stage file of this machine."""
+    """The place of a piece's bytes in another stage file of this machine."""
 
     path: Path
     offset: int
@@ -73,7 +73,7 @@ class Receiver:
 
     @property
     def wanted_bytes(self) -> int:
-        """What is to be sent: after resuming, and after copying from this machine's other stages."""
+        """Return the bytes to be sent, after resuming and after copying from this machine's other stages."""
         return wanted_bytes(self.wants, self._manifest)
 
     def write(self, chunk: bytes | memoryview) -> None:

@@ -38,7 +38,7 @@ MAX_PARTS = 8  # stages of other machines that broke off and wait to be resumed
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """What is remembered of a whole stage file."""
+    """The record of a whole stage file."""
 
     manifest: Manifest
     mtime_ns: int  # of the file when it was last checked
@@ -108,7 +108,7 @@ class StageStore:
         return path
 
     def keep(self, stage_id: str) -> None:
-        """From now on the file, here or still to come, is not deleted until `release`. At once."""
+        """Protect the file, present or still to come, from deletion until `release`."""
         with self._lock:
             self._held[stage_id] += 1
 
@@ -127,7 +127,8 @@ class StageStore:
         return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
 
     def accept(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
-        """As `receive`, for what another machine sends: it fills neither the folder nor the disk."""
+        """Begin or resume a stage that another machine sends, within limits: it may fill neither the folder nor the
+        disk."""
         make_space = partial(self._make_space, manifest)
         return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
 
@@ -176,7 +177,7 @@ class StageStore:
             total -= kept.n_bytes
 
     def used_bytes(self) -> int:
-        """What the folder takes on the disk."""
+        """Return the bytes that the folder takes on the disk."""
         return sum(_size(path) for path in self.folder.iterdir())
 
     def _install(self, manifest: Manifest) -> Path:
@@ -240,7 +241,7 @@ class StageStore:
             raise DoesNotFit("stages_full", needed_bytes=needed, allowed_bytes=allowed)
 
     def _promised_bytes(self, without: set[str]) -> int:
-        """What the folder takes once everything that is coming in is there."""
+        """Return the bytes that the folder takes once everything that is being received is there."""
         with self._lock:
             growing = {stage_id: size for stage_id, size in self._receiving.items() if stage_id not in without}
         there = [path for path in self.folder.iterdir() if path.stem not in growing.keys() | without]
@@ -342,7 +343,8 @@ class StageStore:
 
 
 def disk_limits(folder: Path) -> tuple[int, int]:
-    """What stages may take of the disk of `folder`, and what other machines must leave free, in bytes."""
+    """Return the bytes that stages may take of the disk of `folder`, and the bytes that other machines must leave
+    free."""
     total = shutil.disk_usage(folder).total
     left_free = min(max(LEFT_FREE_BYTES, total // 20), total // 4)
     return min(MOST_BYTES, total // 4), left_free

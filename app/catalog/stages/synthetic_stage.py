@@ -72,7 +72,7 @@ _DECAYS, DECAY = ("ssm_a",), -1 / 8
 
 
 def can_be_made(name: str) -> bool:
-    """Whether weights of this number type can be made up."""
+    """Return whether weights of this number type can be synthesized."""
     return name in _SCALES or name in _SCALE_BYTES or name in _FLOATS
 
 
@@ -112,7 +112,7 @@ def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
 
 
 def file_bytes(shape: ModelShape, run: LayerRun, role: Role) -> int:
-    """About the size of that stage's file."""
+    """Return the approximate size of that stage's file."""
     return sum(tensor_bytes(tensor) for tensor in _tensors(shape, run, role))
 
 
@@ -124,7 +124,7 @@ def _read_back(path: Path, shape: ModelShape, n_layers: int) -> Model:
 
 
 def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
-    """As a cut would list them (stage_tensors.py)."""
+    """Yield the tensors as a cut would list them (cut.py)."""
     family, width = FAMILIES[shape.architecture], shape.width
     needs_head = Rule.F1 in family.rules
     if role is Role.LAST:
@@ -188,7 +188,7 @@ def _weights(tensor: Tensor) -> Iterator[bytes]:
 
 @cache
 def _pattern(kind: int) -> bytes:
-    """About 1 MiB of blocks of this type; the same in every process."""
+    """Return about 1 MiB of blocks of this type; the same in every process."""
     name, _, block_bytes = tensor_types.TENSORS[kind]
     n_blocks = PATTERN_BYTES // block_bytes
     data = bytearray(random.Random(kind).randbytes(n_blocks * block_bytes))  # noqa: S311  no secret
@@ -218,7 +218,7 @@ def _settings_hold(architecture: str, settings: Sequence[Setting]) -> bool:
 
 
 def _known(tensors: Sequence[Tensor]) -> bool:
-    """Whether each is of a type that can be made up, in whole blocks."""
+    """Return whether each tensor is of a type that can be synthesized, in whole blocks."""
     return all(
         tensor.kind in tensor_types.TENSORS
         and can_be_made(tensor_types.TENSORS[tensor.kind][0])

@@ -1,1 +1,1 @@
-"""Downloads and copies of model files: what is on the disk, verified, resumed, moved."""
+"""Downloads and copies of model files: their state on the disk, verified, resumed, moved."""

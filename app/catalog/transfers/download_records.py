@@ -1,4 +1,4 @@
-"""What is known of each download, kept on the disk: a restarted node goes on at the true value."""
+"""Records of downloads on the disk, so that a restarted node continues from the true state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class PartFacts(msgspec.Struct, frozen=True):
-    """What is known of one file of several."""
+    """The facts about one file of several."""
 
     total_bytes: int | None = None
     sha256: str | None = None
@@ -64,7 +64,8 @@ def id_of(repository: str, file: str) -> str:
 
 
 def joint_hash(hashes: Iterable[str | None]) -> str | None:
-    """What names a model in several files: the SHA-256 of all their hashes; None while one is not known."""
+    """Return the hash that names a model in several files: the SHA-256 of all their hashes; None while one is not
+    known."""
     known = list(hashes)
     if not known or None in known:
         return None
@@ -96,9 +97,9 @@ class Held:
 
 
 class Book:
-    """What is known of downloads, a small JSON file for each; their parts, and the whole files by hash.
+    """The records of downloads, a small JSON file for each; their parts, and the whole files by hash.
 
-    A model in several files has a folder: by its id while they come, then by its hash.
+    A model in several files has a folder, named by its id while they arrive, then by its hash.
     """
 
     def __init__(self, places: Places) -> None:
@@ -110,14 +111,14 @@ class Book:
         yield from sorted((record for record in records if record), key=lambda record: (record.started, record.id))
 
     def ensure(self, folder: Path) -> None:
-        """That a folder is there. Raises AppError where it is not, or the disk does not take it."""
+        """Make sure that a folder exists. Raises AppError where it is away, or the disk does not take it."""
         try:
             self.places.ensure(folder)
         except OSError as error:
             raise disk_error(folder, error, 0) from error
 
     def folder_of(self, record: Record) -> Path:
-        """Where the files of a download come, or have come."""
+        """Return the folder that the files of a download go to, or went to."""
         return (self._coming(record.id) if record.parts else self.part(record.id)).parent
 
     def write(self, record: Record) -> None:
@@ -142,7 +143,7 @@ class Book:
         return self._path_of(f"{download_id}.part")
 
     def piece(self, record: Record, number: int) -> Path:
-        """Where one whole file of several waits for the others."""
+        """Return the place where one whole file of several waits for the others."""
         return self._coming(record.id) / _names(len(record.parts))[number]
 
     def gather(self, record: Record) -> Path:
@@ -162,7 +163,7 @@ class Book:
         return final
 
     def whole(self, sha256: str) -> Path:
-        """Where a whole file belongs: names from outside never become names here."""
+        """Return the place of a whole file: names from outside never become names here."""
         return self._path_of(f"{sha256}.gguf")
 
     def whole_of(self, record: Record) -> Path:
@@ -173,7 +174,7 @@ class Book:
         return self._path_of(sha256) / _names(len(record.parts))[0]
 
     def done_bytes(self, record: Record) -> int:
-        """How much of a download is really on the disk."""
+        """Return how much of a download is really on the disk."""
         whole = whole_bytes(self.whole_of(record)) if record.sha256 else 0
         if whole or not record.parts:
             return whole or part_bytes(self.part(record.id))
@@ -187,7 +188,7 @@ class Book:
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
 
     def elsewhere(self) -> list[Held]:
-        """What lies where new files do not go, in folders that can be reached; unfinished ones first."""
+        """Return the models in reachable folders that new files do not go to; unfinished ones first."""
         known = self.places
         near = [folder for folder in known.all if folder != known.now and folder not in known.known_away]
         entries = [held for folder in near for held in held_in(folder)]
@@ -268,7 +269,7 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def _can_be_said(record: Record) -> bool:
-    """Whether its error, maybe of another version of the app, has a sentence here."""
+    """Return whether its error, perhaps of another version of the app, has a sentence here."""
     try:
         return record.code is None or bool(said(Reason(record.code, record.facts)))
     except (KeyError, IndexError, ValueError, TypeError):

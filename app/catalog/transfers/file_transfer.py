@@ -1,4 +1,4 @@
-"""One download from its first byte to the whole, verified file: goes on where it was, tries again, never guesses."""
+"""One download from its first byte to the whole, verified file: it resumes, tries again, and never guesses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the cou
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be here in the end; None is learnt from the hub."""
+    """The file to fetch; None is learned from the hub."""
 
     asked: Asked
     total_bytes: int | None = None
@@ -36,11 +36,11 @@ class Wanted:
 
 
 async def at_once(n_bytes: int) -> None:
-    """As fast as it goes."""
+    """Wait for nothing: no rate limit."""
 
 
 class Files(Protocol):
-    """Where the bytes come from: a hub, or a machine of the household."""
+    """The source of bytes: a hub, or a machine of the household."""
 
     @property
     def place(self) -> Place: ...
@@ -50,13 +50,13 @@ class Files(Protocol):
         ...
 
     async def told(self, request: Asked, token: str | None) -> Told:
-        """What it says of a file without its bytes. Raises as above."""
+        """Return its facts about a file without the bytes. Raises as `opened` does."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """How a transfer tells what it does. All are called on the loop."""
+    """Callbacks that report a transfer's progress. All are called on the loop."""
 
     token: Callable[[], Awaitable[str | None]]
     learnt: Callable[[Wanted], Awaitable[None]]  # the hub said what it is; to be kept
@@ -99,7 +99,7 @@ class Transfer:
             self._part.close()
 
     async def _fetch(self) -> None:
-        """Until all bytes are here, over as many connections as it takes."""
+        """Fetch until all bytes are here, over as many connections as it takes."""
         breaks, before = 0, self._part.n_bytes
         while not await self._is_whole():
             last: Exception = ConnectionError("it ended early")
@@ -129,7 +129,7 @@ class Transfer:
             breaks += 1
 
     async def _connection(self) -> None:
-        """What one connection brings."""
+        """Fetch what one connection brings."""
         token, start = await self._hooks.token(), self._part.n_bytes
         with self._lookout.asking():
             async with self._files.opened(self.wanted.asked, start, token) as body:

@@ -1,7 +1,7 @@
-"""What a household took on the first download of a catalogue's file whose hash nobody could look up.
+"""Pins of downloads whose hash nobody could look up: the bytes that a household took on the first download.
 
 Later downloads, here and on other machines of the household, ask for the same bytes: from the same commit, checked
-against the same hashes. Who was first believed the hub; nobody after that has to.
+against the same hashes. The first download had to trust the hub; later ones need not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sound(self) -> bool:
-        """Whether its names can be asked for, and its hashes belong together."""
+        """Return whether its names can be requested, and its hashes belong together."""
         try:
             checked(self.repository, self.file, self.revision)
         except BadInput:
@@ -51,7 +51,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pin_of(record: Record, total_bytes: int, now: float) -> Pin | None:
-    """Of a download that is done; None where no hash of it is known."""
+    """Return the pin of a finished download; None where no hash of it is known."""
     if record.sha256 is None:
         return None
     return Pin(

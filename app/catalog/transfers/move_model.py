@@ -1,4 +1,4 @@
-"""Carries a model to another folder: renamed on the same disk, else copied, read back and compared."""
+"""Moves a model to another folder: renamed on the same disk, else copied, read back and compared."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
 
 
 def _same(source: Path, target: Path) -> bool:
-    """Whether both hold the same bytes. Raises OSError as AppError."""
+    """Return whether both hold the same bytes. Raises OSError as AppError."""
     try:
         pairs = list(_files(source, target))
         if any(not b.is_file() or a.stat().st_size != b.stat().st_size for a, b in pairs):
@@ -127,7 +127,7 @@ def _hash(path: Path) -> str:
 
 
 def _from_the_disk(file: BinaryIO) -> None:
-    """What is read next comes from the disk and not from memory, where the system lets that be asked."""
+    """Drop the file from the page cache, so that it is read from the disk, where the system allows that."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 

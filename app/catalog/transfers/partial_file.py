@@ -1,4 +1,4 @@
-"""The part of a download that is on the disk: hashed while it is written, and again when it is taken up."""
+"""The partial file of a download on the disk: hashed while it is written, and again when it is resumed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Part:
             raise disk_error(final.parent, error, self.n_bytes) from error
 
     def stop(self) -> None:
-        """From any thread: taking up ends soon."""
+        """End `take_up` soon. Safe to call from any thread."""
         self._stop.set()
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Part:
 
 
 def part_bytes(path: Path) -> int:
-    """How much of a download is on the disk."""
+    """Return how much of a download is on the disk."""
     try:
         return path.stat().st_size
     except OSError:

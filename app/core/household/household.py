@@ -22,7 +22,7 @@ MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a machine tells of itself beside its memory."""
+    """A machine's description of itself, apart from its memory."""
 
     used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
     engine: str = ""  # that computes the layers, with its version
@@ -53,15 +53,15 @@ class Machine:
     about: About = About()
 
     def could_lend(self, released_bytes: int) -> int:
-        """What a new placement may take once `released_bytes` of an old one are given back.
+        """Return the bytes that a new placement may take once `released_bytes` of an old one are given back.
 
-        Never more than it lends in all: the news of the release may have arrived already.
+        It is never more than the machine lends in all: its own news of the release may have arrived already.
         """
         return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
 
     @property
     def only_uses(self) -> bool:
-        """Whether its household lets it use models and not lend: then nothing is paused there."""
+        """Return whether its household lets it use models but not lend; then nothing is paused there."""
         return bool(self.roles) and LENDER not in self.roles
 
     @property
@@ -121,7 +121,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """Nothing was heard for a while (a reason), or something again (None)."""
+    """A machine that has been silent for a while (a reason), or is heard again (None)."""
 
     id: MachineId
     reason: Reason | None
@@ -156,13 +156,13 @@ class Seen:
     device: str | None = None
 
     def is_of(self, machine: MachineId) -> bool:
-        """Whether this may be `machine`."""
+        """Return whether this may be `machine`."""
         return machine.startswith(self.id16)
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """It said goodbye, or was not heard for too long."""
+    """A stranger that said goodbye, or was silent for too long."""
 
     id16: str
 
@@ -253,7 +253,7 @@ def apply(household: Household, event: Event) -> Household:
 
 
 def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapping[str, MachineId]:
-    """Which names members had before, the last ones of them."""
+    """Return the most recent former names of the members."""
     known = {
         **household.former,
         **{

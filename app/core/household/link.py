@@ -1,4 +1,4 @@
-"""What the path between two machines was last measured to do. Pure facts."""
+"""The path between two machines: its last measurement, and a better interface for it. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.errors import Fact, Reason
 
 
 class LinkKind(StrEnum):
-    """What carries a link, as far as the system tells."""
+    """The medium of a link, as far as the system reports it."""
 
     LOOPBACK = "loopback"
     ETHERNET = "ethernet"
@@ -49,7 +49,7 @@ class Link:
     limit_bytes_per_s: float | None = None  # each way, as an owner chose; None: nobody did
 
     def held_to(self, bytes_per_s: float | None) -> Link:
-        """Under the limit of now: never more than was measured, and never more than is allowed."""
+        """Return the link under the current limit: never more than was measured, and never more than is allowed."""
         if bytes_per_s is None:
             return replace(self, limit_bytes_per_s=None)
         return replace(
@@ -60,7 +60,7 @@ class Link:
         )
 
     def was_held_below(self, bytes_per_s: float | None) -> bool:
-        """Whether it was measured under a tighter limit than this one."""
+        """Return whether it was measured under a tighter limit than this one."""
         limit = self.limit_bytes_per_s
         return limit is not None and (bytes_per_s is None or limit < bytes_per_s)
 
@@ -91,6 +91,6 @@ def better_ends(used: End, candidates: Iterable[End]) -> tuple[End, ...]:
 
 
 def wrong_interface(machine: str, used: End, instead: End) -> Reason:
-    """That traffic to `machine` goes another way than it could."""
+    """Return the reason that traffic to `machine` takes a worse path than it could."""
     facts: dict[str, Fact] = {"machine": machine, "used": used.interface or "?", "interface": instead.interface}
     return Reason(CODES[used.kind], facts)

@@ -1,4 +1,4 @@
-"""Names of machines: fit to be shown, the same or not to a reader's eye, and one that nobody has yet."""
+"""Names of machines: cleaned for display, compared as a reader sees them, and made unique."""
 
 from __future__ import annotations
 

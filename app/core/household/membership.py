@@ -1,6 +1,6 @@
-"""Who belongs to the household: merge and evaluation of the signed log, in any order of arrival.
+"""The members of the household: merging and evaluating the signed log, in any order of arrival.
 
-SAFETY.md 4. Nothing here verifies a signature or reads a certificate: `Verify` and `Fit` are handed in.
+See SAFETY.md 4. Nothing here verifies a signature or reads a certificate: `Verify` and `Fit` are passed in.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ class Member:
 
     @property
     def is_guest(self) -> bool:
-        """Whether hosts answer for it. One that may host as well, as lines of two admins can add up, is none."""
+        """Return whether hosts answer for it. A machine that may also host, as lines of two admins can add up to, is no
+        guest."""
         return Role.GUEST in self.roles and Role.HOST not in self.roles
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What this machine knows of its household. Operations stand after the ones they rest on."""
+    """The household log as this machine has it. Operations stand after the ones they rest on."""
 
     household: HouseholdId
     operations: tuple[Operation, ...] = ()
@@ -106,7 +107,7 @@ def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Fit) -> M
 
 
 def is_superseded(operation: Operation, log: Log) -> bool:
-    """Whether the same signer has given this machine a newer name, or newer roles."""
+    """Return whether the same signer has given this machine a newer name, or newer roles."""
     last = _last_of_signer(log.operations).get(_subject(operation), operation)
     return isinstance(operation.body, SetRoles | Rename) and last != operation
 
@@ -219,7 +220,7 @@ def _may_enter(
 
 
 def _founds(operation: Operation, household: HouseholdId) -> bool:
-    """Whether this is the operation in which the first machine added itself."""
+    """Return whether this is the operation in which the first machine added itself."""
     body = operation.body
     return (
         isinstance(body, Add)
@@ -230,8 +231,10 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
 
 
 def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """Those for which there is room, the same whatever came first: admins nearer to the first machine go before
-    others, and of one admin's lines those that a removal keeps."""
+    """Return the operations that there is room for, the same set in whatever order they came.
+
+    Admins nearer to the first machine go before others, and of one admin's lines those that a removal keeps.
+    """
     first = founder(Log(household, operations))
     by_signer: dict[MachineId, list[Operation]] = {}
     for operation in operations:
@@ -281,7 +284,7 @@ def _all_fit(first: MachineId, by_signer: Mapping[MachineId, Sequence[Operation]
 
 
 class _Ranks:
-    """Which lines of one signer stay where they do not all fit."""
+    """The order in which one signer's lines are kept where they do not all fit."""
 
     def __init__(self, operations: Sequence[Operation], household: HouseholdId) -> None:
         self._household = household
@@ -292,7 +295,7 @@ class _Ranks:
                 self._removals.setdefault(line.body.machine, []).append(line)
 
     def kept(self, signer: MachineId, before: Collection[MachineId]) -> Collection[OperationId]:
-        """What those removals of `signer` keep that were signed by admins `before` it."""
+        """Return the operations that removals of `signer`, signed by admins `before` it, keep."""
         removals = [
             line.body.kept
             for line in self._removals.get(signer, ())
@@ -314,7 +317,7 @@ class _Ranks:
 def _taken(
     lines: Iterator[Operation], kind: type[Body], left: dict[type[Body], int], *, is_first: bool
 ) -> list[Operation]:
-    """As many as there is room for; what others than the first machine take is gone from `left`."""
+    """Take as many lines as there is room for. Lines of signers other than the first machine use up `left`."""
     room = FOUNDER_ROOM[kind] if is_first else min(SIGNER_ROOM[kind], left[kind])
     taken = [line for _, line in zip(range(room), lines, strict=False)]
     if not is_first:
@@ -327,7 +330,7 @@ def _subject(operation: Operation) -> tuple[MachineId, type[Body], MachineId]:
 
 
 def _last_of_signer(operations: Iterable[Operation]) -> dict[tuple[MachineId, type[Body], MachineId], Operation]:
-    """For each signer the last name and the last roles that it gave to each machine."""
+    """Return the last name and the last roles that each signer gave to each machine."""
     lines: dict[tuple[MachineId, type[Body], MachineId], list[Operation]] = {}
     for line in operations:
         if isinstance(line.body, SetRoles | Rename):
@@ -406,7 +409,7 @@ def _counts(
     counted: Mapping[MachineId, Member],
     removed: Mapping[MachineId, frozenset[OperationId]],
 ) -> bool:
-    """Whether a line rests on a chain of counted `add`s from the first machine."""
+    """Return whether a line rests on a chain of counted `add`s from the first machine."""
     if _founds(operation, log.household):
         return True
     signer = counted.get(operation.signer)

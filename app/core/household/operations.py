@@ -26,7 +26,7 @@ NO_HOUSEHOLD = HouseholdId("")  # what the first operation names: its own hash c
 
 
 class Role(StrEnum):
-    """What a machine may do."""
+    """A right of a machine."""
 
     ADMIN = "admin"  # signs operations, opens pairing windows
     HOST = "host"  # opens pipelines on lenders
@@ -39,7 +39,7 @@ MAX_TURN = 1 << 53  # what every reader of JSON keeps exactly
 
 
 class BadOperation(ValueError):
-    """These bytes are no operation of ours: drop them, and never relay them."""
+    """Bytes that are no operation of ours: they are dropped and never relayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Operation:
 
 
 def signed_bytes(body: Body, signer: MachineId) -> bytes:
-    """What the signature of an operation is made over."""
+    """Return the bytes that an operation's signature covers."""
     return CONTEXT + _canonical(_fields(body) | {"signer": signer})
 
 

@@ -1,8 +1,8 @@
-"""A pairing window as a table: what each event makes of it, and what is to be done then.
+"""A pairing window as a table: for each state and event, the next state and the commands to run.
 
-SAFETY.md 3. Seconds are monotonic and come in with the events. A try is counted before the proof
-is checked; whoever breaks off afterwards has used it. Before it brings a proof nobody has a place
-here: greetings are heard side by side, so that whoever has nothing to prove keeps nobody waiting.
+See SAFETY.md 3. Seconds are monotonic and come in with the events. A try is counted before the proof is checked, so
+breaking off afterwards has used it. Nobody has a place here before bringing a proof: greetings are heard concurrently,
+so that a machine with nothing to prove keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Proved:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What was tried is bad: somebody guessed, or played with the numbers."""
+    """A bad proof: somebody guessed, or tampered with the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,8 @@ OUT_OF_ORDER = Reason("pairing_broken")
 
 
 def step(state: State, event: Event) -> Step:
-    """What `event` makes of the window. What has no line here ends an attempt, or does nothing."""
+    """Return the next state of the window and the commands to run. An event without a line here ends an attempt, or
+    does nothing."""
     match state, event:
         case ((Closed() | Done()), Asked(now)):
             return Open(MAX_TRIES, now + WINDOW_SECONDS), (ShowCode(),)

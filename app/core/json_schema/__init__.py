@@ -1,1 +1,1 @@
-"""JSON schemas as grammars, and JSON text that is not complete yet. Pure."""
+"""JSON schemas as grammars, and JSON text that is still incomplete. Pure."""

@@ -1,7 +1,7 @@
-"""Regular expressions that zod writes for its formats, each with GBNF that lets through only what it matches. Pure.
+"""GBNF for constrained strings and numbers: formats, known patterns, and bounds. Pure.
 
-They are known by their letters and none is ever run: what another one means, and how long that takes to find out,
-nobody knows before.
+The patterns are the regular expressions that zod writes for its formats. They are recognized by their text and none is
+ever run: the meaning of any other, and the time it takes to evaluate, are not known in advance.
 """
 
 from __future__ import annotations
@@ -129,10 +129,9 @@ def _span(low: str, high: str) -> str:
     return f"({' | '.join(options)})"
 
 
-# Texts of a `format` of JSON schema, as GBNF: dates that there are, times, durations, UUIDs, addresses, names. Pure.
-#
-# Years are those from 1000 to 9999, and a second is never the sixtieth, so that every reader takes them. No name of a
-# host is too long as a whole, and so none has many long parts.
+# The strings of JSON schema's `format`s: real dates, times, durations, UUIDs, addresses, names. Years are 1000 to 9999,
+# and a second is never the sixtieth, so that every reader accepts them. No host name is too long as a whole, and so
+# none has many long parts.
 
 _ODD_MONTHS = '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01])'
 _EVEN_MONTHS = '("04" | "06" | "09" | "11") "-" ("0" [1-9] | [12] [0-9] | "30")'
@@ -203,7 +202,8 @@ def _uuid(version: str) -> Known:
 
 
 def _moments() -> dict[str, Known]:
-    """With and without zones, as zod's newest has them and as those before it did."""
+    """Return the patterns of date-times with and without zones, as the newest zod writes them and as earlier versions
+    did."""
     to_a_second = f'{DATE} "T" {HOUR} ":" {MINUTE} {SECOND}'
     somewhere = FORMATS["date-time"]
     here = f'{to_a_second} "Z"?', 19, 27

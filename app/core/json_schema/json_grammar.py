@@ -60,7 +60,7 @@ def none_of(characters: Iterable[str]) -> str:
 
 
 def _begun(text: str, end: str) -> int:
-    """How many characters of `end` stand at a text's end."""
+    """Return how many characters of the beginning of `end` stand at the end of `text`."""
     return next(n for n in range(len(end), -1, -1) if text.endswith(end[:n]))
 
 
@@ -268,7 +268,11 @@ class Rules:
         return rest[0] or '""'
 
     def _from(self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int) -> str | None:
-        """What may follow when so many have come, this one first; `rest`: what may follow it. None: nothing may."""
+        """Return the rule for this property and those after it, once `came` have been written; None where nothing is
+        allowed.
+
+        rest: for each number of properties written, the rule of what may follow this one.
+        """
         name, needed = part
         later = rest[min(came + 1, many)] if came < most else None
         comma = '"," space ' if came else ""
@@ -316,7 +320,7 @@ def _json(value: object) -> str:
 
 
 def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[int, int | None]:
-    """At least and at most so many; a bound that is null is none. Raises BadInput."""
+    """Return the lower and the upper bound; a bound that is null counts as absent. Raises BadInput."""
     least, most = schema.get(low), schema.get(high)
     for bound in (least, most):
         if bound is not None and (type(bound) is not int or not 0 <= bound <= MAX_REPEAT):
@@ -343,7 +347,7 @@ def _beside(schema: object, kind: object, at: str) -> object:
 
 
 def _several(of: str, least: int, most: int | None) -> str:
-    """So many of them, with commas between."""
+    """Return `least` to `most` repetitions with commas between them."""
     if most == 0:
         return '""'
     inner = f'{of} ("," space {of}){_times(max(0, least - 1), None if most is None else most - 1)}'

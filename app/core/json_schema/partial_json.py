@@ -1,4 +1,5 @@
-"""JSON as models write it: its values, what is whole of a text that was cut anywhere, and half characters. Pure."""
+"""JSON as models write it: values, the certain part of a text that was cut anywhere, and a scan of an object that still
+grows. Pure."""
 
 from __future__ import annotations
 
@@ -197,7 +198,7 @@ class JsonScan:
         self._in_text = False
 
     def read(self, text: str) -> None:
-        """As far as is sure. Raises ValueError where it goes on as no object does."""
+        """Read as far as the text is certain. Raises ValueError where it continues as no object does."""
         while not self.is_whole:
             if self._in_text:
                 if not self._text(text):
@@ -209,7 +210,7 @@ class JsonScan:
                 return
 
     def _text(self, text: str) -> bool:
-        """Whether its end has come."""
+        """Read on within a string; return whether its end has come."""
         while True:
             if plain := _PLAIN.match(text, self.at):
                 self.at = plain.end()
@@ -228,7 +229,7 @@ class JsonScan:
                 raise ValueError("a text holds what none may")
 
     def _token(self, text: str) -> bool:
-        """Whether the next one is whole."""
+        """Read the next token; return whether it is complete."""
         sign = text[self.at]
         match sign, self._next:
             case "{" | "[", _ if self._next in (VALUE, FIRST_VALUE) and (self._open or sign == "{"):

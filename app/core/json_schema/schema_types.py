@@ -1,4 +1,4 @@
-"""The types of JSON values, and what a JSON schema says of them and refers to. Pure."""
+"""The types of JSON values, and the types and references in a JSON schema. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 
 def fitting(values: Sequence[object], kind: object) -> list[object]:
-    """Those of the type, or of one of the types; None: any."""
+    """Return the values that are of the type, or of one of the types; None accepts any."""
     if kind is None:
         return list(values)
     kinds = _list(kind)
@@ -50,7 +50,7 @@ def kinds_of(value: object) -> tuple[str, ...]:
 
 
 def referred(place: object, root: object) -> object:
-    """What a reference within `root` points to; None for one that points to nothing."""
+    """Return the target of a reference within `root`; None where it points to nothing."""
     if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
         return None
     target = root
@@ -60,7 +60,10 @@ def referred(place: object, root: object) -> object:
 
 
 def _inner(of: object, step: str) -> object:
-    """What one step of a reference leads to. Some programs write it as a URL has it, `%3C` for `<`; others do not."""
+    """Return the target of one step of a reference.
+
+    Some programs percent-encode it as in a URL, `%3C` for `<`; others do not.
+    """
     if isinstance(of, list):
         return of[int(step)] if step.isascii() and step.isdecimal() and int(step) < len(of) else None
     if not isinstance(of, Mapping):
@@ -72,7 +75,7 @@ def _inner(of: object, step: str) -> object:
 
 
 def is_deeper(value: object, most: int) -> bool:
-    """Whether lists and objects lie within each other at more levels than that. Not by recursion."""
+    """Return whether lists and objects are nested more than `most` levels deep. It does not recurse."""
     level: Iterable[object] = [value]
     for _ in range(most + 1):
         level = [inner for outer in level for inner in _inside(outer)]

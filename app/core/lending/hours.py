@@ -21,7 +21,7 @@ _SPAN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From one minute of these days to another; past midnight when it ends before it begins.
+    """A span from one minute to another on these days; it passes midnight when it ends before it begins.
 
     days: 0 is Monday. A span belongs to the day on which it begins.
     """
@@ -42,7 +42,7 @@ class Span:
             raise ValueError("hours that no week has")
 
     def holds(self, weekday: int, minute: int) -> bool:
-        """Whether this minute of this weekday is inside."""
+        """Return whether the span includes this minute of this weekday."""
         if self.from_minute < self.to_minute:
             return weekday in self.days and self.from_minute <= minute < self.to_minute
         today = weekday in self.days and minute >= self.from_minute
@@ -50,7 +50,7 @@ class Span:
 
 
 def within(spans: Sequence[Span], weekday: int, minute: int) -> bool:
-    """Whether any span holds this moment. No spans: always."""
+    """Return whether any span includes this moment. No spans mean always."""
     return not spans or any(span.holds(weekday, minute) for span in spans)
 
 
@@ -72,7 +72,7 @@ def read_hours(text: str) -> tuple[Span, ...]:
 
 
 def hours_text(spans: Sequence[Span]) -> str:
-    """What `read_hours` reads back: `mon-fri 18:00-08:00, sat`, or `always`."""
+    """Return the text that `read_hours` reads back: `mon-fri 18:00-08:00, sat`, or `always`."""
     return ", ".join(_written(span) for span in spans) or "always"
 
 

@@ -1,4 +1,4 @@
-"""What this machine's lending is doing: Off, Ready, Working, Draining or Paused, and what comes next."""
+"""The state machine of this machine's lending: Off, Ready, Working, Draining or Paused, and the steps between them."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """These machines have layers here."""
+    """Some machines have layers here."""
 
     hosts: frozenset[MachineId]
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """Nothing is lent for a while.
+    """A pause of lending.
 
-    by_owner: by hand, and rules alone do not end it. until_s: by hand, and then it ends by itself.
+    by_owner: paused by hand, which rules alone do not end. until_s: paused by hand until then, after which it ends by
+    itself.
     """
 
     why: Reason
@@ -84,7 +85,8 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Who has layers here now, for how long no frame has passed, and whether one says that an answer passes here."""
+    """A look at the lent stages: which hosts have layers here, how long no frame has passed, and whether a host reports
+    that an answer passes here."""
 
     now_s: float
     hosts: frozenset[MachineId]

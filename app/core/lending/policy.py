@@ -1,4 +1,4 @@
-"""May this machine lend, and how much: the owner's rules against what the machine senses. Pure."""
+"""The lending policy: whether this machine lends, and how much, by its owner's rules and its readings. Pure."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ PROCESSOR = "cpu"  # the device of main memory
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the owner chose. The defaults need nobody to choose anything.
+    """The owner's choices. The defaults require no choice at all.
 
     on: whether anything is lent at all.
-    memory_bytes: lent at most; 0: nothing; None: half of what is free when the node starts.
-    devices: names of the devices lent; none named: all.
-    idle_s: the owner must be away for so long; 0: lends while somebody is there too.
-    hours: when; none: always.
-    battery_percent: on battery only above it; 0: at any level; 100: only while plugged in.
-    programs: executables in whose presence nothing is lent.
+    memory_bytes: the most that is lent; 0: nothing; None: half of the memory that is free when the node starts.
+    devices: names of the devices lent; empty: all.
+    idle_s: how long the owner must have been away; 0: lend while somebody is there too.
+    hours: when to lend; empty: always.
+    battery_percent: on battery, lend only above this level; 0: at any level; 100: only while plugged in.
+    programs: executables that pause lending while they run.
     gpu: pause while another program keeps a graphics card busy.
     drain_s: how long a running answer may take to end when a pause begins.
     threads: of the processor, for each run of layers that others load from now on; 0: all.
     hot: pause while the processor is hotter than hot_celsius.
-    screen: pause while a program fills the screen: a game, a film, slides.
-    network: pause while this computer is on a VPN, or on a network that counts what is transferred.
-    link_mbit: Poolhouse sends, and takes, at most so many Mbit/s; 0: as fast as it goes.
-    limit_bytes: all that models may take here, others' and one's own together; 0: what is free.
+    screen: pause while a program fills the screen: a game, a movie, slides.
+    network: pause while this computer is on a VPN or on a metered network.
+    link_mbit: the most that Poolhouse sends, and receives, in Mbit/s; 0: no limit.
+    limit_bytes: the most that all models may take here, others' and one's own together; 0: all that is free.
     """
 
     on: bool = True
@@ -95,7 +95,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Battery:
-    """What the system says of it."""
+    """The battery as the system reports it."""
 
     percent: float
     plugged: bool
@@ -106,13 +106,13 @@ Network = Literal["free", "metered", "vpn"]
 
 @dataclass(frozen=True, slots=True)
 class Senses:
-    """What the machine senses at one moment.
+    """The readings of the machine at one moment.
 
-    now_s: of a clock that only goes forward; weekday (0 is Monday) and minute: local time.
-    idle_s: since the owner's last key or pointer; None: nobody sits here, or nothing tells.
-    programs: of those that the rules name, which run; gpu_percent: how busy other programs keep
-    the busiest graphics card, hottest_c: the processor's hottest part; full_screen: whether a program
-    fills the screen; network: its way out; None where nothing tells.
+    now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time.
+    idle_s: since the owner's last key or pointer event; None: nobody is signed in, or no source tells.
+    programs: those named by the rules that are running. gpu_percent: how busy other programs keep the busiest graphics
+    card. hottest_c: the processor's hottest part. full_screen: whether a program fills the screen. network: the kind of
+    the default route. None where the system does not tell.
     """
 
     now_s: float
@@ -146,14 +146,14 @@ class Room:
 
     @property
     def reserve_bytes(self) -> int:
-        """What stays with the owner whatever is lent."""
+        """Return the bytes that stay with the owner whatever is lent."""
         return min(RESERVE_BYTES, self.total_bytes // 10)
 
     @property
     def lent_bytes(self) -> int:
-        """What others may use in all: never more than they have and what is free now.
+        """Return the bytes that others may use in all: never more than they have and what is free now.
 
-        The own models take from it only where they leave too little free, or too little of a limit for all.
+        The owner's models reduce it only where they leave too little free, or too little of a limit for all models.
         """
         free = max(0, self.free_bytes - self.unloaded_bytes - self.reserve_bytes)
         steps = free // STEP_BYTES * STEP_BYTES
@@ -174,7 +174,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Nothing may be used now. `at_once`: the machine is in need, so no answer is waited for.
+    """Lending is not allowed now. `at_once`: the machine is in need, so running answers are not waited for.
 
     objected_s: when a rule last objected.
     """
@@ -193,10 +193,10 @@ Verdict = Allowed | Denied | NothingLent
 
 
 def may_lend(rules: Rules, senses: Senses, room: Room, before: Verdict | None = None) -> Verdict:
-    """Whether this machine lends now. `before`: the last verdict, None when the rules changed.
+    """Decide whether this machine lends now. `before`: the last verdict, None when the rules changed.
 
-    What was denied stays denied until the machine is clearly past what objected: thresholds lie
-    apart, and what comes and goes quickly must be gone for a while.
+    A denial lasts until the reading that caused it is clearly over: the thresholds are apart, and short-lived causes
+    must be gone for a while.
     """
     elsewhere = rules.devices and PROCESSOR not in rules.devices
     if not rules.on or rules.memory_bytes == 0 or elsewhere:

@@ -1,1 +1,1 @@
-"""Plans a placement: which machine holds which layers, how fast that will be, what would help. Pure."""
+"""Plans a placement: which machine holds which layers, how fast it will be, and what would help. Pure."""

@@ -1,4 +1,5 @@
-"""What would help a plan most: a cable, or more memory. Each number is of a plan with just that changed. Pure."""
+"""Advice on a plan: the cable or the memory that would help most, each found by planning with just that changed.
+Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def advise(
 
 
 def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate, bool]]:
-    """What could be changed: a machine as it is and as it would be, and whether that is its link."""
+    """Yield the possible changes: a machine as it is, as it would be, and whether the change is its link."""
     for machine in (host, *lenders):
         if machine.link is not None and (wired := by_cable(machine.link)) != machine.link:
             yield machine, replace(machine, link=wired), True
@@ -53,7 +54,7 @@ def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Ca
 
 @dataclass(frozen=True, slots=True)
 class _Gain:
-    """What a change brings."""
+    """The gain from a change."""
 
     now: Forecast
     then: Option
@@ -74,7 +75,7 @@ class _Gain:
 
     @property
     def is_faster(self) -> bool:
-        """Whether the rate tells it; otherwise the time does."""
+        """Return whether the rate shows the gain; otherwise the time does."""
         now, then = self.rates
         return then >= (1 + HELPS) * now
 

@@ -1,17 +1,17 @@
-"""How fast a placement will answer, from what was measured. Pure.
+"""Forecasts of how fast a placement will answer, from measurements. Pure.
 
-A step of the pipeline is a prompt's chunk, or a token of each answer in a group. It passes the stages one
-after another; several steps are under way, so each machine and each link works on a step of its own, and
-the slowest sets the pace. Hence of N machines:
+A step of the pipeline is a chunk of a prompt, or a token of each answer in a group. It passes the stages one after
+another; several steps are in flight, so each machine and each link works on a step of its own, and the slowest sets the
+pace. Hence, of N machines:
 
     first token   one chunk through everything, then for each further chunk the longest time between two
-                  steps anywhere; with N + 1 steps under way, no less than an (N + 1)th of the whole way
-    one answer    every token goes the whole way
-    U answers     in up to N groups: a round takes the whole way, or as long as the slowest needs for all groups
-    a request     as long as one alone takes; or, if that is more, U times what the busiest machine or link
-                  does for one (the two bounds of a closed queueing network with U customers)
+                  steps anywhere; with N + 1 steps in flight, at least an (N + 1)th of the whole path
+    one answer    every token takes the whole path
+    U answers     in up to N groups: a round takes the whole path, or as long as the slowest needs for all groups
+    a request     as long as one alone takes; or, if that is more, U times the work of the busiest machine or link
+                  for one (the two bounds of a closed queueing network with U customers)
 
-The last is what plans are compared by. Host's first and last run are computed by one machine, one after another.
+Plans are compared by the last. The host's first and last runs are computed by one machine, one after the other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CREDIT = 2  # steps under way to one lender: app/inference/stages/stage_client.p
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What passes the stages at once."""
+    """The load that passes the stages at once."""
 
     rows: float
     position: float  # positions before the step, in each of its sequences
@@ -77,7 +77,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a step costs on one machine, by its number of layers, with the way there and back."""
+    """The cost of a step on one machine, by its number of layers, with the transfer there and back."""
 
     fixed_s: float
     layer_s: float
@@ -88,11 +88,11 @@ class Cost:
         return self.fixed_s + n_layers * self.layer_s
 
     def latency_s(self, n_layers: int) -> float:
-        """From the host and back, when nothing is in the way."""
+        """Return the time from the host and back, when nothing is in the way."""
         return self.compute_s(n_layers) + self.way_s
 
     def period_s(self, n_layers: int) -> float:
-        """At least so long lies between two steps."""
+        """Return the shortest time between two steps."""
         compute_s = self.compute_s(n_layers)
         return max(compute_s, self.busiest_way_s, (compute_s + self.way_s) / CREDIT)
 
@@ -110,7 +110,10 @@ def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
 
 
 def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role: Role = Role.MIDDLE) -> Cost:
-    """What a step costs on a measured machine. WHOLE: all on it; LAST: host's first and last run; MIDDLE: a lender."""
+    """Return the cost of a step on a measured machine.
+
+    role: WHOLE: all layers; LAST: the host's first and last runs; MIDDLE: a lender.
+    """
     speed, link = machine.speed, machine.link
     assert speed is not None
     fixed_s = speed.step_s * (2 if role is Role.LAST else 1)
@@ -132,7 +135,7 @@ def way(link: Link, n_bytes: float) -> tuple[float, float]:
 
 
 def on_air(link: Link) -> bool:
-    """Whether it goes over Wi-Fi at either end; then only one of both ways is used at a time."""
+    """Return whether it goes over Wi-Fi at either end; then only one direction is used at a time."""
     return LinkKind.WIFI in (link.kind, link.far_kind)
 
 
@@ -148,13 +151,13 @@ class _Load:
     head_s: float  # once for a request, after its prompt
 
     def work_s(self, rounds: Rounds) -> float:
-        """How long a request keeps it, or the way to it, from other requests."""
+        """Return how long a request keeps this machine, or the link to it, from other requests."""
         prompt_s = rounds.chunks * self.chunk.period_s(self.n_layers) + self.head_s
         decode_s = rounds.tokens * self.group.period_s(self.n_layers)
         return prompt_s + decode_s / rounds.group.rows
 
     def shares(self, rounds: Rounds, request_s: float) -> list[Share]:
-        """What of a request is computed here, and spent on the way."""
+        """Return the shares of a request that are computed here and spent on the link."""
         rows, whole = rounds.group.rows, request_s / rounds.users
         compute_s = rounds.chunks * self.chunk.compute_s(self.n_layers) + self.head_s
         compute_s += rounds.tokens / rows * self.group.compute_s(self.n_layers)
@@ -169,9 +172,9 @@ class _Load:
 def forecast(
     stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast | None:
-    """How these stages will do; None where a machine or link that takes part was not measured.
+    """Forecast how these stages will perform; None where a machine or link among them was not measured.
 
-    For another prompt and answer than the typical ones, give a workload with their numbers of tokens.
+    For a prompt and answer other than the typical ones, pass a workload with their numbers of tokens.
     """
     host = machines[stages[0].machine]
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
@@ -186,7 +189,7 @@ def forecast(
 def _of_one(
     stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast:
-    """Of one pipeline, all of which was measured."""
+    """Forecast one pipeline, all of which was measured."""
     host = machines[stages[0].machine]
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
     rounds = Rounds.of(workload, len(holders))
@@ -263,7 +266,7 @@ def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: M
 
 
 def spread(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> list[int]:
-    """How many of the users each pipeline serves, so that the slowest request is the quickest possible."""
+    """Return how many of the users each pipeline serves, so that the slowest request is as quick as possible."""
     users = [0] * len(parts)
     with_one_more = [_of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts]
     for _ in range(workload.users):

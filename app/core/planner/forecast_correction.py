@@ -1,7 +1,7 @@
-"""What forecasts were wrong by, learned for each machine and each link, and taken into account. Pure.
+"""Corrections of forecasts, learned for each machine and each link from measured answers. Pure.
 
-A factor is the ratio of measured to forecast time, as a running mean of logarithms: 2 and 1/2 cancel out, early
-answers count more, and one odd answer moves it little.
+A factor is the ratio of measured to forecast time, as a running mean of logarithms: 2 and 1/2 cancel out, early answers
+count more, and one outlier moves it little.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class Factor:
     answers: int = 0
 
     def settled(self, forecast_s: float, measured_s: float) -> Factor:
-        """With one answer more of just this placement: the first counts wholly. forecast_s: as above."""
+        """Return the factor after one more answer of this very placement; the first answer counts in full.
+
+        forecast_s: as in `learned`.
+        """
         if forecast_s <= 0 or measured_s <= 0:
             return self
         weight = max(LEAST_WEIGHT, 1 / (self.answers + 1))
@@ -36,10 +39,10 @@ class Factor:
         return Factor(exp(_within(moved, log(MOST_FACTOR))), self.answers + 1)
 
     def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
-        """With one answer more. forecast_s: as it was made, with this factor in it.
+        """Return the factor after one more answer.
 
-        part: how much of both times belongs to this machine or link, 0 to 1. Times that are not positive say
-        nothing.
+        forecast_s: the forecast as it was made, with this factor in it. part: how much of both times belongs to this
+        machine or link, 0 to 1. Times that are not positive are ignored.
         """
         if forecast_s <= 0 or measured_s <= 0 or part <= 0:
             return self
@@ -51,14 +54,16 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """What the forecasts of one placement were wrong by, against those without factors of machines and links: machines
-    that share a computer, or whose caches hold their part, do together what none does alone."""
+    """The error of one placement's forecasts, measured against those without factors of machines and links.
+
+    Machines that share a computer, or whose caches hold their part, do together what none does alone.
+    """
 
     first: Factor = Factor()
     decode: Factor = Factor()
 
     def learned(self, plain: Forecast, ttft_s: float, tok_s: float) -> Habit:
-        """With one answer more. plain: without any factor."""
+        """Return it after one more answer. plain: the forecast without any factor."""
         if tok_s <= 0:
             return self
         return Habit(
@@ -81,15 +86,16 @@ class Corrections:
     links: Mapping[MachineId, Factor] = field(default_factory=dict)  # by the machine at the far end
 
     def of(self, part: Part, machine: MachineId) -> Factor:
-        """Of a machine, or of the link to it; 1 for one of which nothing is known."""
+        """Return the factor of a machine, or of the link to it; 1 where nothing is known."""
         kept = self.links if part is Part.LINK else self.machines
         return kept.get(machine, Factor())
 
     def learned(self, machine: MachineId, compute_s: float, way_s: float, measured_s: float) -> Corrections:
-        """With what one answer says of a machine.
+        """Return the corrections after one more answer of a machine.
 
-        compute_s and way_s: the forecast of its computing and of the way there and back, with these factors in it;
-        measured_s: what both took together. Each learns by its part of the forecast; the host has no way.
+        compute_s and way_s: the forecast of its computing and of the transfer there and back, with these factors in it;
+        measured_s: the time that both took together. Each factor learns in proportion to its part of the forecast; the
+        host has no link.
         """
         whole_s = compute_s + way_s
         if whole_s <= 0:
@@ -114,7 +120,7 @@ class Corrections:
         )
 
     def without(self, machines: Container[MachineId]) -> Corrections:
-        """Nothing is known of these: they were measured anew."""
+        """Return the corrections without these machines, which were measured again."""
         return Corrections(
             {key: factor for key, factor in self.machines.items() if key not in machines},
             {key: factor for key, factor in self.links.items() if key not in machines},

@@ -1,14 +1,14 @@
-"""How many blocks of layers each machine of a given set should hold. Exact. Pure.
+"""The exact search for how many blocks of layers each machine of a given set should hold. Pure.
 
-What a request costs (app/core/planner/forecast.py) is, for a given set of machines, the larger of
+The cost of a request (app/core/planner/forecast.py) is, for a given set of machines, the larger of
 
     latency   line + more * pace. line: a sum over the machines, each linear in its count; pace: the longest of
               their periods, or a share of the sum of their times if that is longer; more: chunks after the first
-    work      the most that one machine, or the way to it, has to do for a request, times the users
+    work      the most that one machine, or the link to it, has to do for a request, times the users
 
-A limit on pace and on work is a largest count for each machine, and then the smallest line is found by filling
-the cheapest machine first. The limits are searched by halving; a half is dropped when even its smallest line
-with its smallest pace is no better than what was found already.
+A limit on pace and on work is a largest count for each machine; the smallest line then follows from filling the
+cheapest machine first. The limits are searched by halving; a half is dropped when even its smallest line with its
+smallest pace is no better than the best found so far.
 """
 
 from __future__ import annotations
@@ -241,7 +241,8 @@ class _Rest:
         self._known: dict[tuple[int, int], float] = {}
 
     def line(self, held: int, left: int) -> float:
-        """When machines with a bit in `held` have theirs, and so many blocks are left; infinite if that cannot be."""
+        """Return the line once the machines with a bit in `held` have theirs and `left` blocks remain; infinite if
+        impossible."""
         key = (held, left)
         if key not in self._known:
             self._known[key] = self._line(held, left)

@@ -1,4 +1,8 @@
-"""What a model that does not fit lacks, and what would help: each number found by trying it. Pure."""
+"""Plans by memory alone, for machines that were not measured; and what a model that does not fit lacks. Pure.
+
+One machine is used if the model fits there and may be placed so, otherwise the fewest lenders, filled evenly. Each
+piece of advice about a shortage is found by trying it.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +177,8 @@ def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model,
 
 
 def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> bool:
-    """Whether there is room for all layers: on the host alone, or with lenders behind the host's shortest first run."""
+    """Return whether there is room for all layers: on the host alone, or with lenders after the host's shortest first
+    run."""
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
         return True

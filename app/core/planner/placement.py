@@ -1,4 +1,4 @@
-"""What a plan is made of: who could hold layers, what for, and who holds which. Pure facts."""
+"""The parts of a plan: candidate machines, the workload, planned stages and their forecast. Pure facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backends.contract import KvType, Layers, Number, Role, is_proved
 
 
 class Shape(StrEnum):
-    """How a model stands in the household."""
+    """The arrangement of a model in the household."""
 
     ONE_MACHINE = "one machine"
     SPLIT = "split"  # host's first run, lenders, host's last run
@@ -54,17 +54,17 @@ class Candidate:
 
     @property
     def unproved(self) -> bool:
-        """Whether it says of its engine that it is one with which no cut was proved."""
+        """Return whether its engine, as it reports it, is one with which no cut was proved."""
         _, _, version = self.engine.partition(" ")
         return bool(version) and not is_proved(version)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the model is loaded for.
+    """The load that a model is placed for.
 
-    `context`: positions of one sequence; `users`: sequences at once. A typical request has
-    `prompt_tokens` and is answered with `output_tokens`, as far as the context holds them.
+    `context`: positions of one sequence; `users`: sequences at once. A typical request has `prompt_tokens` and is
+    answered with `output_tokens`, as far as the context holds them.
     """
 
     context: int
@@ -109,7 +109,7 @@ class PlannedStage:
 
 
 class Part(StrEnum):
-    """What can set the pace of a placement."""
+    """A part of a placement that can set its pace."""
 
     MACHINE = "machine"
     LINK = "link"
@@ -118,7 +118,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one machine, or the link to it, does for a request."""
+    """The part that one machine, or the link to it, has in a request."""
 
     part: Part
     machine: MachineId
@@ -139,7 +139,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How a placement will do, as far as it was measured."""
+    """The expected performance of a placement, as far as it was measured."""
 
     ttft_s: float  # of the typical prompt, in an idle pool
     decode_tok_s: float  # one answer alone
@@ -173,7 +173,7 @@ class Plan:
 
     @property
     def host(self) -> MachineId:
-        """Who drives it."""
+        """Return the machine that drives it."""
         return self.machines[0].id if self.machines else self.stages[0].machine
 
     @property

@@ -1,8 +1,9 @@
-"""What a placement costs to get to, and whether a better one is worth that. Pure.
+"""The cost of changing a placement, and whether a better one is worth it. Pure.
 
-What stays where it is needs no transfer and no loading. So when a machine is lost there is, beside the best placement
-on those that remain, the old one with only the lost runs elsewhere; that one is taken with which a request under way
-ends first. And where nothing is lost, only a clearly better placement is moved to, when nobody waits for an answer.
+Layers that stay where they are need no transfer and no loading. So when a machine is lost there is, beside the best
+placement on the remaining machines, the old one with only the lost runs elsewhere; the one that ends a running request
+first is chosen. Where nothing is lost, only a clearly better placement is worth moving to, and only while nobody waits
+for an answer.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
 def moving_s(
     plan: Plan, moving: Iterable[PlannedStage], sent: Collection[PlannedStage], load_bytes_per_s: float
 ) -> float:
-    """Until all stages of a plan can compute: each machine loads what it lacks, after it was sent there.
+    """Return the time until all stages of a plan can compute: each machine loads its missing layers after receiving
+    them.
 
-    sent: those of `moving` whose layers lie on their machine's disk. Machines do that at the same time.
+    sent: those of `moving` whose layers are on their machine's disk. The machines work at the same time.
     """
     links = {machine.id: machine.link for machine in plan.machines}
     loads: dict[MachineId, float] = {}
@@ -69,7 +71,8 @@ def moving_s(
 
 
 def soonest(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
-    """Which of the plans ends a request first that waits now. The first of equals: the planner's own choice."""
+    """Return the index of the plan that ends a waiting request first. Of equals the first wins: the planner's own
+    choice."""
     known = all(plan.forecast is not None for plan in plans)
 
     def ends_s(n: int) -> float:
@@ -80,18 +83,18 @@ def soonest(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
 
 
 def is_clearly_better(now: Forecast | None, then: Forecast | None) -> bool:
-    """Whether requests would be shorter by a margin. What was not measured is no reason to move."""
+    """Return whether requests would be shorter by a margin. A placement that was not measured is no reason to move."""
     return now is not None and then is not None and then.request_s < MARGIN * now.request_s
 
 
 def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
-    """Whether layers may be moved for nothing but speed: never under an answer, nor soon after one,
-    nor soon after they were placed."""
+    """Return whether layers may be moved only for speed: never during an answer, nor soon after one, nor soon after
+    they were placed."""
     return now_s - last_asked_s >= QUIET_S and now_s - last_placed_s >= SETTLED_S
 
 
 def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
-    """Whether a spare machine's memory is taken for what may never be needed; else its disk alone is."""
+    """Return whether a spare machine's memory is used for layers that may never be needed; else only its disk is."""
     return needs_bytes <= AHEAD_SHARE * lends_bytes
 
 

@@ -1,10 +1,9 @@
-"""Who holds which layers. Pure: same facts in, same answer out; no clock, no network.
+"""The planner: decides which machine holds which layers. Pure: same facts in, same answer out; no clock, no network.
 
-Of all placements that fit, the one with the shortest typical request (app/core/planner/forecast.py) is chosen: the host
-alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
-that tokens, text and logits never leave it. Replicas on lenders are whole, and get the token ids of the requests
-they answer; the host's own may be a split.
-Machines that were not measured are placed by memory alone.
+Of all placements that fit, it chooses the one with the shortest typical request (app/core/planner/forecast.py): the
+host alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
+tokens, text and logits never leave it. Replicas on lenders are whole, and get the token ids of the requests they
+answer; the host's own replica may be a split. Machines that were not measured are placed by memory alone.
 """
 
 from __future__ import annotations
@@ -33,9 +32,6 @@ from app.core.planner.stage_memory import split_stages
 from app.core.planner.topologies import Household, Option, also_whole, replicas_by_memory, several_reason
 from app.core.reasons import said
 from backends.contract import PROVED_ENGINES, Layers, Number
-
-# Why a placement was chosen: its shape, what sets its pace, and who was left out. Pure.
-
 
 NARROW_PAYS = 0.9  # 8 bits on the wire: when a typical request takes at most so much of its time
 MATTERS = 0.9  # memory sets the pace when more of it would make requests at least so much shorter
@@ -96,7 +92,7 @@ def plan_with_wire(
 
 
 def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float) -> bool:
-    """Whether all links together could save so much of a request: planning twice takes time."""
+    """Return whether all links together could save enough of a request: planning twice takes time."""
     n_bytes = [work.number.row_bytes(model.width) for work in (usual, narrow)]
     rows = usual.prompt + usual.output
     saved_s = 0.0
@@ -109,7 +105,8 @@ def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narro
 def _by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, shapes: frozenset[Shape]
 ) -> Plan:
-    """What fits, where not all was measured; replicas only when nothing else will do."""
+    """Return the plan that fits by memory, where not everything was measured; replicas only when nothing else will
+    do."""
     if not shapes & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
     placed = plan_by_memory(host, lenders, model, workload, alone=Shape.ONE_MACHINE in shapes)
@@ -139,7 +136,8 @@ def _best(
 
 
 def _bottleneck(best: Option, household: Household, shapes: frozenset[Shape]) -> Bottleneck:
-    """What sets the pace: memory, when with plenty of it requests would be much shorter in these shapes."""
+    """Return what sets the pace. It is memory when requests would be much shorter, in these topologies, with plenty of
+    it."""
     known = best.forecast
     if best.shape is Shape.REPLICAS:
         return known.bottleneck
@@ -155,7 +153,7 @@ def _bottleneck(best: Option, household: Household, shapes: frozenset[Shape]) ->
 
 
 def _unmeasured(host: Candidate, lenders: Sequence[Candidate], placed: Plan) -> list[Reason]:
-    """Which machines of the placement were not measured, one sentence each."""
+    """Return a reason for each machine of the placement that was not measured."""
     used = {stage.machine for stage in placed.stages}
     missing = [host] if host.speed is None else []
     missing += [m for m in lenders if m.id in used and (m.speed is None or m.link is None)]
@@ -201,13 +199,13 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
 
 
 def _may_end(model: Model, first: int, last: int) -> bool:
-    """Whether a run that begins at a legal place may have these layers."""
+    """Return whether a run that begins at a legal place may have these layers."""
     ends = last in model.boundaries or last == model.n_layers
     return ends and (len(model.layers) == last - first or model.runs.allow(Layers(first, last)))
 
 
 def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
-    """Where the cut that is now before `layer` could be, if all others stayed."""
+    """Return where the cut that is now before `layer` could be, if all others stayed."""
     place = edges.index(layer)
     before, after = edges[place - 1], edges[place + 1]
     legal = [
@@ -322,7 +320,7 @@ class Proved:
 
 
 def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
-    """Who of these may hold a part of a model."""
+    """Return which of these machines may hold a part of a model."""
     if host.unproved:
         return Proved((), (host,), host_is=False)
     apart = tuple(lender for lender in lenders if lender.unproved)

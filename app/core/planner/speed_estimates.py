@@ -1,15 +1,15 @@
-"""What a layer of a model asks of a machine, and how long that takes, from a layer that was measured. Pure.
+"""The effort of a model's layers, and estimates of their speed from a layer that was measured. Pure.
 
-Layers of a model that is not here yet, and layers too large to be made up on a machine, cannot be measured. A plain
-layer of the same number type is measured in their place. One row of a step is paid by the bytes it reads, further
-rows and prompts by their multiplications:
+Layers of a model that has not been downloaded, and layers too large to be synthesized, cannot be measured. A plain
+layer of the same number type is measured in their place. The cost of one row of a step is the bytes it reads; that of
+further rows and of prompts is their multiplications:
 
     attention, feed-forward   every weight is read once a step and multiplied once a row
     experts                   of E experts a row takes k: n rows read about E (1 - (1 - k/E)^n) of them
-    keys and values           of each earlier position; with a sliding window of at most so many
+    keys and values           of each earlier position; with a sliding window of at most that many
     states                    read and written once a row, whatever came before
 
-It says which of two models is faster, and about how fast; it does not know what an engine does well or badly.
+The estimate says which of two models is faster, and about how fast; it does not know the strengths of an engine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from app.core.errors import Reason
 from app.core.model import Model
-
-# What a machine needs for the layers of one model, measured or estimated. Pure facts, in seconds.
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class Experts:
     weights: float
 
     def read(self, rows: float) -> float:
-        """How many different ones so many rows need, when each row picks by itself."""
+        """Return how many different experts this number of rows needs, when each row picks by itself."""
         return self.n * (1 - float((1 - self.used / self.n) ** rows))
 
 
@@ -102,7 +100,7 @@ class Measured:
         return self.speed.layer_s / self.effort.n_bytes
 
     def few_s(self, n_bytes: float, weights: float, rows: float) -> float:
-        """So many rows through weights that are read once."""
+        """Return the seconds for a few rows through weights that are read once."""
         further = max(0.0, rows - 1) * weights * self.speed.layer_row_s / self.effort.weights
         return n_bytes * self.byte_s + min(further, self.many_s(weights, rows))
 
@@ -112,7 +110,7 @@ class Measured:
 
 
 def estimated(measured: Measured, effort: Effort) -> Speed:
-    """How fast the machine will be with layers of another model."""
+    """Estimate the machine's speed with the layers of another model."""
     speed, like = measured.speed, measured.effort
     single_s = _step_s(measured, effort, 1)
     wide_s = max(single_s, _step_s(measured, effort, WIDE))
@@ -217,9 +215,10 @@ def sketched(
 
 
 def sketched_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
-    """What a layer of a sketched model asks. Where nobody says how many weights it has, its bytes tell.
+    """Return the effort of a layer of an estimated model. Where its number of weights is not known, it follows from its
+    bytes.
 
-    active: weights that a token takes, in a model of experts. The output matrix is among the layers.
+    active: weights that a token takes, in a model of experts. The output matrix is counted among the layers.
     """
     n_bytes = sum(model.layer_bytes) / model.n_layers
     weights = parameters / model.n_layers if parameters else n_bytes / bytes_per_weight

@@ -1,9 +1,10 @@
-"""The best split: which lenders, how many layers each, in which order. Exact. Pure.
+"""The exact search for the best split: which lenders, how many layers each, in which order. Pure.
 
-What a placement costs depends on how many layers each machine holds, not on which; which ones matters only for
-memory. So every set of lenders gets a lower bound; the sets are searched from the lowest on
-(app/core/planner/layer_allocation.py), until a bound is no better than what was found. Whether counts fit in some order
-is for app/core/planner/split_search.py.
+The cost of a placement depends on how many layers each machine holds, not on which; which ones matters only for memory.
+So every set of lenders gets a lower bound; the sets are searched from the lowest on
+(app/core/planner/layer_allocation.py), until a bound is no better than the best so far. `arrange` then looks for an
+order of the lenders in which each run fits where it stands. Layers differ in size, so a run of ten may fit in one place
+and not in another; that search is over sets of lenders, and the edges that a set can reach are the bits of one integer.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Split:
 
 
 class Search:
-    """Of one model over one household in which everything was measured. The model may be cut somewhere."""
+    """The search for one model in one household in which everything was measured. The model can be cut somewhere."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self._machines = (host, *lenders)
@@ -55,10 +56,10 @@ class Search:
 
     @property
     def exact(self) -> bool:
-        """Whether everything was looked at that could be better than what was found.
+        """Return whether everything was searched that could be better than the result.
 
-        It always is where layers are alike, or memory is not scarce. Where layers differ much in size and hardly
-        fit, very many counts may fit in no order; then the best that was found in time is taken.
+        It always is where layers are alike, or memory is plentiful. Where layers differ much in size and hardly fit,
+        very many counts may fit in no order; then the best that was found in time is taken.
         """
         return self._effort > 0
 
@@ -120,7 +121,7 @@ class Search:
         return self._arranged[key]
 
     def _possible(self, chosen: Set) -> bool:
-        """Whether these machines might hold everything, whatever their counts."""
+        """Return whether these machines might hold everything, whatever their counts."""
         counts = [self._counts[number] for number in chosen]
         if not self._spend(sum(map(len, counts)) << len(chosen) - 4 if len(chosen) > 4 else 1):
             return False
@@ -240,7 +241,7 @@ def _level(levels: Sequence[_Level], n_blocks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Where the runs stand. `order`: lenders, by their number in what was asked, first to last."""
+    """The places of the runs. `order`: the numbers of the lenders in the request, first to last."""
 
     first_run: int  # blocks of the host's first run
     order: tuple[int, ...]
@@ -280,7 +281,7 @@ def furthest(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> int:
 
 
 def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-    """For each set of lenders (bit n: lender n), the edges at which their runs can end."""
+    """Return, for each set of lenders (bit n: lender n), the edges at which their runs can end."""
     reached = [0] * (1 << len(options))
     reached[0] = firsts
     for held, edges in enumerate(reached):

@@ -1,4 +1,10 @@
-"""The memory that runs of layers take, and which runs fit where. Pure."""
+"""The memory that runs of layers take, which runs fit where, and whether recurrent states are worth keeping. Pure.
+
+Recurrent layers cannot be cut back by position. A next turn continues from the end of what was computed; only where the
+answer before it comes back in another form is a state from the end of its prompt needed: restored if it was kept, else
+all tokens since the last kept state are read again. A state is stored after every prompt and used after few, so it is
+kept where USES stores and one restore take no longer than reading the prompt once more.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +26,7 @@ TOKEN_BYTES = 256  # of the vocabulary, with its text and places in tables
 
 
 def work_bytes(width: int, batch_rows: int) -> int:
-    """What an engine needs beside weights and KV to compute steps of `batch_rows` rows."""
+    """Return the bytes that an engine needs besides weights and KV cache to compute steps of `batch_rows` rows."""
     return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
 
 
@@ -81,7 +87,7 @@ class Grid:
 
     @classmethod
     def of(cls, model: Model, workload: Workload) -> Grid:
-        """Of a model that may be cut somewhere."""
+        """Return the grid of a model that may be cut somewhere."""
         unit = gcd(model.n_layers, *model.boundaries)
         to = layer_bytes_to(model, workload)
         legal = sum(1 << edge // unit for edge in model.boundaries)
@@ -95,7 +101,7 @@ class Grid:
 
     @property
     def firsts(self) -> list[int]:
-        """Where the first run may end."""
+        """Return the edges at which the first run may end."""
         return [edge for edge in self.edges if self.runs[edge] & 1]
 
     @property
@@ -123,7 +129,7 @@ def beside_layers(role: Role, model: Model, workload: Workload) -> int:
 
 
 def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
-    """For each number of blocks, where a run of so many fits: bit n for a start at edge n."""
+    """Return, for each number of blocks, where a run of that length fits: bit n for a start at edge n."""
     by_span = [0] * (grid.n_blocks + 1)
     for start in grid.edges:
         furthest = bisect_right(grid.bytes_to, grid.bytes_to[start] + room_bytes) - 1
@@ -136,7 +142,7 @@ def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
 
 
 def host_starts(grid: Grid, room_bytes: int) -> list[int]:
-    """For each number of blocks in the host's two runs together, which first runs fit: bit n for n blocks."""
+    """Return, for each number of blocks in the host's two runs together, which first runs fit: bit n for n blocks."""
     starts, whole, lasts = [0] * (grid.n_blocks + 1), grid.bytes_to[-1], grid.lasts
     for first in grid.firsts:
         left = room_bytes - grid.bytes_to[first]
@@ -155,7 +161,7 @@ MOST_ROWS = 1 << 20  # a prompt that is never so long
 
 @dataclass(frozen=True, slots=True)
 class StateCosts:
-    """What is known of a placement."""
+    """The costs of keeping states in a placement."""
 
     state_bytes: int  # of one conversation, on all machines
     byte_s: float  # to copy a byte of it, as it was measured
@@ -164,7 +170,7 @@ class StateCosts:
 
     @property
     def copy_s(self) -> float:
-        """To keep a state, or to put it back."""
+        """Return the seconds to save a state, or to restore it."""
         return self.state_bytes * self.byte_s
 
     @property
@@ -176,7 +182,7 @@ class StateCosts:
 
 
 def keep_rule(costs: StateCosts) -> Keep:
-    """How many states of a conversation are kept, and after prompts of how many tokens."""
+    """Return how many states of a conversation are kept, and after prompts of how many tokens."""
     return Keep(max(0, min(KEPT_STATES, costs.room)), costs.least_rows)
 
 
@@ -191,7 +197,7 @@ def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int
 
 
 def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
-    """How many states of each conversation fit on every machine, beside what it needs anyway."""
+    """Return how many states of each conversation fit on every machine, beside its other needs."""
     slots, rooms = plan.workload.slots, []
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     for machine, state in states_held(plan, state_bytes).items():

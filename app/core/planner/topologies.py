@@ -1,4 +1,8 @@
-"""One machine, a split, replicas: each shape that a model can have in a measured household, at its best. Pure."""
+"""One machine, a split, replicas: the best of each topology that a model can have in a measured household. Pure.
+
+Of replicas, the host always has a part: it alone has the vocabulary, for answers of a required form. Where the whole
+model has no room on it, or machines too small for the whole model would idle, its replica is a split.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +39,11 @@ class Option:
         return frozenset(stage.machine for stage in self.stages)
 
     def layers(self, machine: MachineId) -> int:
-        """How many layers this machine holds."""
+        """Return how many layers this machine holds."""
         return sum(len(stage.layers) for stage in self.stages if stage.machine == machine)
 
     def held_bytes(self, machine: MachineId) -> int:
-        """What this machine holds."""
+        """Return the bytes that this machine holds."""
         return sum(stage.total_bytes for stage in self.stages if stage.machine == machine)
 
 
@@ -99,7 +103,7 @@ class Household:
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def _several(self, stages: Stages) -> Option | None:
-        """These pipelines, but those on lenders that would serve nobody."""
+        """Return these pipelines without those on lenders that would serve no user."""
         parts = pipelines(stages)
         users = spread(parts, self._by_id, self.model, self.workload)
         first, *replicas = zip(parts, users, strict=True)
@@ -109,7 +113,7 @@ class Household:
         return Option(Shape.REPLICAS, used, self._known(used))
 
     def _split_without(self, reserved: frozenset[MachineId]) -> Stages:
-        """Of the splits that leave these machines out, the one that is best if it serves everybody."""
+        """Return the best split that leaves these machines out, if it serves all users."""
         if self.search is None:
             return ()
         left = set(self.search.set_of(reserved))
@@ -162,7 +166,7 @@ def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Mod
 
 
 def also_whole(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
-    """What was given for the host's pipeline, and the whole model wherever else it fits. Raises DoesNotFit."""
+    """Return the forced plan of the host's pipeline, with the whole model wherever else it fits. Raises DoesNotFit."""
     used = {stage.machine for stage in first.stages}
     unused = [lender for lender in lenders if lender.id not in used]
     wholes = whole_on(unused, model, first.workload)
@@ -197,13 +201,13 @@ def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
 
 
 def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:
-    """How those of its stages do that are there; None where none is, or one was not measured."""
+    """Forecast the stages that are present; None where there is none, or one was not measured."""
     machines = {machine.id: machine for machine in plan.machines}
     return forecast(present, machines, model, plan.workload) if present else None
 
 
 def several_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:
-    """How many there are, by one of two codes: all whole, or a split among them."""
+    """Return the reason that gives the number of replicas: code `whole` if all are whole, else `mixed`."""
     first, *replicas = pipelines(stages)
     split = len({stage.machine for stage in first})
     if split == 1:

@@ -1,4 +1,4 @@
-"""Whether a model fits this household now, in one word and with its numbers. Pure."""
+"""The verdict on whether a model fits this household now, and the choice of a first model. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEEP_MOST = 4  # at most this part of it: a fourth
 
 
 class Word(StrEnum):
-    """What stands beside a model's name."""
+    """The word shown beside a model's name."""
 
     FITS = "fits"
     TIGHT = "tight"  # it fits, and some machine keeps less free than is good
@@ -27,7 +27,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the whole model takes on one machine, and what all machines lend."""
+    """The memory that the whole model takes on one machine, and the memory that all machines lend."""
 
     weight_bytes: int
     kv_bytes: int
@@ -51,12 +51,12 @@ class Verdict:
 
 
 def keeps_bytes(lends_bytes: int) -> int:
-    """What is to stay free of so much: a GiB and 5 %, of small amounts a fourth."""
+    """Return the bytes to keep free: a GiB or 5 %, whichever is more, but at most a fourth."""
     return min(max(KEEP_BYTES, int(KEEP_SHARE * lends_bytes)), lends_bytes // KEEP_MOST)
 
 
 def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
-    """Of a placement that fits: bytes that each machine needs and lends."""
+    """Return the verdict on a placement that fits. machines: the bytes that each needs and lends."""
     roomy, spare = True, 0
     for needs, lends in machines:
         roomy = roomy and lends - needs >= keeps_bytes(lends)
@@ -65,7 +65,7 @@ def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
 
 
 def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Verdict:
-    """Whether there is room for it at all, without placing it."""
+    """Judge whether there is room for the model at all, without placing it."""
     whole = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     used = [host, *lenders] if model.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)
@@ -104,7 +104,7 @@ class Option:
 
     @property
     def is_brisk(self) -> bool:
-        """Whether its answers come as fast as they are read."""
+        """Return whether its answers come as fast as they are read."""
         if self.tok_s is not None:
             return self.tok_s >= READING_TOK_S
         return self.read_bytes <= READ_BYTES
@@ -116,7 +116,7 @@ class Option:
 
 
 def choose(options: Sequence[Option]) -> Option | None:
-    """Of these, the best first: the first that fits and is brisk, else the lightest that fits."""
+    """Return the best option to begin with: the first that fits and is brisk, else the lightest that fits."""
     fitting = [option for option in options if option.word is Word.FITS]
     brisk = next((option for option in fitting if option.suits), None)
     return brisk or min(fitting, key=lambda option: option.read_bytes, default=None)

@@ -1,1 +1,1 @@
-"""Decides what follows a failure: whose fault it was, what is tried next, who is left out. Pure."""
+"""Decides what follows a failure: whose fault it was, what is tried next, which machines are left out. Pure."""

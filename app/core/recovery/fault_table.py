@@ -1,7 +1,7 @@
-"""Whose fault each reason is, and what is tried because of it. Recovery and loads look here before they try again.
+"""The fault behind each reason, and the retry that it allows. Recovery and loading look here before they try again.
 
-A failure that the same bytes would cause again ends what it happened to, at once and with its own sentence: nothing
-is rebuilt for it, and no machine is called lost. Every code of core/reasons.py stands here once; a test says so.
+A failure that the same bytes would cause again ends what it happened to, at once and with its own sentence: nothing is
+rebuilt for it, and no machine is called lost. Every reason code stands here once; a test checks it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from app.core.errors import Reason, StageFailed, StageLost
 
 
 class Fault(StrEnum):
-    """Where the cause lies."""
+    """The place of the cause."""
 
     REQUEST = "request"  # what was asked, typed or chosen
     MODEL = "model"  # the model's file, or the numbers it computes
@@ -29,7 +29,7 @@ class Fault(StrEnum):
 
 
 class Retry(StrEnum):
-    """What is tried by itself."""
+    """The retry that happens by itself."""
 
     NEVER = "never"  # the same would come again: what it happened to ends
     ONCE = "once"  # it may have been chance; twice in a row it was not
@@ -39,7 +39,7 @@ class Retry(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """What is known of a reason beside its sentence."""
+    """The classification of a reason."""
 
     fault: Fault
     retry: Retry = Retry.NEVER
@@ -336,7 +336,7 @@ def cause(reason: Reason) -> str:
 
 
 def of(reason: Reason) -> Blame:
-    """Whose fault it is. What a lender says of its own engine, app or memory is no other machine's."""
+    """Classify a reason. A lender's report about its own engine, app or memory says nothing about other machines."""
     if reason.code != "lender_said":
         return TABLE.get(reason.code, UNKNOWN)
     there = TABLE.get(str(reason.facts.get("cause", "")), Blame(Fault.MACHINE, Retry.ELSEWHERE))
@@ -351,14 +351,14 @@ def is_said_of_layers(code: str) -> bool:
 
 
 def comes_again(reason: Reason) -> bool:
-    """Whether trying again would end the same way."""
+    """Return whether trying again would end the same way."""
     return of(reason).retry is Retry.NEVER
 
 
 def of_itself(reason: Reason, name: str) -> Reason:
-    """What the machine `name` gave as its reason: whatever it says, it speaks of no machine but itself.
+    """Return the reason that the machine `name` gave, limited to itself: it can name no machine but its own.
 
-    Elsewhere than in reasons of machines, a "name" is one of a model or an option.
+    In reasons that are not about machines, a "name" is that of a model or an option.
     """
     speaks_of_one = of(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
     machine_facts = OTHERS if speaks_of_one else frozenset()

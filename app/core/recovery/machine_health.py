@@ -1,4 +1,7 @@
-"""Which machines failed under answers lately, and get no layers back for now. Pure."""
+"""The machines that failed under answers lately, or answer far slower than they did; they get no layers for now. Pure.
+
+Longer contexts slow all machines alike, so each machine's slowdown is compared with that of the one that changed least.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ def best(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> di
 
 
 def degraded(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
-    """How many times as long each of these takes for a step, beside the one that changed least."""
+    """Return how many times as long each slow machine takes for a step, relative to the one that changed least."""
     grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
     if len(grown) < 2:
         return {}  # nothing to compare with
@@ -77,6 +80,6 @@ def degraded(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float])
 
 
 def slowed(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
-    """What was forecast of a placement, with one machine that takes so many times as long."""
+    """Return the forecast of a placement with one machine that takes `times` as long."""
     busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)

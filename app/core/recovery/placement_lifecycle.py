@@ -1,7 +1,7 @@
-"""The life of a placement as a table: what each event makes of it. Loading, ready, recovering, lost, ended.
+"""The lifecycle of a placement as a table: loading, ready, recovering, lost, ended.
 
-Seconds are monotonic and come in with the events. Why a placement was lost may be known before its end shows it, or
-better: a machine that leaves says so, and its broken links only say that it is gone.
+Seconds are monotonic and come in with the events. The true cause of a loss may be known before or after its end shows:
+a machine that leaves says so, while its broken links only show that it is gone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """It answers. `blamed`: why it will have been lost, where that is known already."""
+    """The placement answers. `known_cause`: why it is about to be lost, where that is known already."""
 
     blamed: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recovering:
-    """What was lost is being placed anew under its answers; `notice` says what and how."""
+    """The lost stages are being placed anew under running answers; `notice` says which and how."""
 
     notice: Notice
     blamed: Reason | None = None
@@ -36,7 +36,7 @@ class Recovering:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """It answers no more, and its memory is being given back."""
+    """The placement has stopped answering, and its memory is being given back."""
 
     why: Reason
 
@@ -59,7 +59,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What its pipelines say while they are mended; None: all of them are well."""
+    """A notice from its pipelines while they recover; None: all of them are well."""
 
     notice: Notice | None
 

@@ -1,11 +1,10 @@
-"""What is done when a placement breaks under its answers: reconnect, plan anew, replay, wait, give up. Pure.
+"""The recovery of a placement that breaks under its answers: reconnect, plan anew, replay, wait, give up. Pure.
 
-`step` says what comes next; app/inference/pipeline/recovering.py carries its commands out.
-SAFETY.md 6 in short: a broken
+`step` decides what comes next; app/inference/pipeline/recovering.py runs its commands. SAFETY.md 6 in short: a broken
 connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
 memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
-without all others; then a clear error. What would only
-end the same way again (app/core/recovery/fault_table.py) ends at once, with its own sentence.
+without all others; then a clear error. A failure that would only repeat itself (app/core/recovery/fault_table.py) ends
+at once, with its own sentence.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WAIT_S = 600.0  # for a machine without which memory is short: as long as lender
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What broke: which machine, why, and when that was known."""
+    """The loss of a machine: which one, why, and when that was known."""
 
     machine: str  # its id; "" when no single machine is to blame
     name: str
@@ -61,7 +60,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the person who waits for an answer is told meanwhile."""
+    """A notice to a person who waits for an answer."""
 
     state: str  # "reconnecting", "lost", "leaving", "rebuilding", "short", "continued"
     machine: str  # whose loss it is about: a name
@@ -79,7 +78,7 @@ class Steady:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """Who could hold the layers now is being computed."""
+    """The planner is computing a new placement."""
 
     loss: Loss
     tries: int = 1
@@ -90,14 +89,14 @@ class Planning:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilding:
-    """What moved is being loaded."""
+    """The moved stages are being loaded."""
 
     planned: Planning
 
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """Nothing fits on what is left; a machine that comes may change that."""
+    """No placement fits on the machines that are left; one that joins may change that."""
 
     planned: Planning
     why: Reason
@@ -106,7 +105,7 @@ class Short:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """It could not be recovered."""
+    """The recovery has failed."""
 
     why: Reason
 
@@ -118,7 +117,7 @@ State = Steady | Planning | Rebuilding | Short | Over
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """There is a placement."""
+    """A new placement was found."""
 
     machines: tuple[str, ...]  # names of those that take over layers
     seconds: float  # until they have loaded them
@@ -127,7 +126,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """There is none; why in words."""
+    """No placement fits; `why` says why."""
 
     why: Reason
 
@@ -194,7 +193,7 @@ Command = Plan | Build | Wait | Resume | GiveUp | Say
 
 
 def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
-    """What becomes of it, and what is to be done now."""
+    """Return the next state and the commands to run now."""
     match state, event:
         case Steady(), Loss() if is_final(event):
             return Over(event.why), (GiveUp(event.why),)
@@ -228,8 +227,10 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
 
 
 def is_final(loss: Loss, before: Loss | None = None) -> bool:
-    """Whether another try would only end the same way. before: what interrupted the same answer last, without a
-    token since."""
+    """Return whether another try would only end the same way.
+
+    before: what last interrupted the same answer, without a token since.
+    """
     if loss.is_shared:
         return False
     blame = fault_table.of(loss.why)
@@ -248,17 +249,17 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
 
 
 def beside(loss: Loss) -> Loss:
-    """What a final loss is to the answers that are not its cause: they start again from their text."""
+    """Return the loss that a final loss is to the answers that did not cause it: they start again from their text."""
     return Loss("", "", Reason(BESIDE), loss.at_s)
 
 
 def has_ended_in_step(loss: Loss) -> bool:
-    """Whether a process ended while it computed a step of known answers."""
+    """Return whether a process ended while it computed a step of known answers."""
     return bool(loss.slots) and fault_table.cause(loss.why) in fault_table.ENDED_BY_A_STEP
 
 
 def is_by_model(loss: Loss) -> bool:
-    """Whether a model that nobody asked yet may be why."""
+    """Return whether a model that has not answered yet may be the cause."""
     return has_ended_in_step(loss) or fault_table.of(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
 
 
@@ -268,7 +269,7 @@ def ends_process(loss: Loss) -> Reason:
 
 
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
-    """Whose process ended last and how, in words without a cure of their own: what is told has one."""
+    """Return the facts of the last process that ended and how, without a cure: the sentence has one."""
     worker = why.facts.get("worker") or why.facts.get("machine") or name
     how = why.facts.get("how") or ENDS.get(fault_table.cause(why), "it vanished")
     return {"times": MOST_DEATHS, "worker": worker, "how": how}
@@ -285,7 +286,7 @@ def doubted(name: str) -> Notice:
 
 
 def eased(name: str, seconds: float) -> Notice:
-    """It is heard again, and has kept everything."""
+    """Return the notice that a machine is heard again and has kept everything."""
     facts: dict[str, Fact] = {"machine": name, "seconds": _said(seconds)}
     return Notice("continued", name, Reason("recovery_reconnected", facts), round(seconds, 1))
 
@@ -304,7 +305,7 @@ def leaving(name: str, successors: Sequence[str], seconds: float) -> Notice:
 
 
 def short_of(loss: Loss, shortage: str) -> Reason:
-    """What is missing, and what that waits for: the machine that was lost, or memory where nobody else is to blame."""
+    """Return what is missing and what the wait is for: the lost machine, or memory where no machine is to blame."""
     if not loss.machine:
         return Reason("recovery_short_here", {"what": shortage})
     return Reason("recovery_short", {"machine": loss.name, "what": shortage})
@@ -316,7 +317,7 @@ def waited(short: Reason) -> Reason:
 
 
 def may_recover(times: int) -> bool:
-    """Whether an answer that was recovered so often is recovered once more."""
+    """Return whether an answer that was recovered `times` times may be recovered once more."""
     return times < MAX_RECOVERIES
 
 
@@ -327,7 +328,7 @@ def gave_up(loss: Loss) -> Reason:
 
 @dataclass(slots=True)
 class Interruption:
-    """What one answer went through."""
+    """The interruptions of one answer."""
 
     times: int = 0
     is_last_try: bool = False  # on the host alone; after that there is nobody else to be tired of
@@ -350,8 +351,10 @@ class Interruption:
             self.calm = 0
 
     def is_cause(self, loss: Loss) -> bool:
-        """Whether it is why a process ended once more, in a step of it alone. One other machine whose process was
-        ended again and again is left out first: it may be that machine."""
+        """Return whether this answer is why a process ended again, in a step of it alone.
+
+        One other machine whose process ended repeatedly is left out first, since the machine may be the cause.
+        """
         if len(self.deaths) < MOST_DEATHS:
             return False
         if fault_table.of(loss.why).fault is not Fault.MACHINE:
@@ -359,7 +362,7 @@ class Interruption:
         return not loss.machine or len(set(self.deaths)) > 1
 
     def absolve(self, times: int) -> None:
-        """So many of its interruptions were another answer's doing."""
+        """Forget `times` of its interruptions, which another answer caused."""
         self.times = max(0, self.times - times)
         self.deaths.clear()
 
@@ -370,7 +373,8 @@ class Interruption:
             self.deaths.clear()
 
     def lose(self, loss: Loss, *, alone: bool = False) -> bool:
-        """It is interrupted; False when that was once too often. alone: the host computes all of it from now on."""
+        """Record an interruption; return False when it was one too many. alone: the host computes everything from now
+        on."""
         if loss.why.code == BESIDE:  # nothing that it did, or could be tired of
             self.loss = self.loss or loss
             return True
@@ -383,7 +387,7 @@ class Interruption:
         return True
 
     def hear(self, notice: Notice) -> None:
-        """What is done about it."""
+        """Take note of what is being done about the interruption."""
         facts = notice.reason.facts
         successors = str(facts.get("with") or facts.get("to") or "")
         if successors or notice.state == "lost":
@@ -401,7 +405,7 @@ class Interruption:
 
 
 def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
-    """It broke once more before it was whole."""
+    """Return the step after another loss before the recovery had finished."""
     if is_final(loss, planned.loss):
         return Over(loss.why), (GiveUp(loss.why),)
     if planned.tries >= MAX_RECOVERIES:

@@ -1,1 +1,1 @@
-"""Decides what is computed next: sequences, requests, speculative tokens, recurrent states. Pure."""
+"""Decides what is computed next: sequences, requests, speculative tokens, replicas. Pure."""

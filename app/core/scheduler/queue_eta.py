@@ -1,4 +1,4 @@
-"""Who waits for a slot, in which place, and about how long. Pure."""
+"""The queue for slots: who waits, in which place, and about how long. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InLine:
 
 @dataclass(slots=True)
 class Usual:
-    """How long a request takes, as the last ones did."""
+    """The usual duration of a request, learned from the last ones."""
 
     seconds: float = FIRST_S
     is_known: bool = False
@@ -54,10 +54,10 @@ def line_up(waiting: Sequence[Waiting], goes_first: bool) -> int:
 
 
 def line(waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: Usual, slots: int) -> tuple[InLine, ...]:
-    """Those who wait, by their conversations, in order. elapsed_s: how long each running request has run.
+    """Return the waiting requests, by their conversations, in order. elapsed_s: how long each running request has run.
 
-    A slot is free when its request has taken as long as usual; one that takes longer may end any moment,
-    and is expected to take as long again as it is late.
+    A slot is free when its request has taken as long as usual; one that takes longer may end any moment, and is
+    expected to take as long again as it is late.
     """
     if not usual.is_known:
         return tuple(InLine(conversation, place, None) for place, conversation in enumerate(waiting, 1))

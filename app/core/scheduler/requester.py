@@ -1,4 +1,4 @@
-"""Whom an answer is for. Pure."""
+"""The requester of an answer. Pure."""
 
 from __future__ import annotations
 

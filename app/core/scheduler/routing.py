@@ -1,8 +1,8 @@
-"""Which of several replicas of a model gets a request: the one that will have answered it first. Pure.
+"""Routing of requests to replicas: each goes to the one that is expected to finish it first. Pure.
 
-A replica computes prompts row by row, and a step for all its answers at once that is longer the more there are.
-What a replica holds of a chat it need not read again: so a chat returns to where it was, unless the wait there
-costs more than reading it elsewhere.
+A replica computes prompts row by row, and a step for all its answers at once that takes longer the more there are. It
+need not read again the part of a chat that it holds: so a chat returns to its replica, unless the wait there costs more
+than reading it elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COLD_STEPS = 8  # the first ones also bring weights into memory: of these the qu
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a replica computes."""
+    """The speed of a replica."""
 
     row_s: float  # a row of a prompt
     step_s: float  # a token of one answer alone
@@ -73,7 +73,7 @@ def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: 
 
 
 def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
-    """Of a pipeline: a token passes all its stages, and the slowest sets the pace of prompts."""
+    """Return the pace of a pipeline: a token passes all its stages, and the slowest sets the pace of prompts."""
     known = [stage for stage in stages if stage is not None]
     if not known or len(known) < len(stages):
         return None
@@ -82,7 +82,7 @@ def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
 
 
 def wait_s(standing: Standing, prompt: int, output: int) -> float:
-    """Until a request of so many tokens is answered there, as far as can be foreseen."""
+    """Return the expected seconds until a request of this length is answered there."""
     pace, ahead = standing.pace or UNKNOWN, standing.running + standing.waiting
     excess = ahead + 1 - standing.slots
     queue_s = max(0, excess) * standing.usual_s / max(1, standing.slots)
@@ -92,6 +92,6 @@ def wait_s(standing: Standing, prompt: int, output: int) -> float:
 
 
 def route(standings: Sequence[Standing], prompt: int, output: int) -> int | None:
-    """Which replica gets it: the least wait; of equal ones the first. None: none of them serves."""
+    """Return the replica with the shortest wait, the first of equals; None: none of them serves."""
     waits = [(wait_s(standing, prompt, output), place) for place, standing in enumerate(standings) if standing.is_open]
     return min(waits)[1] if waits else None

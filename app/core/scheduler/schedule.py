@@ -1,8 +1,8 @@
-"""Which sequences enter the next micro-batch, and which waiting request gets a slot. Pure.
+"""The scheduler: which sequences enter the next micro-batch, and which waiting request gets a slot. Pure.
 
-Why so: a pipeline of N machines reads prompts fastest with N + 1 micro-batches under way: one computed on each
-machine, one queued before the slowest. Answers in their decode phase are divided over N, so that every
-machine has a group, and prompts fill what is left of each micro-batch.
+A pipeline of N machines reads prompts fastest with N + 1 micro-batches in flight: one computed on each machine, one
+queued before the slowest. Answers in their decode phase are divided over N, so that every machine has a group, and
+prompts fill what is left of each micro-batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_OVERTAKEN = 4  # later requests may take the oldest waiting request's turn t
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a pipeline can hold. `machines`: how many compute at the same time."""
+    """The capacity of a pipeline. `machines`: how many compute at the same time."""
 
     slots: int
     kv_cells: int  # positions over all slots, one pool
@@ -32,7 +32,7 @@ class Limits:
 
     @property
     def micro_batches(self) -> int:
-        """How many are under way at most."""
+        """Return the most micro-batches in flight."""
         return self.machines + 1
 
 
@@ -53,7 +53,7 @@ class Row(Protocol):
 
     @property
     def until(self) -> int:
-        """Where its next chunk must end at the latest: mostly `known`."""
+        """The position where its next chunk must end at the latest: mostly `known`."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class Row(Protocol):
 
     @property
     def is_apart(self) -> bool:
-        """It shares no micro-batch with others: what ends in one of it was ended by it."""
+        """Return whether it shares no micro-batch with others, so that a process's end in its step is its own."""
         ...
 
 
@@ -143,7 +143,7 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
 
 
 def spare(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
-    """Whether a machine stands idle with all that is known under way: it may compute what is only guessed."""
+    """Return whether a machine is idle with all known tokens in flight: it may compute a guessed one."""
     idle = under_way < limits.machines and len(rows) < limits.machines
     return idle and all(row.entered >= row.known for row in rows)
 
@@ -160,7 +160,7 @@ class Idle:
 
 
 class Asked(Protocol):
-    """What a request continues."""
+    """The request as far as a slot's cache matters: its conversation and its tokens."""
 
     @property
     def conversation(self) -> str | None: ...
@@ -178,7 +178,7 @@ class Waiting(Asked, Protocol):
 
     @property
     def goes_first(self) -> bool:
-        """Before those that do not: the owner's own."""
+        """Return whether it goes before other requests: the owner's own does."""
         ...
 
     overtaken: int
@@ -195,11 +195,12 @@ class Admission:
 
 
 def admit(waiting: Sequence[Waiting], idle: Sequence[Idle], reserved_cells: int, limits: Limits) -> Admission | None:
-    """Who gets a slot now, or None while none is free or the KV cache is too short for the next in turn.
+    """Choose the request that gets a slot now; None while no slot is free or the KV cache is too short for the next in
+    turn.
 
-    reserved_cells: positions promised to running requests. The request that shares most with an idle slot
-    of its own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times; and nobody takes the
-    turn of one that goes first, but another such.
+    reserved_cells: positions promised to running requests. The request that shares most with an idle slot of its own
+    conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times; only another request that goes first
+    may overtake one that does.
     """
     if not waiting or not idle:
         return None
@@ -217,7 +218,7 @@ def admit(waiting: Sequence[Waiting], idle: Sequence[Idle], reserved_cells: int,
 
 
 def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many ids two sequences have in common from the start."""
+    """Return how many ids two sequences have in common from the start."""
     low, high = 0, min(len(a), len(b))
     while low < high:  # halving: whole slices are compared in C
         middle = (low + high + 1) // 2
@@ -229,7 +230,7 @@ def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def reusable(request: Asked, idle: Sequence[Idle]) -> int:
-    """How many positions of a request the slots hold already."""
+    """Return how many positions of a request the slots hold already."""
     return _best_slot(request, idle)[1] if idle else 0
 
 

@@ -1,8 +1,8 @@
-"""Which token may come next, told by what was said before, and whether computing it early pays. Pure.
+"""Speculation: the token that may come next, looked up in earlier text, and whether computing it early pays. Pure.
 
-While the machines of a pool wait for each other over one answer, one of them may compute the next position for
-a guessed token. A text that repeats itself or its prompt is guessed well, any other hardly; so an answer keeps
-score of the guesses it would have made, at no cost, and a pipeline of what right and wrong ones cost in time.
+While the machines of a pool wait for each other over one answer, one of them may compute the next position for a
+guessed token. A text that repeats itself or its prompt is guessed well, any other hardly; so an answer scores the
+guesses it would have made, at no cost, and a pipeline measures the time that right and wrong ones take.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Found:
 
 
 class Lookup:
-    """Where each few tokens in a row were seen last in one text, and so what may follow them now."""
+    """The last place of each short run of tokens in one text, and so the tokens that may follow it now."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}  # a run of tokens -> the position after it
@@ -51,7 +51,7 @@ class Lookup:
         self._read = max(end, self._read)
 
     def find(self, tokens: array[int], pending: Sequence[int] = ()) -> Found | None:
-        """What may follow `tokens` and then `pending`, which are guesses themselves."""
+        """Return the token that may follow `tokens` and then `pending`, which are guesses themselves."""
         tail = tokens[-MOST_ALIKE:] + array("i", pending)
         for n in RUNS:
             if n <= len(tail) and (place := self._places.get(tail[-n:].tobytes())):
@@ -69,13 +69,13 @@ def _alike(tokens: array[int], place: int, tail: array[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How often an answer's guesses were right, by grade; fading."""
+    """The record of an answer's guesses by grade, fading with time."""
 
     right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
     made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
 
     def chance(self, guess: Found) -> float:
-        """How likely it is right."""
+        """Return the probability that the guess is right."""
         grade = guess.grade
         right = self.right[grade] + FIRST_CHANCES[grade] * FIRST_WEIGHT
         return right / (self.made[grade] + FIRST_WEIGHT)
@@ -91,7 +91,7 @@ def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, .
 
 
 class Way(Enum):
-    """How a token came about."""
+    """The way in which a token came about."""
 
     PLAIN = auto()  # nothing was guessed
     OPENED = auto()  # meanwhile the token after it was guessed
@@ -111,11 +111,11 @@ LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a token takes in a pipeline with one answer: seconds of a plain one, and the others' share of that.
+    """The time of a token in a pipeline with one answer: seconds of a plain one, and the others' share of that.
 
-    The shares begin with what two equal machines would show, and follow what is measured. A plain token's time
-    ends when the first run has computed the next position as well, in one trip with the last run; any other's
-    does not. `first_s` makes them comparable: what a position takes in the first run, a guess there has shown it.
+    The shares begin with what two equal machines would show, and follow the measurements. A plain token's time ends
+    when the first run has computed the next position as well, in one trip with the last run; any other's does not.
+    `first_s`, the time of a position in the first run as a guess there has shown it, makes them comparable.
     """
 
     first_s: float = 0.0
@@ -144,7 +144,7 @@ class Gain:
         return replace(self, first_s=first_s)
 
     def pays(self, chance: float) -> bool:
-        """Whether a guess that is right with this chance makes the answer quicker, by all that is known."""
+        """Return whether a guess that is right with this probability makes the answer quicker, by all that is known."""
         if self.n_plain < LEAST_PLAIN or chance < LEAST_CHANCE:
             return False
         gain = 1 - self.shares[Way.RIGHT]

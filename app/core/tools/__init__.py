@@ -1,1 +1,1 @@
-"""Calls of tools and thoughts: read from what a model writes, and told to it again. Pure."""
+"""Tool calls and reasoning: read from a model's output, and written into its prompts. Pure."""

@@ -1,4 +1,4 @@
-"""What a call's argument is that a model wrote as plain text, by the schema of its tool. Pure."""
+"""The values of a call's arguments that a model wrote as plain text, as JSON, or as Python or Gemma literals. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYTHON = {"True": True, "False": False, "None": None}  # templates write these, 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a schema takes: kinds of values, and these texts (an enum's). free: any other text too."""
+    """The values that a schema accepts: their kinds, and the texts of an enum. free: any other text too."""
 
     kinds: frozenset[str]
     texts: frozenset[str] = frozenset()
@@ -28,7 +28,7 @@ ANY, NOTHING = Wanted(KINDS), Wanted(frozenset(), free=False)
 
 
 def wanted(schema: object, root: object) -> Wanted:
-    """What values a schema takes; `root` is where its references point."""
+    """Return the values that a schema accepts; `root` is the target of its references."""
     accepted = _wanted(schema, root, MAX_STEPS, set())
     return ANY if accepted == NOTHING else accepted
 
@@ -141,7 +141,7 @@ class Literals:
         return self._word()
 
     def takes(self, sign: str) -> bool:
-        """Whether it stands behind the blanks here; then it is passed. Raises Cut where it may still come."""
+        """Pass the sign if it stands here, after blanks; return whether it did. Raises Cut where it may still come."""
         self._blanks()
         rest = self.text[self.at : self.at + len(sign)]
         if rest == sign:
@@ -152,7 +152,7 @@ class Literals:
         return False
 
     def wants(self, sign: str) -> None:
-        """As `takes`. Raises ValueError where another one stands."""
+        """Pass the sign, as `takes` does. Raises ValueError where another one stands."""
         if not self.takes(sign):
             raise ValueError(f"{sign} is missing")
 

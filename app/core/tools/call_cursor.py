@@ -1,7 +1,7 @@
-"""A place in what a model writes, and what of it is calls. Pure.
+"""The events of a tool call in a model's output, and a cursor through the output as it grows. Pure.
 
-A reader is given what a model wrote from the first sign on. It waits wherever more text may still decide, and goes on
-there when more has come: a long call is not read again from its beginning for each token of it.
+A parser is given the output from the first marker on. It waits wherever more text may still decide, and goes on there
+when more has come: a long call is not read again from its beginning for each token of it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ News = Call | Begun | More
 
 
 class Marked(NamedTuple):
-    """What came of a text: text after all, calls, and what is behind them."""
+    """The result of reading a text: plain text, calls, and the rest after them."""
 
     told: str
     calls: list[Call]
@@ -60,7 +60,7 @@ class Short(Exception):
 
 
 class Other(Exception):
-    """This is no call."""
+    """The text is no call."""
 
 
 class Cursor:
@@ -71,11 +71,11 @@ class Cursor:
         self.news = list[Begun | More]()  # of the call that is read, not told yet
 
     def begins(self, name: str) -> None:
-        """It is a call of this tool, whatever comes."""
+        """Report that it is a call of this tool, whatever comes."""
         self.news.append(Begun(name))
 
     def goes_on(self, text: str) -> None:
-        """So are its arguments, as JSON text."""
+        """Report the next piece of its arguments, as JSON text."""
         if text:
             self.news.append(More(text))
 
@@ -95,7 +95,7 @@ class Cursor:
             yield
 
     def takes(self, sign: str) -> Reading[bool]:
-        """Whether the sign stands here; then it is passed. Raises Short."""
+        """Pass the sign if it stands here; return whether it did. Raises Short."""
         while True:
             if self.text.startswith(sign, self.at):
                 self.at += len(sign)
@@ -105,7 +105,7 @@ class Cursor:
             yield from self.more()
 
     def until(self, sign: str) -> Reading[str]:
-        """What stands before the next of these signs, which is passed. Raises Short."""
+        """Return the text before the next `sign`, and pass both. Raises Short."""
         seen = self.at
         while (end := self.text.find(sign, seen)) < 0:
             seen = max(self.at, len(self.text) - len(sign) + 1)
@@ -114,7 +114,7 @@ class Cursor:
         return text
 
     def one_of(self, signs: Sequence[str]) -> Reading[str]:
-        """Which of these signs stands here; then it is passed. Empty: none. Raises Short."""
+        """Pass the first of these signs that stands here and return it; empty for none. Raises Short."""
         for sign in signs:
             if sign and (yield from self.takes(sign)):
                 return sign
@@ -123,9 +123,11 @@ class Cursor:
     def value(
         self, end: str, then: Sequence[str], tell: Callable[[int], None] | None = None, *, is_json: bool = False
     ) -> Reading[str]:
-        """As `until`; but what is not followed by one of `then` is a part of the value. Raises Short.
+        """Return the text up to `end`, as `until` does; an `end` that is not followed by one of `then` belongs to the
+        value. Raises Short.
 
-        tell: is told up to where it has come, but for what may be its end; is_json: nor is what stands between quotes.
+        tell: called with the place that is certain to belong to the value. is_json: an `end` within quotes belongs to
+        the value too.
         """
         start, first, ends = self.at, 0, 0
         while True:
@@ -169,7 +171,7 @@ def ends_in_text(json_text: str) -> bool:
 
 
 def calls_of(news: Iterable[News]) -> list[Call]:
-    """Those that are whole."""
+    """Return the complete calls."""
     return [event for event in news if isinstance(event, Call)]
 
 

@@ -1,4 +1,4 @@
-"""How models call tools: found in what they write, by the format that their chat template shows. Pure."""
+"""The finder of tool calls in a model's output, by the format that its chat template shows. Pure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from app.core.tools.call_parsers import (
     wanted_for,
 )
 from backends.templates.call_format import CallFormat, Payload
-
-# The call that a model was writing when its answer was cut short: which tool, and which arguments are whole. Pure.
 
 
 def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
@@ -165,7 +163,7 @@ class CallFinder:
         return self._to_the_end(), self._looked()
 
     def flush(self, *, is_cut: bool = False) -> tuple[str, list[News]]:
-        """What is left at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
+        """Return the rest at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
         text, news = "", list[News]()
         self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
@@ -228,7 +226,7 @@ class CallFinder:
                 self._peek = ObjectPeek(at, self._tools, self._format)
 
     def _read_on(self, reading: Reading[Marked], news: list[News], *, at_end: bool) -> Marked | None:
-        """What came of it; nothing while it waits for more."""
+        """Continue the reading; return its result, or None while it waits for more."""
         cursor = self._cursor
         cursor.text, cursor.at_end, marked = self._held, at_end, None
         try:
@@ -242,7 +240,7 @@ class CallFinder:
         return marked
 
     def _looked(self) -> list[News]:
-        """What the calls that come say of themselves until now."""
+        """Return what the calls being written reveal so far."""
         if self._peek is None or not self._in_pieces:
             return []
         return self._told(self._peek.look(self._held))
@@ -260,7 +258,8 @@ class CallFinder:
         return list(news)
 
     def _finished(self, calls: Sequence[Call]) -> list[News]:
-        """Without those that were told; the one that was told in pieces is what these are together."""
+        """Return the calls without those that were reported; the one reported in pieces becomes what its pieces are
+        together."""
         left = list[News](calls[self._n_told :])
         if self._name is not None and left and isinstance(first := left[0], Call):
             arguments = "".join(self._pieces)
@@ -307,7 +306,7 @@ class CallFinder:
         return []
 
     def _start(self) -> int:
-        """Where the first sign stands; -1 for none."""
+        """Return the place of the first marker; -1 for none."""
         return min((at for sign in self._signs if (at := self._held.find(sign)) >= 0), default=-1)
 
     def _sure(self) -> str:
@@ -319,7 +318,7 @@ class CallFinder:
         return sure
 
     def _ending(self) -> int:
-        """How many characters at a text's end may be the beginning of a sign that ends something."""
+        """Return how many characters at the end of the text may begin a marker that ends something."""
         signs = self._of_format
         after = (tokens[0] for tokens, _ in signs.keyed)
         return begun(self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after))

@@ -1,5 +1,5 @@
-"""Calls of tools as a grammar, in the form that a model's family writes them, so that it cannot but call, or answer in
-JSON of a schema where it may. Pure."""
+"""Grammars of tool calls, in the form that a model's family writes them: they force a call, or allow JSON of a schema
+instead. Pure."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 
 
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
-    """What may stand between the tags: texts as they are, all else as JSON."""
+    """Return the rule of the text between the tags: strings as they are, other values as JSON."""
     accepted = wanted(schema, root)
     as_json = rules.add(schema, root)  # also where only texts may stand: it says what cannot be promised
     if accepted.free:

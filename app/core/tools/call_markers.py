@@ -1,4 +1,4 @@
-"""The signs of a format of calls as a reader looks for them: without the blanks that models leave out. Pure."""
+"""The markers of a call format as a parser looks for them: without the blanks that models leave out. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HARMONY = (
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What a reader of these calls looks for."""
+    """The markers that a parser of these calls looks for."""
 
     begins: tuple[str, ...]  # a call may begin with any of these
     is_spoken: bool  # `last` and a tool's name begin a call too
@@ -124,7 +124,7 @@ def _last_token(text: str) -> str:
 
 
 def begun(text: str, signs: Iterable[str]) -> int:
-    """How many characters at a text's end may be the beginning of one of these."""
+    """Return how many characters at the end of `text` may begin one of these markers."""
     return max((_begun(text, sign) for sign in signs), default=0)
 
 

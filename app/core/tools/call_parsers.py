@@ -1,4 +1,4 @@
-"""Calls between signs, in each way that models write them: where one ends, and what it says. Pure."""
+"""Parsers of tool calls, one for each form in which models write them: where a call ends, and what it says. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
 
 
 def name_and_arguments(value: object, tools: Tools, form: CallFormat) -> tuple[object, object]:
-    """What an object calls, and with what; None for what it does not say."""
+    """Return the name and the arguments of the call in an object; None for what it does not say."""
     if not isinstance(value, dict):
         return None, None
     inner = value.get("function")
@@ -97,7 +97,7 @@ class ObjectPeek:
         self._is_over = False
 
     def look(self, text: str) -> list[News]:
-        """What has come of them now."""
+        """Return what has come of the calls now."""
         self._text, self._news = text, []
         if not self._is_over:
             try:
@@ -117,7 +117,7 @@ class ObjectPeek:
                 return
 
     def _object(self) -> Reading[bool]:
-        """Whether it was a call."""
+        """Read one object; return whether it was a call."""
         self.at += 1
         name, depth = "", 1
         arguments: str | None = None
@@ -271,7 +271,7 @@ class _Between(_OfFormat, ABC):
         return max((head for head in heads if signs.address and text.startswith(head)), key=len, default="")
 
     def _left(self) -> Sequence[str]:
-        """What may still stand behind a call."""
+        """Return the markers that may still follow a call."""
         return (*self._signs.ends, *self._signs.closes)
 
     def _close(self, cursor: Cursor) -> Reading[None]:
@@ -323,7 +323,7 @@ class _Named(_Between):
         return (yield from _json(cursor, name))
 
     def _head(self, cursor: Cursor, tools: Tools) -> Reading[str]:
-        """What stands before the sign of the arguments, which is passed."""
+        """Return the text before the marker of the arguments, and pass both."""
         sign = self._signs.arguments
         most = max(map(len, tools), default=0) + MOST_AROUND_NAME + len(self._signs.inner)
         mine = [sign, self._signs.behind_name, *SLOT.split(self._signs.inner)]
@@ -404,7 +404,7 @@ class _Tagged(_Between):
         return (*self._signs.ends[1:], *self._signs.closes)
 
     def _name(self, cursor: Cursor, tools: Tools) -> Reading[str]:
-        """Which tool's name stands here with what belongs behind it; then both are passed. Raises Short, Other."""
+        """Pass a tool's name and the marker after it, and return the name. Raises Short, Other."""
         start, signs = cursor.at, self._signs
         for name in sorted(tools, key=len, reverse=True):
             cursor.at = start
@@ -517,7 +517,7 @@ class _Nested(_OfFormat):
         return calls
 
     def _elements(self, text: str, schema: Any, root: Any) -> Any:
-        """What stands in an element: more of them, items of a list, or a value."""
+        """Return the value of an element: an object of elements, a list of items, or a plain value."""
         key, end = self._signs.key, self._signs.value_end
         elements = list[tuple[str, str]]()
         left = text.strip()
@@ -571,7 +571,7 @@ class _Python(_OfFormat):
 
 
 def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
-    """Those that are whole, and one that is cut; None where something else stands there."""
+    """Return the complete calls, and one that is cut; None where something else stands there."""
     calls, literals = list[Call](), Literals(text)
     name, arguments = "", dict[str, Any]()
     try:
@@ -664,7 +664,7 @@ def _json(cursor: Cursor, name: str) -> Reading[Call]:
 
 
 def _is_other(text: str, first: str, mine: Sequence[str]) -> bool:
-    """Whether a sign stands in it that does not belong to this call."""
+    """Return whether a marker stands in the text that does not belong to this call."""
     at = text.find(first)
     while at >= 0:
         rest = text[at:]

@@ -1,7 +1,7 @@
-"""A model's thoughts, parted from its answer while both come. Pure.
+"""The separation of a model's thoughts from its answer while both arrive. Pure.
 
-What a model writes is a row of pieces: thoughts, answer, and signs that nobody is shown. Text is held back only as long
-as it may be the beginning of a sign, and blanks beside a sign until it is known that none follows.
+The output of a model is a row of pieces: thoughts, answer, and markers that are hidden. Text is held back only as long
+as it may be the beginning of a marker, and blanks beside a marker until it is known that none follows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Begins:
-    """Where an answer begins, as the end of its prompt says."""
+    """The state in which an answer begins, as the end of its prompt shows."""
 
     in_thought: bool = False  # the prompt opened one
     in_answer: bool = False  # an answer goes on, or its thought was ended in the prompt
@@ -47,7 +47,7 @@ class Begins:
 
 
 def begins(form: ReasoningFormat, prompt: str) -> Begins:
-    """Whether a prompt ends with an open thought, or with one that was ended for the model."""
+    """Return whether a prompt ends with an open thought, or with one that was ended for the model."""
     end = prompt.rstrip()
     in_thought = end.endswith(form.begin.strip())
     closed = any(end.endswith(sign.strip()) for sign in (*form.end, *form.answer_begin))
@@ -55,7 +55,7 @@ def begins(form: ReasoningFormat, prompt: str) -> Begins:
 
 
 def marks(form: ReasoningFormat) -> tuple[str, ...]:
-    """What may be single tokens of the signs: control tokens among them are told as text, to be found."""
+    """Return the possible single tokens of the markers: control tokens among them are shown as text, to be found."""
     signs = [form.begin, *form.end, *form.answer_begin, *form.answer_end]
     if form.messages is not None:
         signs += [form.messages.start, form.messages.header_end, *form.messages.ends]
@@ -86,20 +86,20 @@ class ThoughtSplitter:
 
     @property
     def in_thought(self) -> bool:
-        """Whether a thought is open."""
+        """Return whether a thought is open."""
         return self._reader.in_thought
 
     @property
     def may_think(self) -> bool:
-        """Whether a thought is open, or may begin yet before the answer does."""
+        """Return whether a thought is open, or may still begin before the answer does."""
         return self._reader.may_think
 
     def push(self, text: str) -> list[Part]:
-        """What is known now."""
+        """Return the parts that are known now."""
         return self._reader.read(text, at_end=False)
 
     def flush(self) -> list[Part]:
-        """What was held back, at the end."""
+        """Return the rest that was held back, at the end."""
         return self._reader.read("", at_end=True)
 
 
@@ -153,7 +153,7 @@ class _Tags:
         return self._between(parts, at_end=at_end)
 
     def _between(self, parts: list[Part], *, at_end: bool) -> bool:
-        """Before the answer: a thought may begin."""
+        """Read on before the answer, where a thought may begin."""
         text = self._held.lstrip()
         blanks = self._held[: len(self._held) - len(text)]
         opens = (self._form.begin, *self._form.answer_begin)
@@ -190,7 +190,7 @@ class _Tags:
         return False
 
     def _thought(self, parts: list[Part], text: str) -> None:
-        """Without the blanks around it; those at its end are held back."""
+        """Add a piece of a thought without the blanks around it; those at its end are held back."""
         bare = text.rstrip()
         if not self._thought_begun:
             begin = len(bare) - len(bare.lstrip())
@@ -371,14 +371,14 @@ def _first(text: str, signs: tuple[str, ...]) -> tuple[int, str]:
 
 
 def _begun(text: str, sign: str) -> int:
-    """How many characters at a text's end may be the beginning of a sign."""
+    """Return how many characters at the end of `text` may begin the marker."""
     most = min(len(sign) - 1, len(text))
     return next((n for n in range(most, 0, -1) if text.endswith(sign[:n])), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What is asked of a model's thinking. Nothing: it does as its template has it."""
+    """The requested thinking of a model. The default leaves it to its template."""
 
     on: bool | None = None
     effort: str = ""  # as the models call it: low, medium, high
@@ -418,15 +418,17 @@ def _nearest(effort: str, known: tuple[str, ...]) -> str:
 
 
 def ended_early(form: ReasoningFormat, *, calls: bool) -> str:
-    """What ends a thought that has had its tokens, up to where the answer begins."""
+    """Return the text that ends a thought that has used up its tokens, up to where the answer begins."""
     if form.messages is not None:
         return form.end[0] + before_answer(form, calls=calls, thought=True)
     return f"\n{form.end[0]}{before_answer(form, calls=calls, thought=True)}"
 
 
 def before_answer(form: ReasoningFormat, *, calls: bool, thought: bool) -> str:
-    """What stands before the words of an answer. calls: it may be a call instead, with a header of its own; thought:
-    one has just ended."""
+    """Return the text before the words of an answer.
+
+    calls: it may be a call instead, with a header of its own. thought: one has just ended.
+    """
     if form.messages is None:
         return "".join(form.answer_begin[:1]) + "\n\n" if thought else ""
     start = form.messages.start + "assistant" if thought else ""

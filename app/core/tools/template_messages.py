@@ -1,4 +1,4 @@
-"""Calls and their results in a conversation, as the chat templates of some families want them. Pure."""
+"""Conversations as the chat templates of some families take them: system messages, calls and their results. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from backends.templates.call_format import CallFormat, Ids, Payload
 
 
 def one_system(messages: Sequence[Message]) -> list[Message]:
-    """With one system message at most: those at the beginning become one, and what a later one says is told with the
-    user's words. Templates refuse a second one, or leave it out and say nothing."""
+    """Return the messages with at most one system message.
+
+    Those at the beginning are joined; the text of a later one goes into the user's message. Templates refuse a second
+    system message, or drop it silently.
+    """
     merged: list[Message] = []
     texts: list[list[str]] = []  # of each, joined once: of thousands, each join would copy all before
     was_system = False
@@ -33,7 +36,7 @@ def one_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def _only_begun(messages: Sequence[Message]) -> bool:
-    """Whether nobody but the system has said anything."""
+    """Return whether only the system has said anything."""
     return not messages or messages[-1]["role"] == "system"
 
 
@@ -135,8 +138,11 @@ def counted_ids(messages: Sequence[Message]) -> list[Message]:
 def _with_ids(
     messages: Sequence[Message], named: Callable[[Message, int], str], unknown: Callable[[str], str]
 ) -> list[Message]:
-    """With other ids of calls, by the number of each in the conversation. Results without any get those of the calls
-    before them in their order, and of calls that are not there what `unknown` makes of theirs."""
+    """Give calls new ids, by the number of each in the conversation.
+
+    A result without an id gets that of the next unanswered call; one of an unknown call gets what `unknown` makes of
+    its id.
+    """
     converted: list[Message] = []
     left: list[tuple[str, str]] = []  # calls whose results have not come: the id that was given, and the new one
     n_calls = 0
@@ -164,7 +170,7 @@ def _short(name: str) -> str:
 
 
 def _answered(left: Sequence[Message], result: Message) -> int:
-    """Which of these calls the result belongs to: the one of its id, else the first."""
+    """Return the index of the call that the result belongs to: the one with its id, else the first."""
     ids = [message["tool_calls"][0].get("id") for message in left]
     call_id = result.get("tool_call_id")
     return ids.index(call_id) if call_id and call_id in ids else 0

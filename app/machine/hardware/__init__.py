@@ -1,1 +1,1 @@
-"""What this computer computes with: processor, graphics cards, memory, engines."""
+"""The computing hardware of this machine: processor, graphics cards, memory, engines."""

@@ -1,4 +1,5 @@
-"""The processor's cores that computing should use: allowed to this process, fast, and how many of them are whole."""
+"""The processor cores for computing: allowed to this process, fast, and how many of them are whole; the threads of a
+worker."""
 
 from __future__ import annotations
 
@@ -49,13 +50,13 @@ CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """Of those that this process may use: `logical` counts both halves of a core that runs two threads."""
+    """The cores that this process may use. `logical` counts both halves of a core that runs two threads."""
 
     logical: int
     whole: int
 
     def within(self, quota: float | None) -> Cores:
-        """With no more than a control group's share of processor time."""
+        """Return no more cores than a control group's share of processor time."""
         if quota is None:
             return self
         most = max(1, ceil(quota))
@@ -63,7 +64,7 @@ class Cores:
 
 
 def threads() -> Threads:
-    """For a worker of this machine: its fast cores at most, whole ones to begin with."""
+    """Return the threads of a worker on this machine: at most its fast cores, whole ones to begin with."""
     cores = fast().within(quota_cores())
     return Threads(cores.logical, cores.whole)
 
@@ -84,7 +85,8 @@ def fast() -> Cores:
 
 
 def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
-    """By the kernel's files: the capacity of each core, or its highest frequency, and who shares it."""
+    """Return the fast cores by the kernel's files: the capacity of each core, or its highest frequency, and its
+    siblings."""
     places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
     for file in (Path("cpu_capacity"), FREQUENCY):  # the first is exact where a kernel has it and cores differ
         speeds = {cpu: _number(place / file) for cpu, place in places.items()}
@@ -99,8 +101,10 @@ def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
 
 
 def on_windows(described: bytes, allowed: set[int]) -> Cores | None:
-    """By GetLogicalProcessorInformationEx: of the highest efficiency class there is. Processors of later groups, which
-    a process does not use by itself, are not counted."""
+    """Return the cores of the highest efficiency class, by GetLogicalProcessorInformationEx.
+
+    Processors of later groups, which a process does not use by itself, are not counted.
+    """
     by_class: dict[int, list[int]] = {}
     for kind, mask in _cores_in(described):
         n_threads = sum(1 for cpu in allowed if mask >> cpu & 1)

@@ -1,4 +1,4 @@
-"""What this computer has: memory, processor, and how many threads an engine may take."""
+"""Main memory and processor of this computer, and the speed at which it copies memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engines of this machine say they can compute on; each is asked in a child that may hang or die."""
+"""The engines of this machine and the devices they can compute on. Each is asked in a child that may hang or die."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Bytes = Annotated[int, Meta(ge=0, le=1 << 60)]
 
 
 class Device(msgspec.Struct, frozen=True):
-    """What an engine computes on: the processor, or an accelerator with memory of its own or shared."""
+    """A device that an engine computes on: the processor, or an accelerator with its own or shared memory."""
 
     name: Name = ""
     description: Name = ""
@@ -47,7 +47,7 @@ class Engine(msgspec.Struct, frozen=True):
 
     @property
     def build(self) -> str:
-        """What its speed depends on beside the hardware's own."""
+        """Return the build that its speed depends on, besides the hardware."""
         return f"{self.name} {self.version} {' '.join(sorted(self.features))}"
 
 
@@ -82,7 +82,7 @@ def engine_of(name: str, code: int, out: str, err: str) -> Engine:
 
 
 def described(processor: str, engines: Sequence[Engine]) -> str:
-    """This machine in one line: its processor, how well the engine uses it, and its accelerators."""
+    """Return this machine in one line: its processor, how well the engine uses it, and its accelerators."""
     parts = [processor]
     features = {feature for engine in engines for feature in engine.features}
     parts += [name for name in TELLING if name in features][:1]
@@ -145,7 +145,7 @@ _CODES = {
 
 
 async def probe_walls() -> Walls | None:
-    """What a worker would be kept from here. None: nobody can say."""
+    """Return the walls that would confine a worker here; None where they cannot be probed."""
     command = paths.python_command("-m", "backends", "walls")
     code, out, _ = await child(command, TRY_SECONDS)
     try:
@@ -155,7 +155,7 @@ async def probe_walls() -> Walls | None:
 
 
 def walls_code(walls: Walls | None, system: str = sys.platform) -> str:
-    """Of the sentence that says so, and why it is no more."""
+    """Return the code of the sentence about these walls, and why they are not higher."""
     if walls is None:
         return "check_confined_unknown"
     neither = "check_confined_neither" if system == "linux" else "check_confined_none"

@@ -23,9 +23,9 @@ MOST_CARDS = 16
 
 
 def unused(engines: Sequence[Engine], listed: Iterable[str]) -> Reason | None:
-    """That layers are computed on the processor although there is a card. None: there is none.
+    """Return the reason that layers are computed on the processor although there is a card; None where there is none.
 
-    Where an engine sees cards, its names are told: the system's would be the same ones, written otherwise.
+    Where an engine sees cards, its names are used: the system's would be the same ones, spelled differently.
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}
@@ -45,7 +45,7 @@ def listed() -> list[str]:
 
 
 def on_bus(bus: Path) -> list[str]:
-    """Those of Linux's list of devices."""
+    """Return the cards in Linux's list of devices."""
     return [_name(device) for device in sorted(bus.iterdir()) if _is_card(device)]
 
 
@@ -69,7 +69,7 @@ def _name(device: Path) -> str:
 
 
 def model_name(names: str, maker: str, ident: str) -> str:
-    """From pci.ids: `GA106 [GeForce RTX 3060]` is sold as what stands in the brackets."""
+    """Return a card's name from pci.ids: `GA106 [GeForce RTX 3060]` is sold under the name in the brackets."""
     is_maker = False
     for line in names.splitlines():
         if line[:1] not in ("\t", "#", ""):
@@ -95,7 +95,7 @@ if sys.platform == "win32":
     import winreg
 
     def _in_registry() -> list[str]:
-        """Those of Windows with memory of their own."""
+        """Return the cards that Windows lists with memory of their own."""
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
             names = [_adapter(adapters, f"{number:04}") for number in range(MOST_CARDS)]
         return [name for name in names if name]

@@ -1,1 +1,1 @@
-"""The system says that this computer sleeps, wakes or ends; and it is kept awake."""
+"""Power events: sleep, waking and shutdown as the system reports them; and keeping the computer awake."""

@@ -1,4 +1,5 @@
-"""What a system says to a callback: carried to the node's loop, and waited for no longer than the system waits."""
+"""Power events that a system reports to a callback, passed to the node's loop and awaited no longer than the system
+waits."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Protocol
 
 
 class Going(StrEnum):
-    """What the system said."""
+    """An event reported by the system."""
 
     SLEEPS = "sleeps"
     ENDS = "ends"
@@ -55,17 +56,17 @@ class Heard:
 
 
 class Source(Protocol):
-    """Where a system says it. One thread opens it, looks and closes it."""
+    """A source of power events. One thread opens it, looks and closes it."""
 
     def look(self, seconds: float) -> None:
-        """For so long the system may call back. Raises OSError when it never will again."""
+        """Let the system call back for `seconds`. Raises OSError when it never will again."""
         ...
 
     def close(self) -> None: ...
 
 
 async def hear(opened: Callable[[], Source]) -> None:
-    """Until cancelled: a thread of its own has what `opened` makes, which is closed when this returns.
+    """Run until cancelled: a thread of its own holds what `opened` makes, which is closed when this returns.
 
     Raises OSError or AttributeError where the system has nothing of that kind.
     """

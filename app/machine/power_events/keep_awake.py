@@ -1,6 +1,6 @@
-"""Keeps this computer from falling asleep, by the system's own means, for as long as it is asked to.
+"""Keeps this computer awake, by the system's own means, for as long as it is asked to.
 
-Nothing of the system's settings is changed: the wish ends with this process, however that ends.
+No setting of the system is changed: the request ends with this process, however that ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Awake:
 
     @property
     def is_held(self) -> bool:
-        """Whether the system was asked, and has not refused."""
+        """Return whether the system was asked, and has not refused."""
         if self._platform == "win32":
             return self._on
         return self._tool is not None and self._tool.poll() is None

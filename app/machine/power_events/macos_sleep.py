@@ -1,7 +1,7 @@
-"""macOS says that this computer is about to sleep: IOKit, to a run loop of our own. Not yet run there.
+"""macOS's notice that this computer is about to sleep: IOKit, on a run loop of our own. Not yet run there.
 
-Of a log-out and of a shutdown IOKit tells no program (kIOMessageSystemWillPowerOff, IOKit/IOMessage.h). A process
-without a window is sent SIGTERM then, and node/start.py ends the node in order.
+IOKit tells no program of a log-out or a shutdown (kIOMessageSystemWillPowerOff, IOKit/IOMessage.h). A process without a
+window is sent SIGTERM then, and node/start.py ends the node in order.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def _declare(iokit: Any, core: Any) -> None:
 
 
 def _here(heard: Heard) -> Source:
-    """This computer's. Raises OSError or AttributeError where there is none."""
+    """Return the source of this computer. Raises OSError or AttributeError where there is none."""
     iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
     core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
     return RootPower(heard, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))
 
 
 async def listen(tell: Tell) -> None:
-    """Until cancelled; at once where there is no IOKit."""
+    """Listen until cancelled; return at once where there is no IOKit."""
     heard = Heard(asyncio.get_running_loop(), tell, WAITS_SECONDS)
     try:
         await hear(lambda: _here(heard))

@@ -1,8 +1,8 @@
-"""The system says that this computer is about to sleep or to end, and that it is awake again.
+"""The system's notices that this computer is about to sleep or to shut down, and that it is awake again.
 
-Linux: logind's signals on the system bus, and a delay of some seconds while what must be said is said. macOS:
-going_macos.py, of sleep; Windows: going_windows.py, of sleep and of the session's end. A process that is asked to end
-by a signal, as at a log-out of Linux and macOS, hears that in node/start.py.
+Linux: logind's signals on the system bus, with a delay of some seconds while others are told. macOS: macos_sleep.py,
+for sleep. Windows: windows_events.py, for sleep and the end of the session. A process that is asked to end by a signal,
+as at a log-out of Linux and macOS, handles that in node/start.py.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class Delay:
 
 
 async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.platform) -> None:
-    """Until cancelled: `tell` what the system says. It goes on when `tell` has returned, or when it waits no more."""
+    """Report to `tell`, until cancelled, what the system says.
+
+    The system goes on when `tell` has returned, or when it waits no longer.
+    """
     if platform == "win32":
         from app.machine.power_events import windows_events
 
@@ -92,7 +95,7 @@ async def _listen_to_logind(tell: Tell, held: Delay) -> None:
 
 
 async def _hear(tell: Tell, delay: Delay) -> None:
-    """While the bus is there. Raises OSError, EOFError or ValueError when it is not."""
+    """Listen while the bus is there. Raises OSError, EOFError or ValueError when it is not."""
     from jeepney import HeaderFields, MatchRule, MessageType, message_bus
     from jeepney.io.asyncio import open_dbus_connection
 

@@ -1,7 +1,8 @@
-"""The window in which Windows says that the person signs out or the computer ends. Nobody sees it. Not yet run there.
+"""Windows' notices of sleep, by a callback, and of the end of the session, to a hidden window. Not yet run there.
 
-It says so to windows alone: console handlers hear nothing of it in a process that has loaded user32.dll, as ours has
-(SetConsoleCtrlHandler, remarks). And it must be the node's own, since a node may have no window of the app beside it.
+Only windows are told of the session's end: console handlers are not told in a process that has loaded user32.dll, as
+ours has (SetConsoleCtrlHandler, remarks). The window must be the node's own, since a node may run without the app's
+window.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class WindowClass(ctypes.Structure):
 
 
 class SessionWindow:
-    """Of top level, since windows for messages alone are not told; never shown. Raises OSError when it cannot be made.
+    """A hidden top-level window, since message-only windows are not notified. Raises OSError when it cannot be made.
 
-    Whoever is asked whether the session may end says yes at once; when it does end, it is told and waited for.
+    It agrees at once when asked whether the session may end; when the session does end, that is reported and awaited.
     """
 
     def __init__(self, heard: Heard, user32: Any, kernel32: Any) -> None:
@@ -168,7 +169,7 @@ def sleep_told(heard: Heard, powrprof: Any) -> Iterator[None]:
 
 
 async def listen(tell: Tell) -> None:
-    """Until cancelled; at once where there is no Windows. What the one cannot tell, the other may."""
+    """Listen until cancelled, to sleep and to the end of the session; return at once where there is no Windows."""
     async with asyncio.TaskGroup() as group:
         group.create_task(_hear_of_sleep(tell), name="hear of sleep")
         group.create_task(_hear_of_the_end(tell), name="hear of the session's end")

@@ -1,1 +1,1 @@
-"""Where keys, tokens and passphrases are kept: the system's keyring, or a private file."""
+"""Stores of keys, tokens and passphrases: the system's keyring, or a private file."""

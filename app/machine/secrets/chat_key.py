@@ -1,4 +1,4 @@
-"""The key of the encrypted chats: made once by the system's chance, kept in the keyring or in a private file."""
+"""The key of the encrypted chats: made once at random, kept in the keyring or in a private file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ChatKey:
             return _place_of(await self._place())
 
     async def read(self) -> str | None:
-        """In base64; None where there is none. Raises Refused where the keyring is locked."""
+        """Return the key in base64; None where there is none. Raises Refused where the keyring is locked."""
         with _named():
             kept = await (await self._place()).read()
         return kept if kept is not None and _is_key(kept) else None
@@ -68,7 +68,7 @@ class ChatKey:
             return False
 
     async def _place(self) -> FileStore | KeyringStore:
-        """Where it was put; before that, where the passphrase of this machine is."""
+        """Return the store that holds the key; before there is one, the store that holds this machine's passphrase."""
         try:
             kept = await self._file.read()
         except Refused:

@@ -1,4 +1,4 @@
-"""Where the passphrase of this machine's key is kept: the system's keyring, or a private file."""
+"""Stores of secrets: the system's keyring, or a private file; and the choice between them for this machine's key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar, cast
 from app.core.errors import BadInput, Refused
 from app.machine.paths import Home, write_atomically
 
-# Windows' own encryption for a file only this user can read. Unverified until it ran there.
+# Windows' own encryption of a file for this user. It has not run there yet.
 
 CRYPTPROTECT_UI_FORBIDDEN = 0x1  # wincrypt.h: a service must never open a dialog
 
@@ -85,7 +85,7 @@ class Keystore(Protocol):
         """Keep `secret` in place of what was there. Raises Refused."""
 
     def lost(self) -> Refused:
-        """What a person is told when the secret is gone, or is not the right one."""
+        """Return the error that tells a person that the secret is gone, or is not the right one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ def _entry(home: Home) -> str:
 
 
 def _has_secure_keyring() -> bool:
-    """Whether the system has a keyring that encrypts; a chain must consist of such ones only."""
+    """Return whether the system has a keyring that encrypts; a chain must consist of such keyrings only."""
     import keyring
 
     active = keyring.get_keyring()

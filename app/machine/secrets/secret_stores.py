@@ -1,4 +1,5 @@
-"""Named secrets of one kind, kept together where the passphrase of this machine's key is kept."""
+"""The secrets kept beside this machine's passphrase: the keys of the Chat API, those of other servers, the hub's
+token."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from app.machine.secrets.keystore import FileStore, KeyringStore, open_beside
 
 
 class SecretMap:
-    """They are read once; then what is here is what counts. `what`: as in `api keys`."""
+    """Named secrets of one kind, kept together. They are read once; after that this copy counts.
+
+    secret_name: as in `api keys`.
+    """
 
     def __init__(self, home: Home, secret_name: str) -> None:
         self._home, self._what = home, secret_name
@@ -44,7 +48,7 @@ class SecretMap:
             self._secrets = secrets
 
     def now(self) -> Mapping[str, str]:
-        """Those that were read already."""
+        """Return the secrets that were already read."""
         return self._secrets or {}
 
     async def _known(self) -> dict[str, str]:
@@ -94,7 +98,7 @@ class ApiKeys:
         return await self._kept.all()
 
     async def all(self) -> Mapping[str, str]:
-        """As `known`; where there is none, the first one is made. Raises Refused."""
+        """Return the keys as `known` does; where there is none, the first one is made. Raises Refused."""
         if not await self._kept.all():
             await self._kept.change(lambda keys: keys or {FIRST: _new()})
         return await self._kept.all()
@@ -128,7 +132,7 @@ class ApiKeys:
         await self._kept.change(without_it)
 
     def owner(self, presented: str) -> str | None:
-        """Whose key this is. Takes as long for a wrong one as for a right one."""
+        """Return the name of the key's owner. It takes as long for a wrong key as for a right one."""
         owner_name = None
         for name, key in self._kept.now().items():
             if hmac.compare_digest(presented.encode("utf-8", "replace"), key.encode()):
@@ -185,7 +189,7 @@ class TokenStore:
             self._token, self._read = None, True
 
     async def _store(self) -> FileStore | KeyringStore:
-        """Beside the passphrase of this home's key."""
+        """Return the store beside the passphrase of this home's key."""
         if self._found is None:
             self._found = await open_beside(self._home, "hub token")
         return self._found

@@ -1,4 +1,4 @@
-"""How much of the processor other programs use now."""
+"""The processor load of other programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WATCHED_S = 0.3
 
 
 class OthersCores:
-    """How many cores others keep busy from one look to the next: not this process, and not its child `pid`."""
+    """The cores that other programs keep busy between two looks: not this process, and not its child `pid`."""
 
     def __init__(self, pid: int) -> None:
         """Raises psutil.Error when the child is gone."""
@@ -18,7 +18,7 @@ class OthersCores:
         self._busy_s, self._at_s = self._now()
 
     def look(self) -> float:
-        """On average since the look before. Raises psutil.Error when the child is gone."""
+        """Return the average since the last look. Raises psutil.Error when the child is gone."""
         busy_s, at_s = self._now()
         spent_s, passed_s = busy_s - self._busy_s, at_s - self._at_s
         self._busy_s, self._at_s = busy_s, at_s

@@ -1,6 +1,7 @@
-"""How long the owner has not touched this computer, and whether a program fills its screen, on each system.
+"""The owner's activity at the desktop, on each system: time since the last input, and whether a program fills the
+screen.
 
-What is read on macOS and Windows was written from their manuals and has not run there yet.
+The readings on macOS and Windows were written from their manuals and have not run there yet.
 """
 
 from __future__ import annotations
@@ -88,20 +89,20 @@ def linux_idle_seconds(
 
 
 def linux_full_screen(run: Run, environment: Mapping[str, str]) -> bool | None:
-    """Whether the window in front fills the screen. Wayland tells programs nothing of others: None."""
+    """Return whether the window in front fills the screen. Wayland hides other programs' windows: None."""
     if not environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
         return None
     return {"1": True, "0": False}.get((run(X11_FULL_SCREEN) or "").strip())
 
 
 def mutter_seconds(text: str) -> float | None:
-    """From `(uint64 12345,)`, milliseconds."""
+    """Parse `(uint64 12345,)`, milliseconds."""
     match = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
     return int(match[1]) / 1000 if match else None
 
 
 def saver_seconds(text: str, *, in_milliseconds: bool) -> float | None:
-    """From `(uint32 12345,)`: seconds, as the draft of freedesktop.org has it; KDE tells milliseconds."""
+    """Parse `(uint32 12345,)`: seconds, as the draft of freedesktop.org has it; KDE reports milliseconds."""
     match = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
     return int(match[1]) / (1000 if in_milliseconds else 1) if match else None
 
@@ -113,7 +114,7 @@ def x11_seconds(text: str) -> float | None:
 
 
 def seat_seconds(text: str, now_s: float) -> float | None:
-    """From `loginctl show-seat`: the hint that the desktop gave. None when nobody is logged in there.
+    """Parse `loginctl show-seat`: the idle hint of the desktop. None when nobody is logged in there.
 
     now_s: of the same clock as the hint, which is CLOCK_MONOTONIC.
     """
@@ -138,20 +139,22 @@ def macos_idle_seconds(run: Run) -> float | None:
 
 
 def macos_full_screen(run: Run) -> bool | None:
-    """Whether a film, slides or a game keep the display on: macOS tells no program what fills the
-    screen without a permission of its own. None where nothing tells."""
+    """Return whether a movie, slides or a game keep the display on; None where the system does not tell.
+
+    macOS does not tell a program what fills the screen unless it has a permission of its own.
+    """
     text = run(PMSET)
     return None if text is None else display_kept_on(text)
 
 
 def display_kept_on(text: str) -> bool | None:
-    """From `pmset -g assertions`: the sum line of `PreventUserIdleDisplaySleep`."""
+    """Parse `pmset -g assertions`: the sum line of `PreventUserIdleDisplaySleep`."""
     match = re.search(r"^\s*PreventUserIdleDisplaySleep\s+([01])\s*$", text, re.MULTILINE)
     return match[1] == "1" if match else None
 
 
 def hid_seconds(text: str) -> float | None:
-    """From ioreg's `"HIDIdleTime" = 1234567890`, nanoseconds; the least of several."""
+    """Parse ioreg's `"HIDIdleTime" = 1234567890`, nanoseconds; the least of several."""
     idle_times = re.findall(r'"HIDIdleTime"\s*=\s*(\d{1,20})\b', text)
     return min(map(int, idle_times)) / 1e9 if idle_times else None
 

@@ -1,4 +1,5 @@
-"""What this computer senses of its owner: idle time, battery, chosen programs, the graphics card."""
+"""Readings of this computer for the lending rules: idle time, battery, chosen programs, the graphics card, the
+network."""
 
 from __future__ import annotations
 
@@ -21,8 +22,6 @@ from app.machine import interfaces
 from app.machine.sensors import wayland_idle
 from app.machine.sensors.desktop_activity import full_screen, idle_seconds
 from app.machine.sensors.power_draw import Power
-
-# Whether this computer's way out is a VPN, or a network that counts what is transferred.
 
 Run = Callable[[Sequence[str]], str | None]
 
@@ -58,13 +57,13 @@ def network(run: Run) -> Network | None:
 
 
 def network_manager_says(text: str) -> bool | None:
-    """From `(<uint32 4>,)`."""
+    """Parse `(<uint32 4>,)`."""
     match = re.fullmatch(r"\(<uint32 ([0-4])>,\)", text.strip())
     return {"1": True, "3": True, "2": False, "4": False}.get(match[1]) if match else None
 
 
 def windows_says(text: str) -> bool | None:
-    """From the name of a NetworkCostType."""
+    """Parse the name of a NetworkCostType."""
     return WINDOWS_COSTS.get(text.strip().casefold())
 
 
@@ -86,9 +85,6 @@ def _way_out() -> LinkKind | None:
     return carrying.kind if carrying else None
 
 
-# How busy other programs keep the graphics card, where NVIDIA's own tool is there to tell.
-
-
 TOOL = "nvidia-smi"
 FORM = "--format=csv,noheader,nounits"
 BUSY = (TOOL, "--query-gpu=utilization.gpu", FORM)
@@ -96,8 +92,10 @@ APPS = (TOOL, "--query-compute-apps=pid", FORM)
 
 
 def percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
-    """How busy the busiest card is. None without the tool, and while a worker of ours computes on
-    a card: the tool does not tell whose share is whose."""
+    """Return how busy the busiest card is.
+
+    None without the tool, and while a worker of ours computes on a card: the tool does not say whose share is whose.
+    """
     if shutil.which(TOOL) is None:
         return None
     percent = busiest(run(BUSY) or "")
@@ -107,13 +105,13 @@ def percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
 
 
 def busiest(text: str) -> float | None:
-    """From one line a card: `37`, or `[N/A]` where it is not told."""
+    """Parse one line a card: `37`, or `[N/A]` where it is not known."""
     percents = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
     return max(percents, default=None)
 
 
 def pids(text: str) -> tuple[int, ...]:
-    """From one line a process: `4242`."""
+    """Parse one line a process: `4242`."""
     return tuple(int(line) for line in map(str.strip, text.splitlines()) if line.isdecimal())
 
 
@@ -151,7 +149,7 @@ class Senser:
         self._asked: frozenset[str] = frozenset()
 
     def look(self, rules: Rules) -> Senses:
-        """What is sensed now, as far as these rules need it."""
+        """Return the readings of this moment that these rules need."""
         now_s, local = self._clock(), time.localtime()
         programs = frozenset(map(executable, rules.programs))
         if programs != self._asked:
@@ -215,7 +213,7 @@ def hottest_celsius() -> float | None:
 
 
 def running(programs: frozenset[str]) -> frozenset[str]:
-    """Which of these executables (as `policy.executable` writes them) run now."""
+    """Return which of these executables (as `policy.executable` writes them) are running."""
     matches = set()
     for process in psutil.process_iter(["name"]):
         name = executable(process.info["name"] or "")
@@ -227,7 +225,7 @@ def running(programs: frozenset[str]) -> frozenset[str]:
 
 
 def own_pids() -> frozenset[int]:
-    """This node and its workers."""
+    """Return the process ids of this node and its workers."""
     try:
         children = psutil.Process().children(recursive=True)
     except psutil.Error:
@@ -236,7 +234,7 @@ def own_pids() -> frozenset[int]:
 
 
 def output_of(command: Sequence[str]) -> str | None:
-    """What a tool of the system prints; None when it is missing, fails, or takes too long."""
+    """Return the output of a system tool; None when it is missing, fails, or takes too long."""
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
         done = subprocess.run(

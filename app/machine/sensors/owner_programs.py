@@ -1,7 +1,8 @@
-"""Games that are installed here, each by the executable that lending's rules know it by. Blocks for a moment.
+"""The owner's running programs and installed games, by the executables that the lending rules know. Blocks for a
+moment.
 
-What says where games are: the entries of the desktop's menu (freedesktop.org's Desktop Entry Specification), and
-the manifests of Steam's libraries.
+Games are found in the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and in the manifests of
+Steam's libraries.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Game:
 
 
 def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
-    """By name. menus: folders of entries; steams: folders of Steam; None: where this system has them."""
+    """Return the installed games by name.
+
+    menus: folders of menu entries. steams: folders of Steam. None: this system's own.
+    """
     games: dict[str, Game] = {}
     home = Path.home()
     for game in (
@@ -88,7 +92,7 @@ def _of_menus(folders: Iterable[Path]) -> Iterator[Game]:
 
 
 def _started(command: str) -> str:
-    """What a line of a menu starts; of Flatpak what runs in its box."""
+    """Return the program that a menu entry starts; for Flatpak, the one that runs in its sandbox."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -181,7 +185,7 @@ SYSTEM = ("/usr/lib/systemd", "/usr/libexec", "/usr/sbin", "/sbin", "/System/", 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What is asked of one."""
+    """The facts about a process that are needed."""
 
     pid: int
     path: str  # of its executable; empty: the system's own
@@ -206,7 +210,7 @@ def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[st
 
 
 def _processes() -> Iterable[Process]:
-    """Those whose executable this user may know: their own."""
+    """Yield the processes whose executable this user may see: their own."""
     me = psutil.Process().username()
     for process in psutil.process_iter(["pid", "username", "exe", "memory_info"]):
         info = process.info
@@ -216,7 +220,7 @@ def _processes() -> Iterable[Process]:
 
 
 def _ours() -> frozenset[int]:
-    """This process, its workers, and the window that started it."""
+    """Return the ids of this process, its workers, and the window that started it."""
     here = psutil.Process()
     try:
         children = here.children(recursive=True)

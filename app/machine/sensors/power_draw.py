@@ -1,4 +1,4 @@
-"""How much power this computer draws, as far as its system tells without being asked for rights."""
+"""The power that this computer draws, as far as its system tells without extra privileges."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Power:
 
 
 def battery_watts(supplies: Path) -> float | None:
-    """What the batteries give now; None where none discharges or tells."""
+    """Return the power that the batteries give now; None where none discharges or tells."""
     watts = []
     for supply in sorted(supplies.glob("*")):
         if _text(supply / "status") != "Discharging":
@@ -71,7 +71,7 @@ def battery_watts(supplies: Path) -> float | None:
 
 
 def cards_watts(run: Run) -> float | None:
-    """Of NVIDIA's cards together, by their own tool."""
+    """Return the power of NVIDIA's cards together, by their own tool."""
     if shutil.which(TOOL) is None:
         return None
     watts = []

@@ -1,7 +1,7 @@
-"""Linux: how long nobody touched a Wayland desktop (ext-idle-notify-v1), in the bytes of its protocol.
+"""Linux: the time since the last input on a Wayland desktop (ext-idle-notify-v1), in the bytes of its protocol.
 
-Wayland tells nobody how long that is. It says that a time without input has passed, and that it is over: whoever wants
-to know stays connected. What has been said is read whenever somebody asks, so nothing runs in between.
+Wayland does not report that time. It reports that a time without input has passed, and that it is over: a program that
+wants to know stays connected. Messages are read whenever somebody asks, so nothing runs in between.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Watch:
         self._line.setblocking(False)
 
     def _globals(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """What the desktop has of what is needed: by its kind the number and the version of it."""
+        """Yield the globals of the desktop: by name, their number and version."""
         until = self._clock() + ANSWER_SECONDS
         while self._clock() < until:
             for sender, opcode, body in self._messages(self._read()):
@@ -74,7 +74,7 @@ class Watch:
         raise TimeoutError
 
     def _said(self) -> Iterator[tuple[int, int, bytes]]:
-        """Since the last time."""
+        """Yield the messages since the last time."""
         n_bytes = 0
         while n_bytes < MOST_BYTES:
             try:
@@ -92,7 +92,8 @@ class Watch:
         return data
 
     def _messages(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Who says what. Raises ValueError for an error: the desktop has cut the line."""
+        """Yield sender, opcode and body of each message. Raises ValueError for an error: the desktop has closed the
+        connection."""
         self._rest += data
         while len(self._rest) >= HEAD.size:
             sender, head = HEAD.unpack_from(self._rest)
@@ -106,7 +107,7 @@ class Watch:
 
 
 def _place(environment: Mapping[str, str]) -> Path:
-    """Of the desktop's socket. Raises ValueError where none is named."""
+    """Return the path of the desktop's socket. Raises ValueError where none is named."""
     named, folder = environment.get("WAYLAND_DISPLAY", ""), environment.get("XDG_RUNTIME_DIR", "")
     if not named or not (named.startswith("/") or folder):
         raise ValueError
@@ -114,7 +115,7 @@ def _place(environment: Mapping[str, str]) -> Path:
 
 
 def _asked_of(available: Mapping[str, tuple[int, int]]) -> bytes:
-    """To be told of a time without input. Raises ValueError where the desktop has nothing for it."""
+    """Return the requests to be notified of idle time. Raises ValueError where the desktop does not support that."""
     requests = b""
     for kind, (own, most) in NEEDS.items():
         if kind not in available:
@@ -132,7 +133,7 @@ def _message(receiver: int, opcode: int, *words: int | bytes) -> bytes:
 
 
 def _packed(text: str) -> bytes:
-    """With its length, an end of zero, and filled up to whole words."""
+    """Encode a string with its length and a closing zero, padded to whole words."""
     data = text.encode() + b"\0"
     return WORD.pack(len(data)) + data + b"\0" * (-len(data) % WORD.size)
 

@@ -53,7 +53,8 @@ class Display:
 
 
 def fills_screen() -> bool:
-    """As the window manager says (EWMH). Raises OSError without a display, or one that tells it."""
+    """Return what the window manager says (EWMH). Raises OSError without a display, or without a window manager that
+    tells."""
     display = Display()
     if not display.numbers(display.root(), "_NET_SUPPORTED"):
         raise OSError("no window manager that tells")
