@@ -58,7 +58,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.catalog.gguf.gguf_check", {"MAX_KEY_BYTES": 64 * KIB, "MAX_STRING_BYTES": 16 * MIB}),
     ("app.catalog.gguf.gguf_check", {"MAX_ITEMS": 16 * MIB, "MAX_HEADER_BYTES": 256 * MIB}),
     ("app.catalog.gguf.gguf_check", {"MAX_DIMENSIONS": 4}),
-    ("app.node.lending.lent_memory", {"OWNERS_SHARE": 0.5}),
+    ("app.node.lending.lending_policy", {"OWNERS_SHARE": 0.5}),
 ]
 
 

@@ -37,25 +37,22 @@ from app.node.downloads.model_sources import ModelSources
 from app.node.events import Changes, Events
 from app.node.hardware import Hardware
 from app.node.journal import Journal
-from app.node.known_household import KnownHousehold
-from app.node.lending.lending_policy import LendingPolicy
+from app.node.known_household import KnownHousehold, LastSeen, Rights
+from app.node.lending.lending_policy import LendingPolicy, own_uses
 from app.node.lending.lending_service import LendingService
-from app.node.lending.lent_memory import own_uses
 from app.node.links import link_limits
 from app.node.links.discovery_service import DiscoveryService, choice_of
-from app.node.links.last_seen import LastSeen
 from app.node.links.link_gossip import LinkGossip
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.guest_answers import Guesting
+from app.node.models.loaded_models import line_json
 from app.node.models.model_manager import ModelManager
-from app.node.models.waiting import line_json
 from app.node.options import NodeOptions
 from app.node.placement.lenders import NetworkLenders
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Measuring
 from app.node.planning.own_speed import Here, OwnSpeed
 from app.node.planning.planner_inputs import PlannerInputs, lenders_but
-from app.node.rights import Rights
 from app.node.snapshot import machines_json, sentence, with_names
 from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told
 from app.node.verification.quarantine import Quarantine

@@ -35,9 +35,8 @@ from app.machine.secrets import keystore
 from app.machine.settings import Choices
 from app.network import identity
 from app.node.control.servers import Servers
-from app.node.lending.lent_memory import MemoryRules
-from app.node.lending.sleep import follow
-from app.node.lending.staying_awake import stay_awake
+from app.node.lending.lending_policy import MemoryRules
+from app.node.lending.sleep import follow, stay_awake
 from app.node.links.discovery_service import listening
 from app.node.node import Node
 from app.node.options import NodeOptions

@@ -17,7 +17,7 @@ from app.network.network import Network, Offer
 from app.network.peer.peer_link import PeerLink
 from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_gossip import key_of, message_of
-from app.node.links.link_record import Known
+from app.node.links.link_registry import Known
 
 STATUS_SECONDS = 0.25  # changes closer together are told as one
 FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours

@@ -11,8 +11,7 @@ from typing import Any, BinaryIO
 
 from app.machine import settings
 from app.machine.models_folders import ModelsFolders
-from app.node.downloads.models_folder import ModelsFolder
-from app.node.downloads.models_move import Around
+from app.node.downloads.models_folder import Around, ModelsFolder
 from tests.catalog.hub_server import HubServer
 from tests.node.download_place import Place, Roomy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.node.cooldown import WHILE_S, Cooldown
+from app.node.planning.own_speed import WHILE_S, Cooldown
 
 
 @pytest.mark.long

@@ -44,9 +44,9 @@ from app.machine.typed_commands import home_option
 from app.node.control.guard import MAX_BODY_BYTES, own_names
 from app.node.control.shelf_routes import Models
 from app.node.journal import Journal
+from app.node.known_household import Rights
 from app.node.models.guest_answers import Guesting
 from app.node.models.model_manager import ModelManager
-from app.node.rights import Rights
 
 log = logging.getLogger(__name__)
 

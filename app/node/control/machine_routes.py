@@ -22,7 +22,7 @@ from app.machine.sensors import owner_activity, owner_programs
 from app.node.control import node_settings
 from app.node.control.node_settings import OwnSettings
 from app.node.control.request_body import body
-from app.node.downloads.models_move import existing
+from app.node.downloads.models_folder import existing
 from app.node.hardware import Hardware
 
 # What this computer has, for its own page: system, processor, memory, disk, engines and their devices.

@@ -13,8 +13,7 @@ from app.node.models.guest_answers import Guesting
 from app.node.models.model_manager import ModelManager
 from app.node.planning.measuring import Measuring
 from app.node.planning.planning import BATCH_ROWS
-from app.node.planning.starters import starter
-from app.node.planning.verdicts import verdicts
+from app.node.planning.verdicts import starter, verdicts
 
 
 class ModelRoutes:

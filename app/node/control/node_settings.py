@@ -20,7 +20,7 @@ from app.machine.paths import Home
 from app.machine.secrets.keystore import open_keystore
 from app.machine.settings import Choices, Settings, load
 from app.network.network import Network
-from app.node.downloads.models_move import existing
+from app.node.downloads.models_folder import existing
 from app.node.links.discovery_service import DiscoveryService, choice_of
 from app.node.options import NodeOptions
 

@@ -26,7 +26,7 @@ from app.node.control.model_file_routes import ModelRoutes
 from app.node.control.node_settings import OwnSettings
 from app.node.control.request_body import body
 from app.node.control.state_routes import StateRoutes
-from app.node.doctor.doctor import Doctor
+from app.node.doctor import Doctor
 from app.node.downloads.updates import Updates
 from app.node.known_household import KnownHousehold
 from app.node.lending.lending_policy import LendingPolicy

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from app.node.control.ndjson import Json
-from app.node.doctor.doctor import Doctor
+from app.node.doctor import Doctor
 from app.node.events import Event, Events
 from app.node.journal import Journal
 

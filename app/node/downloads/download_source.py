@@ -2,21 +2,200 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+import aiohttp
 from aiohttp import ClientSession
 
 from app.catalog.catalogue import Catalogue, Offer, OfferedFile
+from app.catalog.files import Disk
+from app.catalog.gguf.gguf_names import part_names
 from app.catalog.hub.hub_address import MAIN, Hub
-from app.catalog.hub.hub_files import HubFiles
+from app.catalog.hub.hub_files import Asked, HubFiles, Lookout, Told
 from app.catalog.transfers.download_records import PartFacts, Record, id_of, joint_hash
-from app.catalog.transfers.file_transfer import Files
+from app.catalog.transfers.file_transfer import Files, Hooks, Transfer, Wanted, to_its_end
 from app.catalog.transfers.hash_pins import Pin
-from app.core.errors import BadInput, Refused
-from app.node.downloads.download_fetch import new_parts
+from app.catalog.transfers.partial_file import Part, part_bytes
+from app.core.errors import BadInput, Busy, Damaged, Reason, Refused, Unreachable
+from app.node.downloads.download_ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """What a fetch needs around it."""
+
+    ledger: Ledger
+    files: Files
+    disk: Disk
+    token: Callable[[], Awaitable[str | None]]
+    changed: Callable[[], None]
+    waits: tuple[float, ...]  # between tries
+    arrived: Callable[[int], Awaitable[None]]  # as in app/catalog/transfers/file_transfer.py
+
+
+class Fetch:
+    """One download of the list, until it is whole."""
+
+    def __init__(self, around: Fetching, download_id: str) -> None:
+        self._around, self._id = around, download_id
+        self._ledger, self._live = around.ledger, around.ledger.live(download_id)
+
+    async def run(self) -> Path:
+        """The path of the whole model; of several files the first's. Raises AppError."""
+        book, folder = self._ledger.book, self._ledger.book.folder_of(self._record)
+        await to_its_end(lambda: book.ensure(folder))  # a disk that is away gets no folder in its place
+        if not self._record.parts:
+            return await self._single()
+        await self._ask_of_all()
+        before = 0
+        for number in range(len(self._record.parts)):
+            before += await self._part(number, before)
+        record = self._record
+        return await to_its_end(lambda: self._ledger.book.gather(record))
+
+    @property
+    def _record(self) -> Record:
+        return self._ledger[self._id]
+
+    # one file
+
+    async def _single(self) -> Path:
+        record, book = self._record, self._ledger.book
+        part = Part(book.part(record.id), self._around.disk)
+
+        async def learnt(found: Wanted) -> None:
+            await self._ledger.change(
+                self._id,
+                revision=found.asked.revision,
+                total_bytes=found.total_bytes,
+                sha256=found.sha256,
+                hash_from=record.hash_from or ("server" if found.sha256 else None),
+            )
+
+        wanted = Wanted(self._asked(record.file), record.total_bytes, record.sha256)
+        transfer = self._transfer(wanted, part, learnt, 0)
+        path = await transfer.run(lambda sha256: part.path.with_name(book.whole(sha256).name))
+        await self._ledger.change(self._id, sha256=transfer.wanted.sha256)
+        return path
+
+    # one of several
+
+    async def _ask_of_all(self) -> None:
+        """Sizes and hashes of all files before the first byte: one progress, one look at the disk."""
+        names, parts = part_names(self._record.file), list(self._record.parts)
+        for number, (name, known) in enumerate(zip(names, parts, strict=True)):
+            if known.total_bytes and known.sha256:
+                continue
+            told = await self._told(self._asked(name))
+            parts[number] = self._agreed(name, known, told)
+            await self._ledger.change(self._id, parts=tuple(parts), revision=told.commit or self._record.revision)
+        now, sha256 = self._record, joint_hash(part.sha256 for part in parts)
+        total = sum(part.total_bytes or 0 for part in parts)
+        if now.total_bytes not in (None, total):
+            source = self._around.files.place.host
+            raise Damaged(
+                "download_other_size", file=now.file, source=source, found_bytes=total, known_bytes=now.total_bytes or 0
+            )
+        await self._ledger.change(
+            self._id, total_bytes=total, sha256=sha256, hash_from=now.hash_from or ("server" if sha256 else None)
+        )
+        self._ledger.check_room(self._record)
+
+    async def _told(self, asked: Asked) -> Told:
+        """What the hub says of one file; tried again where the line breaks."""
+        lookout = Lookout(self._around.files.place, self._held_up)
+        self._live.starting()
+        for tries, wait_s in enumerate((*self._around.waits, None), 1):
+            token = await self._around.token()
+            try:
+                with lookout.asking():
+                    told = await self._around.files.told(asked, token)
+            except (Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError) as error:
+                log.info("the question about %s broke: %s", asked.file, error)
+                if wait_s is None:
+                    raise lookout.gave_up(error, tries) from error
+                lookout.broke(error)
+                await asyncio.sleep(wait_s)
+            else:
+                lookout.answered()
+                return told
+        raise AssertionError("the last try ends the loop")
+
+    def _agreed(self, name: str, known: PartFacts, told: Told) -> PartFacts:
+        source = self._around.files.place.host
+        total = known.total_bytes or told.total_bytes
+        if not total:
+            raise BadInput("download_no_size", file=name, source=source)
+        if known.sha256 is not None and told.sha256 not in (None, known.sha256):
+            raise Damaged("download_other_file", file=name, source=source)
+        return PartFacts(total, known.sha256 or told.sha256)
+
+    async def _part(self, number: int, before: int) -> int:
+        """Fetch one file of several, unless it is here; its bytes. `before`: those of the files before it."""
+        record, book = self._record, self._ledger.book
+        facts, final = record.parts[number], book.piece(record, number)
+        if facts.total_bytes and facts.sha256 and part_bytes(final) == facts.total_bytes:
+            return facts.total_bytes
+        part = Part(final.with_name(final.name + ".part"), self._around.disk)
+
+        async def learnt(found: Wanted) -> None:
+            await self._note(number, PartFacts(found.total_bytes, found.sha256))
+
+        name = part_names(record.file)[number]
+        wanted = Wanted(self._asked(name), facts.total_bytes, facts.sha256)
+        transfer = self._transfer(wanted, part, learnt, before)
+        await transfer.run(lambda _: final)
+        await self._note(number, PartFacts(part.n_bytes, transfer.wanted.sha256))
+        return part.n_bytes
+
+    async def _note(self, number: int, facts: PartFacts) -> None:
+        """What was learnt of one file; when all hashes are known, that of the model."""
+        parts = list(self._record.parts)
+        parts[number] = facts
+        sha256 = joint_hash(part.sha256 for part in parts)
+        await self._ledger.change(self._id, parts=tuple(parts), sha256=sha256)
+
+    # both
+
+    def _asked(self, file: str) -> Asked:
+        return Asked(self._record.repository, file, self._record.revision)
+
+    def _held_up(self, why: Reason | None) -> None:
+        if self._live.is_held_up(why):
+            self._around.changed()
+
+    def _transfer(
+        self, wanted: Wanted, part: Part, learnt: Callable[[Wanted], Awaitable[None]], before: int
+    ) -> Transfer:
+        def moved() -> None:
+            if self._live.moved(before + part.n_bytes, transfer.is_flowing):
+                self._around.changed()
+
+        def room_bytes() -> int:
+            return self._ledger.room_bytes(self._record)
+
+        around = self._around
+        hooks = Hooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)
+        transfer = Transfer(self._around.files, wanted, part, hooks, self._around.waits)
+        self._live.starting()
+        self._around.changed()
+        return transfer
+
+
+def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, ...]:
+    """What is known of the files of a model before the hub was asked; () of one in one file."""
+    names = part_names(file)
+    if len(names) == 1:
+        return ()
+    return known if len(known) == len(names) else (PartFacts(),) * len(names)
 
 
 @dataclass(frozen=True, slots=True)

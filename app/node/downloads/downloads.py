@@ -23,12 +23,13 @@ from app.catalog.transfers.file_transfer import WAITS, at_once
 from app.catalog.transfers.hash_pins import pin_of
 from app.core.errors import AppError, BadInput, Damaged, Unreachable, bug
 from app.node.cancellation import in_thread
-from app.node.downloads.download_fetch import Fetch, Fetching
 from app.node.downloads.download_ledger import Ledger
 from app.node.downloads.download_source import (
     Around,
     Copy,
     DownloadRequest,
+    Fetch,
+    Fetching,
     files_of,
     may_be_pinned,
     new_record,

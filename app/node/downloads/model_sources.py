@@ -33,13 +33,15 @@ from app.network.network import Network
 from app.node.control.shelf_routes import Models
 from app.node.downloads.download_source import Around, Copy, promised
 from app.node.downloads.downloads import Downloads
+from app.node.downloads.models_folder import Around as Moving
 from app.node.downloads.models_folder import ModelsFolder
-from app.node.downloads.models_move import Around as Moving
 from app.node.downloads.peer_copies import PeerCopies
 
 # What this machine, or another one of the household, took first of a model that no catalogue knows.
 
 log = logging.getLogger(__name__)
+Json = dict[str, Any]
+MAX_QUERY = 200
 
 
 class HouseholdPins:
@@ -90,10 +92,6 @@ class HouseholdPins:
         if not self._is_told:
             self._is_told = True
             self.note(Reason("log_node_pins_lost", {"path": error.reason.facts["path"]}))
-
-
-Json = dict[str, Any]
-MAX_QUERY = 200
 
 
 class ModelSources:

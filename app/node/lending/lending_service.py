@@ -30,15 +30,24 @@ from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import KEEP_S, Passed, StageHost, Wanted
 from app.machine.hardware.cores import Threads
 from app.network import messages
-from app.node.bounded_executor import BoundedExecutor
-from app.node.lending.stage_uploads import Offer, Offers, no_paths_leave, without_paths
+from app.node.lending.stage_uploads import BoundedExecutor, Offer, Offers, no_paths_leave, without_paths
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
+
+log = logging.getLogger(__name__)
+
 
 # What a host orders, as what it takes here: by this machine's own reading of the stage file.
 
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
+LEAST_BYTES_PER_SECOND = 1 << 20  # a poor wireless link; the listener waits for a sixty-fourth
+OFFER_S = 5.0  # that an offer counts for, as the layers that it brings make up for it
+MOST_WAITED_S = 60.0  # longer than such a link needs for all its bytes
+MAX_OPENINGS = 4  # runs of one member that are being loaded at once
+THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
+ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
+Send = Callable[[messages.Message], Awaitable[None]]
 
 
 def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> Wanted:
@@ -95,10 +104,6 @@ def _layers(order: messages.OpenStage) -> Layers:
 
 # How long the checks of samples give way to what members send: whoever sends slowly keeps none from running.
 
-LEAST_BYTES_PER_SECOND = 1 << 20  # a poor wireless link; the listener waits for a sixty-fourth
-OFFER_S = 5.0  # that an offer counts for, as the layers that it brings make up for it
-MOST_WAITED_S = 60.0  # longer than such a link needs for all its bytes
-
 
 class SlowUploadBudget:
     """With each member, over all that it sends: many short uploads count like a long one."""
@@ -134,14 +139,6 @@ class SlowUploadBudget:
 
     def _count(self, member: MachineId, seconds: float) -> None:
         self._waited_s[member] = max(0.0, self._waited_s.get(member, 0.0) + seconds)
-
-
-log = logging.getLogger(__name__)
-
-MAX_OPENINGS = 4  # runs of one member that are being loaded at once
-THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
-ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
-Send = Callable[[messages.Message], Awaitable[None]]
 
 
 @dataclass(slots=True)

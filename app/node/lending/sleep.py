@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from app.core.errors import Reason
+from app.core.lending.policy import Battery
 from app.machine.power_events.event_callbacks import Going
+from app.machine.power_events.keep_awake import Awake
+from app.machine.sensors import owner_activity
 
+Json = dict[str, Any]
+
+LOOK_SECONDS = 5.0  # far below the time after which any system sleeps
+UNDER_WAY = ("starting", "running", "checking")  # states of a download
 WHY = {Going.SLEEPS: Reason("pause_sleep"), Going.ENDS: Reason("pause_shutdown")}
+
+
+def is_needed(snapshot: Json, battery: Battery | None) -> bool:
+    """Whether a sleep would break something off that somebody waits for (UX.md TC6)."""
+    if battery is not None and not battery.plugged:
+        return False
+    lending = snapshot["node"]["lending"]["state"]
+    if lending in ("paused", "draining"):
+        return False
+    models = snapshot.get("loaded") or {}, *(snapshot.get("beside") or ())
+    loading = any(one.get("state") == "loading" for one in models)
+    vectors = snapshot.get("embeds") or {}
+    downloads = (snapshot.get("downloads") or {}).values()
+    return (
+        loading
+        or bool(vectors.get("asks"))
+        or lending == "working"
+        or any((snapshot.get("answers") or {}).values())
+        or any(one.get("state") in UNDER_WAY for one in downloads)
+    )
+
+
+async def stay_awake(
+    snapshot: Callable[[], Json],
+    awake: Awake | None = None,
+    battery: Callable[[], Battery | None] = owner_activity.battery,
+) -> None:
+    """Look again and again until cancelled; then the computer may sleep."""
+    held = awake or Awake()
+    try:
+        while True:
+            if is_needed(snapshot(), battery()):
+                held.hold()
+            else:
+                held.release()
+            await asyncio.sleep(LOOK_SECONDS)
+    finally:
+        held.release()
 
 
 class Terms(Protocol):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -17,14 +19,29 @@ from app.catalog.stages.stage_receiver import Receiver
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Busy, Fact, Reason, Refused
 from app.core.ids import MachineId, PipelineId
-from app.node.bounded_executor import BoundedExecutor
 
+P = ParamSpec("P")
+T = TypeVar("T")
 MAX_OFFERS = 4  # of one member that wait to be opened: each may hold a header of 16 MiB
 TURN_S = 5.0  # for a member's offer or upload to end before its next one: a load begun anew
 IDLE_S = 60.0  # from an offer to its first piece
-
 NEUTRAL = {"path": "the layer file", "folder": "the layer files"}
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
+
+
+class BoundedExecutor:
+    """At most `n_threads` calls at once; more wait for their turn."""
+
+    def __init__(self, n_threads: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix=name)
+
+    async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+        """As asyncio.to_thread: a cancelled wait does not end the work."""
+        return await asyncio.wrap_future(self._pool.submit(work, *args, **more))
+
+    def close(self) -> None:
+        """Take no more work, and wait for none."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True)

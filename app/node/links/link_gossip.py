@@ -21,7 +21,7 @@ from app.network.messages import (
     LinksMeasured,
     MeasuredLink,
 )
-from app.node.links.link_record import Known, known_json
+from app.node.links.link_registry import Known, known_json
 
 Json = dict[str, Any]
 Key = tuple[tuple[MachineId, float], ...]

@@ -8,23 +8,28 @@ import math
 import random
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.household.link import End, Link, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import said
 from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
+from app.machine.json_state import read_or
+from app.machine.paths import write_atomically
 from app.network import measured_paths
 from app.network.network import Network
 from app.network.sockets import Address, own_host_towards
-from app.node.links.better_interfaces import BetterInterfaces, told
-from app.node.links.interface_choice import InterfaceChoice, checked
-from app.node.links.link_record import Known, known_json, link_of, load, save
+from app.node.links.interface_choice import BetterInterfaces, InterfaceChoice, checked, told
 
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
 LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
 SETTLE_SECONDS = 2.0  # after a link came up; spread, so that not all measure at once
 EVERY_SECONDS = 1800.0  # the round trips of a link at rest: some kilobytes
@@ -37,9 +42,75 @@ WAYS = 4  # to one machine, measured in one go
 MOST_WAYS_KEPT = 1000
 TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
 
-log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One link as it was measured: to which address, and when (Unix time)."""
+
+    link: Link
+    address: str
+    measured_at: float
+
+
+def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
+    """A measured path and the interface that carries it, as the planner takes it."""
+    found = path.measured
+    return Link(
+        round_trip_s=found.round_trips.median_s,
+        round_trip_p95_s=found.round_trips.p95_s,
+        jitter_s=found.round_trips.jitter_s,
+        out_bytes_per_s=found.out_bytes_per_s,
+        in_bytes_per_s=found.in_bytes_per_s,
+        interface=by.name if by else "",
+        kind=by.kind if by else LinkKind.UNKNOWN,
+        mtu=by.mtu if by else None,
+        negotiated_bits_per_s=by.negotiated_bits_per_s if by else None,
+        far_kind=found.far.kind,
+        far_interface=found.far.interface,
+        far_negotiated_bits_per_s=found.far.negotiated_bits_per_s,
+    )
+
+
+def known_json(known: Known) -> Json:
+    """Every figure of a measured link, and when it was measured."""
+    link = known.link
+    return {
+        "measured_at": round(known.measured_at, 3),
+        "measured_address": known.address,
+        "measured_round_trip_seconds": link.round_trip_s,
+        "round_trip_p95_seconds": link.round_trip_p95_s,
+        "jitter_seconds": link.jitter_s,
+        "out_bytes_per_s": link.out_bytes_per_s,
+        "in_bytes_per_s": link.in_bytes_per_s,
+        "interface": link.interface,
+        "kind": str(link.kind),
+        "far_kind": str(link.far_kind),
+        "far_interface": link.far_interface,
+        "far_negotiated_bits_per_s": link.far_negotiated_bits_per_s,
+        "mtu": link.mtu,
+        "negotiated_bits_per_s": link.negotiated_bits_per_s,
+    }
+
+
+def load(file: Path) -> dict[MachineId, Known]:
+    """What an earlier start measured. A damaged file is no loss: links are measured again."""
+    read = read_or(file, dict[str, Known], "measured links")
+    return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
+
+
+def save(file: Path, known: Mapping[MachineId, Known]) -> None:
+    """For the next start, which would else measure them again."""
+    try:
+        write_atomically(file, msgspec.json.encode(known))
+    except OSError as error:
+        log.warning("the measured links cannot be kept: %s", error)
+
+
+def is_sound(known: Known) -> bool:
+    """Whether these figures can have been measured."""
+    link = known.link
+    rates = link.out_bytes_per_s, link.in_bytes_per_s
+    times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
+    return all(math.isfinite(x) and x > 0 for x in rates) and all(math.isfinite(x) and x >= 0 for x in times)
 
 
 class LinkRegistry:

@@ -19,8 +19,8 @@ from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.peer.peer_client import GuestClient, problem
+from app.node.known_household import Rights
 from app.node.models.model_manager import ModelManager
-from app.node.rights import Rights
 
 log = logging.getLogger(__name__)
 

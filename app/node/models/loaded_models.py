@@ -2,19 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from app.api import requests
 from app.catalog.shelf import Entry, Shelf
-from app.core.errors import Reason
+from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
-from app.core.planner.placement import Plan
+from app.core.planner.placement import Candidate, Plan
 from app.node.placement.placement import Placement
-from app.node.snapshot import Json
+from app.node.placement.placement_state import IdleTracker
+from app.node.placement.stages import Reservation, bytes_on
+from app.node.planning.planner_inputs import PlannerInputs
 from backends.contract import Layers
 
+Json = dict[str, Any]
 MOST_MODELS = 4  # each has workers, a queue and a recovery; memory ends it before, as a rule
+
+
+def line_json(loaded: LoadedModels) -> list[Json]:
+    """Who waits for a slot: whose chat, which place, and about how many seconds; None: not known yet."""
+    return [
+        {
+            "conversation": one.conversation,
+            "place": one.place,
+            "seconds": None if one.seconds is None else round(one.seconds),
+        }
+        for running in loaded
+        for one in running.line()
+    ]
+
+
+class HostMemory:
+    """Of all placements of one host. vectors: makes room for so many bytes where what does not write has them."""
+
+    def __init__(
+        self,
+        loaded: LoadedModels,
+        outlook: PlannerInputs,
+        vectors: Callable[[int], Awaitable[None]],
+        quiet: IdleTracker,
+    ) -> None:
+        self._loaded, self._outlook, self._vectors = loaded, outlook, vectors
+        self.choosing, self._quiet = asyncio.Lock(), quiet
+
+    def of(self, running: Placement) -> Reservation:
+        """Its own."""
+        return Reservation(partial(self.make, running), self.choosing, self._quiet.stirred)
+
+    async def make(self, running: Placement, plan: Plan) -> None:
+        """Before a model takes what is planned. Raises DoesNotFit where another one has taken it here meanwhile."""
+        others = alive(self._loaded.but(running))
+        await self._vectors(bytes_on(plan.host, plan.stages))
+        if wanted := _of_spares(plan, spares(others)):
+            for one in others:
+                await one.holds.give_up_ahead(wanted)
+        if others and not running.order.anyway:
+            host, taken = self.here()
+            if taken > host.lends_bytes:
+                raise DoesNotFit("beside_no_room", model=running.entry.name)
+
+    def here(self) -> tuple[Candidate, int]:
+        """This machine with all that its own models may use, and what those that write have of it."""
+        released = releases(self._loaded)
+        host, _ = self._outlook.machines(released, {})
+        return host, released.get(host.id, 0)
+
+
+def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineId]:
+    """Machines where a plan counts on what lies ahead for others."""
+    lends = {one.id: one.lends_bytes for one in plan.machines}
+    return frozenset(
+        machine
+        for machine, spare in there.items()
+        if bytes_on(machine, plan.stages) > max(0, lends.get(machine, 0) - spare)
+    )
 
 
 class LoadedModels:

@@ -31,17 +31,23 @@ from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
 from app.node.models.load_queue import Load, LoadQueue
 from app.node.models.load_retries import LoadRetries
-from app.node.models.loaded_models import MOST_MODELS, LoadedModels, alive, releases, to_load, with_others
+from app.node.models.loaded_models import MOST_MODELS, HostMemory, LoadedModels, alive, releases, to_load, with_others
 from app.node.models.outcomes import Outcomes, counted
 from app.node.placement.failover import Option, notice_json
-from app.node.placement.host_memory import HostMemory
-from app.node.placement.idle import IdleTracker
 from app.node.placement.lenders import Lenders
 from app.node.placement.placement import Placement
+from app.node.placement.placement_state import IdleTracker
 from app.node.placement.stages import Sources
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.planning import BATCH_ROWS, Planner, lends
 from app.node.snapshot import plan_json, reason_json, with_limits
+
+log = logging.getLogger(__name__)
+
+Known = tuple[str, int, int, str, str]  # name, what it lends, what is used, what it does, engine
+Json = dict[str, Any]
+Ask = Callable[[Placement], Awaitable[GenerationRequest]]
+STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
 
 # Where a model that was placed once may go again: as it was ordered, if that can be, or else.
 
@@ -84,8 +90,6 @@ class Replanner:
 
 # What lenders told last, as far as plans depend on it: other news of them is no reason to plan anew.
 
-Known = tuple[str, int, int, str, str]  # name, what it lends, what is used, what it does, engine
-
 
 class LenderChanges:
     """Of those that are linked. Watts and degrees change all the time."""
@@ -110,13 +114,6 @@ def wants_back(told: Told) -> StageLost | None:
         return None
     sentence = said(told.lending_reason) if told.lending_reason else ""
     return StageLost("lend_taken_back", machine=told.name, why=sentence)
-
-
-log = logging.getLogger(__name__)
-
-Json = dict[str, Any]
-Ask = Callable[[Placement], Awaitable[GenerationRequest]]
-STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
 
 
 class ModelManager:

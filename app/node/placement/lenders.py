@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol
 
-from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.reasons import said
 from app.core.recovery import fault_table
@@ -18,15 +18,16 @@ from app.inference.stages.stage_host import KEEP_S
 from app.network import messages
 from app.network.network import Network
 from app.network.peer.peer_link import PeerLink
-from app.node.placement.stage_sender import SendLink
 
+# A connection that stalls is tried anew: the next packet finds a healed path, and the system itself sends a first
+# packet again only after a second. First as long as a usual network needs, then for slow ones.
+TRIES_SECONDS = (0.25, 0.25, 0.5, 1.0)
+ASK_SECONDS = 0.5  # the link may be silent for a second after a path has healed, where a new connection finds it
+PAUSE_SECONDS = 0.05
 TELL_SECONDS = 1.0  # a link that takes nothing is told again when it has been replaced
-
-
-class Link(Protocol):
-    """What is needed of a link to a lender; app/network/peer/peer_link.py has it."""
-
-    async def send(self, message: messages.Message) -> None: ...
+OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
+Key = tuple[MachineId, PipelineId]
+Ready = Callable[[], Awaitable[messages.StageReady]]
 
 
 class PendingCloses:
@@ -35,7 +36,7 @@ class PendingCloses:
     A lender gives layers back by itself when their host is gone for KEEP_S; until then it is told.
     """
 
-    def __init__(self, link: Callable[[MachineId], Link], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, link: Callable[[MachineId], LenderLink], clock: Callable[[], float] = time.monotonic) -> None:
         self._link, self._clock = link, clock
         self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # when it was closed
 
@@ -46,7 +47,7 @@ class PendingCloses:
             async with asyncio.timeout(TELL_SECONDS):
                 await self._link(machine).send(_order(pipeline))
 
-    async def linked(self, machine: MachineId, link: Link) -> None:
+    async def linked(self, machine: MachineId, link: LenderLink) -> None:
         """A new link: before anything else, what must not stay open there."""
         with suppress(AppError):
             for pipeline in list(self._recent(machine)):
@@ -60,12 +61,6 @@ class PendingCloses:
 
 def _order(pipeline: PipelineId) -> messages.CloseStage:
     return messages.CloseStage(pipeline=pipeline.hex())
-
-
-OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
-
-Key = tuple[MachineId, PipelineId]
-Ready = Callable[[], Awaitable[messages.StageReady]]
 
 
 class StageAnswers:
@@ -127,13 +122,22 @@ def _error(machine: MachineId, name: str, message: messages.StageFailed | messag
     return DoesNotFit("lender_said", **facts)
 
 
-class LenderLink(SendLink, Protocol):
+class LenderLink(Protocol):
     """What a placement asks of the link to a lender; app/network/peer/peer_link.py has it."""
 
-    async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
-    async def inquire(self) -> None: ...
-    def computes(self) -> bool: ...
     async def send(self, message: messages.Message) -> None: ...
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes: ...
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
+    ) -> bytes: ...
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
+    async def inquire(self) -> None:
+        """Have the peer say how far its workers are, and wait until it has."""
+        ...
+
+    def computes(self) -> bool:
+        """Whether it said lately that one of its workers computes."""
+        ...
 
 
 class Lenders(Protocol):
@@ -174,3 +178,34 @@ class NetworkLenders:
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
         await self.closings.close(machine, pipeline)
+
+
+class LenderReconnector:
+    """To one run on one lender."""
+
+    def __init__(self, lenders: Lenders, machine: MachineId, pipeline: PipelineId) -> None:
+        self._lenders, self._machine, self._pipeline = lenders, machine, pipeline
+
+    async def reopen(self) -> FrameChannel:
+        """A new channel, tried until it opens. Raises Refused when the run is not there any more, and
+        Unreachable when nothing runs there."""
+        n_stalled = 0
+        while True:
+            try:
+                async with asyncio.timeout(TRIES_SECONDS[min(n_stalled, len(TRIES_SECONDS) - 1)]):
+                    return await self._lenders.link(self._machine).open_data(self._pipeline)
+            except (Unreachable, TimeoutError) as error:
+                n_stalled += isinstance(error, TimeoutError)
+                if self._lenders.is_down(self._machine):
+                    raise Unreachable("peer_offline", name=self._machine[:16]) from None
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def ask(self) -> None:
+        with suppress(AppError, TimeoutError):
+            async with asyncio.timeout(ASK_SECONDS):
+                await self._lenders.link(self._machine).inquire()
+
+    def computes(self) -> bool:
+        with suppress(AppError):
+            return self._lenders.link(self._machine).computes()
+        return False

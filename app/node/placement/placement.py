@@ -43,10 +43,8 @@ from app.inference.worker.tokenizer import Text
 from app.node.cancellation import run_until
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import notice_json
-from app.node.placement.idle import IdleTracker
-from app.node.placement.pipeline_opener import PipelineOpener
-from app.node.placement.placement_state import PlacementState
-from app.node.placement.replica_supervisor import Replan, ReplicaSupervisor
+from app.node.placement.placement_state import IdleTracker, PlacementState
+from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacement, ReplicaSupervisor
 from app.node.placement.stages import MemoryClaims, Sources
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.sizes import Sizes
@@ -289,7 +287,9 @@ class Placement:
         """In the order of the plan; none of one machine or a split."""
         return self._replicas.held if self._replicas and self.state.is_several else ()
 
-    async def run(self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan) -> None:
+    async def run(
+        self, sources: Sources, report: Progress, changed: Callable[[], None], replan: ReplanPlacement
+    ) -> None:
         """Open, prove, serve until stopped or lost, close. Never raises."""
         self.state.changed = changed
 

@@ -4,32 +4,114 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Protocol
 
+from app.catalog.shelf import Entry
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
+from app.core.recovery.recovery import Loss
+from app.inference.pipeline.known_answer import Proof, is_asked_whole, prove
 from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.recovering import loss_of
 from app.inference.pipeline.replica_set import Replica
-from app.node.placement import failover as rebuilding
-from app.node.placement.failover import Failover, Option
-from app.node.placement.pipeline_opener import PipelineOpener
+from app.inference.pipeline.scheduler import PipelineConfig
+from app.inference.stages.verification_samples import Samples
+from app.node.control.ndjson import Progress
+from app.node.placement.failover import Failover, Option, Replan
 from app.node.placement.placement_state import PlacementState
+from app.node.placement.stages import Sources, StageSet
 from app.node.placement.standby import StandbyManager
+from app.node.planning.sizes import Sizes
+from app.node.verification.recompute import Recompute
+from app.node.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-
 LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before one that was lost is tried again
 
 
-class Replan(Protocol):
+class PipelineOpener:
+    """For one placement. What it opens is closed with the stack that it is given, and is in `placings` until then."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        sources: Sources,
+        sizes: Sizes,
+        tell: Progress,
+        state: PlacementState,
+        placings: list[StageSet],
+    ) -> None:
+        self._state, self._placings = state, placings
+        self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
+        self._known = Proof(entry.proof) if entry.proof else None
+        self.fetched_bytes = 0  # weights that crossed the network
+        self.failed: Loss | None = None  # what the last `open` that failed was about
+
+    async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
+        """Open the pipeline that is at `place` in the placement, with its failover. Raises AppError."""
+        began, given, plan = time.monotonic(), self._sources, self._state.part(place)
+        placing = StageSet(self._entry, given, self._sizes, stack, self._tell)
+        self._placings.append(placing)
+        stack.callback(self._placings.remove, placing)
+        rebuilder = Failover(placing, replan, self._state, place, given.outlook.failures)
+        try:
+            pipeline = await self._opened(plan, stack, placing, rebuilder)
+        except AppError:
+            self.failed = rebuilder.last_failed
+            raise
+        loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)
+        rebuilder.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)
+        self.fetched_bytes += placing.fetched_bytes
+        return pipeline, rebuilder
+
+    async def _opened(self, plan: Plan, stack: AsyncExitStack, placing: StageSet, rebuilder: Failover) -> Pipeline:
+        """Open the stages and prove them. Who failed is noted."""
+        given, sizes, model = self._sources, self._sizes, self._entry.model
+        try:
+            clients = await placing.open(plan)
+        except AppError as error:
+            rebuilder.failed(loss_of(error, rebuilder))
+            raise
+        shape = PipelineConfig(
+            sizes.slots,
+            sizes.kv_cells,
+            sizes.context,
+            model.n_vocab,
+            sizes.batch_rows,
+            recurrent=model.later.recurrent,
+            keep=sizes.keep,
+            trained=model.context_length,
+        )
+        samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
+        again = Recompute(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
+        rebuilder.checks = Verifier(samples, placing, again, given.outlook.doubts)
+        pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
+        await self._prove(plan, pipeline, shape)
+        return pipeline
+
+    async def _prove(self, plan: Plan, pipeline: Pipeline, shape: PipelineConfig) -> None:
+        """Ready only after a known answer; what it is, is known once the model ran on this machine alone."""
+        here = {stage.machine for stage in plan.stages} == {plan.host}
+        known = None if here else self._known
+        pipeline.is_tried = True
+        found = await prove(pipeline, shape, self._entry.name, known)
+        pipeline.is_tried = False
+        if here and is_asked_whole(shape):
+            self._known = found
+            await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, found.steps)
+
+
+class ReplanPlacement(Protocol):
     """Where all of it may be without these machines, or a part that is one of several: the planner's choice first,
     then the same runs as now. Raises AppError."""
 
@@ -44,7 +126,7 @@ class ReplicaSupervisor:
     """Its tasks carry them; all is closed when they are cancelled. `changed`: a replica came or went."""
 
     def __init__(
-        self, state: PlacementState, opener: PipelineOpener, replan: Replan, changed: Callable[[], None]
+        self, state: PlacementState, opener: PipelineOpener, replan: ReplanPlacement, changed: Callable[[], None]
     ) -> None:
         self._state, self._opener, self._replicas = state, opener, state.pipelines
         self._replan, self._changed = replan, changed
@@ -159,7 +241,7 @@ class ReplicaSupervisor:
         others = [state.part(other) for other in range(state.n_parts) if other != place]
         return await self._replan(without.union(*map(_machines, others)), state.part(place))
 
-    def _replan_of(self, place: int) -> rebuilding.Replan:
+    def _replan_of(self, place: int) -> Replan:
         """Where that pipeline may be without some machines."""
         if not self._state.is_several:
             return self._replan

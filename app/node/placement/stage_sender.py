@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Callable
-from typing import Protocol
 
+from app.catalog.shelf import Entry
 from app.catalog.stages.cut import Cut, read_pieces
 from app.catalog.stages.manifest import Want, to_json, wanted_bytes, wants_from_json
-from app.core.errors import StageLost
+from app.core.errors import AppError, Damaged, StageLost
 from app.core.ids import PipelineId
+from app.core.reasons import said
 from app.network.peer.peer_client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
+from app.node.placement.lenders import LenderLink
 
 TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
+
+# What a lender says of its own disk and memory without saying whose they are. Nothing here says it while it reads.
+OF_ITS_OWN = frozenset({"stages_full", "disk_full", "disk_failed", "stage_too_large"})
 
 Tell = Callable[[int, int, int], None]  # bytes of a chunk, sent so far, to be sent
 
 
-class SendLink(Protocol):
-    """What is asked of the link to a lender; app/network/peer/peer_link.py has it."""
-
-    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes: ...
-    async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
-    ) -> bytes: ...
-
-
-async def send_layers(link: SendLink, pipeline: PipelineId, machine: str, cut: Cut, tell: Tell) -> None:
+async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut: Cut, tell: Tell) -> None:
     """Only the pieces that the lender does not have; it continues where it broke off.
 
     Raises StageLost when it answers heartbeats, but takes no bytes.
@@ -58,3 +55,30 @@ async def _chunks(cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tel
 def _answer_seconds(total_bytes: int) -> float:
     """Seconds for a lender to take the last bytes and answer; app/network/peer/peer_client.py gives up before that."""
     return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND
+
+
+async def send_or_explain(
+    link: LenderLink, pipeline: PipelineId, machine: str, entry: Entry, cut: Cut, tell: Tell
+) -> None:
+    """As `send_layers`. Raises AppError that names the machine, or Damaged for a file that is no longer the same."""
+    try:
+        await send_layers(link, pipeline, machine, cut, tell)
+    except AppError as error:
+        code = error.reason.code
+        if code in OF_ITS_OWN:
+            raise type(error)("lender_said", machine=machine, what=said(error), cause=code) from error
+        if code == "piece_wrong":
+            piece = error.reason.facts.get("piece")
+            if await asyncio.to_thread(_changed, cut, piece):
+                raise Damaged("model_changed", name=entry.name, path=entry.path) from error
+        raise
+
+
+def _changed(cut: Cut, piece: object) -> bool:
+    """Whether these bytes are others than those that were imported, though neither size nor time says so."""
+    if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
+        return False
+    digest = hashlib.sha256()
+    for chunk in read_pieces(cut, [Want(piece, 0)]):
+        digest.update(chunk)
+    return digest.hexdigest() != cut.manifest.pieces[piece].sha256

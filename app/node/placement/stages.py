@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
@@ -13,13 +12,11 @@ from typing import Any, TypeVar
 
 from app.catalog.gguf.gguf_check import part_paths
 from app.catalog.shelf import Entry, Shelf
-from app.catalog.stages.cut import Cut, read_pieces
-from app.catalog.stages.manifest import Want
+from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import AppError, Damaged, StageLost
+from app.core.errors import AppError, StageLost
 from app.core.ids import MachineId, PipelineId
 from app.core.planner.placement import Plan, PlannedStage
-from app.core.reasons import said
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_client import StageClient
@@ -28,46 +25,16 @@ from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread, run_until
 from app.node.control.ndjson import Progress
 from app.node.downloads.transfer_rate import TransferRate
-from app.node.placement.lenders import Lenders
+from app.node.placement.lenders import LenderReconnector, Lenders
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.reconnect import LenderReconnector
-from app.node.placement.stage_sender import SendLink, Tell, send_layers
+from app.node.placement.stage_sender import send_or_explain
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.sizes import Sizes
 from app.node.verification.recompute import forwarded
 from backends.contract import Layers, Role
 
-# What goes wrong while layers are sent: which machine's disk it is, and whether the file here is to blame.
-
-# What a lender says of its own disk and memory without saying whose they are. Nothing here says it while it reads.
-OF_ITS_OWN = frozenset({"stages_full", "disk_full", "disk_failed", "stage_too_large"})
-
-
-async def send_or_explain(
-    link: SendLink, pipeline: PipelineId, machine: str, entry: Entry, cut: Cut, tell: Tell
-) -> None:
-    """As `send_layers`. Raises AppError that names the machine, or Damaged for a file that is no longer the same."""
-    try:
-        await send_layers(link, pipeline, machine, cut, tell)
-    except AppError as error:
-        code = error.reason.code
-        if code in OF_ITS_OWN:
-            raise type(error)("lender_said", machine=machine, what=said(error), cause=code) from error
-        if code == "piece_wrong":
-            piece = error.reason.facts.get("piece")
-            if await asyncio.to_thread(_changed, cut, piece):
-                raise Damaged("model_changed", name=entry.name, path=entry.path) from error
-        raise
-
-
-def _changed(cut: Cut, piece: object) -> bool:
-    """Whether these bytes are others than those that were imported, though neither size nor time says so."""
-    if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
-        return False
-    digest = hashlib.sha256()
-    for chunk in read_pieces(cut, [Want(piece, 0)]):
-        digest.update(chunk)
-    return digest.hexdigest() != cut.manifest.pieces[piece].sha256
+T = TypeVar("T")
+Key = tuple[MachineId, Role, Layers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +46,6 @@ class Reservation:
     make: Callable[[Plan], Awaitable[None]]
     choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
     stirred: Callable[[], AbstractContextManager[None]] = nullcontext
-
-
-T = TypeVar("T")
 
 
 async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
@@ -135,9 +99,6 @@ class Held:
     source: str  # here the path of its file; on a lender the manifest it was made from
     client: StageClient
     closing: AsyncExitStack
-
-
-Key = tuple[MachineId, Role, Layers]
 
 
 class StageSet:

@@ -23,9 +23,8 @@ from app.core.planner.speed_estimates import Speed
 from app.core.recovery import fault_table
 from app.network import messages
 from app.node.control.ndjson import Progress
-from app.node.cooldown import Cooldown
 from app.node.lending.stage_uploads import without_paths
-from app.node.planning.own_speed import OwnSpeed
+from app.node.planning.own_speed import Cooldown, OwnSpeed
 from app.node.planning.speed_basis import Basis, basis_of
 from app.node.snapshot import sentence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -17,16 +17,34 @@ from app.inference.worker.layer_benchmark import Gauge, Report, measure, silent
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
 from app.machine.sensors.cpu_load import others_share
-from app.node.cooldown import WHILE_S, Cooldown
 from app.node.hardware import Hardware
 from app.node.planning.speed_cache import SpeedCache, key_of
 from app.node.verification.spare_memory import SpareMemory
 
 log = logging.getLogger(__name__)
 
+
+WHILE_S = 3600.0
 OWN_SHARE = 0.5  # of the free memory, for a trial of seconds
 DISTURBED = 0.2  # of the processor, by other programs: what is measured then says little
 SOON_S = 60.0  # after which it may be doubted again
+
+
+class Cooldown:
+    """When each was done last."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._done_s: dict[Hashable, float] = {}
+
+    def may(self, key: Hashable, within_s: float = WHILE_S) -> bool:
+        """Whether it was not done for a while."""
+        return self._now() - self._done_s.get(key, -WHILE_S) >= within_s
+
+    def done(self, key: Hashable) -> None:
+        """It is done now."""
+        self._done_s = {one: at for one, at in self._done_s.items() if not self.may(one)}
+        self._done_s[key] = self._now()
 
 
 class Borrowed(Protocol):

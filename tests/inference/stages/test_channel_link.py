@@ -14,7 +14,7 @@ from app.inference.pipeline.speed_measurement import Deadlines, StageMeter
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_links import ChannelLink
-from app.node.placement.reconnect import ASK_SECONDS
+from app.node.placement.lenders import ASK_SECONDS
 from backends.contract import Number, Role, Segment
 from backends.frames import SEGMENT, Frame, Kind, decode, encode
 from tests.inference.pool import shape

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.downloads.models_folder.LOOK_SECONDS", 0.02)
-    monkeypatch.setattr("app.node.downloads.models_move.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("app.node.downloads.models_folder.IN_USE_LOOK_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ async def test_a_model_that_is_deleted_on_its_way_leaves_no_copy(
         carry(source, folder, *rest)
         computer.place.shelf.remove("Tiny-Q4_K_M")
 
-    monkeypatch.setattr("app.node.downloads.models_move.carry", carry_and_delete)
+    monkeypatch.setattr("app.node.downloads.models_folder.carry", carry_and_delete)
     await computer.folder.choose(str(disk), move=True)
     told = await computer.rested()
     assert told["stopped"] is None

@@ -7,7 +7,7 @@ import pytest
 from app.core.errors import BadInput
 from app.core.reasons import said
 from app.machine.hardware.devices import Memory
-from app.node.lending.lent_memory import MemoryRules
+from app.node.lending.lending_policy import MemoryRules
 
 GIB = 1 << 30
 

@@ -9,8 +9,8 @@ import pytest
 
 from app.core.lending.policy import Battery
 from app.machine.power_events.keep_awake import Awake
-from app.node.lending import staying_awake
-from app.node.lending.staying_awake import is_needed, stay_awake
+from app.node.lending import sleep
+from app.node.lending.sleep import is_needed, stay_awake
 
 Json = dict[str, Any]
 IDLE: Json = {"node": {"lending": {"state": "ready"}}, "answers": {"running": 0, "waiting": 0}}
@@ -57,7 +57,7 @@ class Noted(Awake):
 
 
 async def test_it_follows_and_ends_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staying_awake, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(sleep, "LOOK_SECONDS", 0.01)
     noted, shown = Noted(), [IDLE | lends("working"), IDLE]
 
     def snapshot() -> Json:

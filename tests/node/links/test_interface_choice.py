@@ -153,7 +153,7 @@ async def test_what_leads_nowhere_within_seconds_is_no_better_way_and_not_tried_
         await asyncio.Event().wait()
 
     monkeypatch.setattr(measured_paths, "round_trips", silent)
-    monkeypatch.setattr("app.node.links.better_interfaces.TRY_SECONDS", 0.05)
+    monkeypatch.setattr("app.node.links.interface_choice.TRY_SECONDS", 0.05)
     ways = [Address("127.0.0.1", 1)]
     async with asyncio.timeout(10):
         for _ in range(2):

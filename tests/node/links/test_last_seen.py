@@ -10,7 +10,7 @@ import pytest
 
 from app.core.household.household import Came, Household, Left, Member, Removed, apply
 from app.core.ids import MachineId
-from app.node.links.last_seen import LastSeen
+from app.node.known_household import LastSeen
 from tests.node.pool import node, paired
 from tests.node.test_pool import until
 

@@ -16,7 +16,7 @@ from app.core.ids import MachineId
 from app.network.messages import LinksMeasured, MeasuredLink, Status, decode, encode
 from app.network.peer.peer_link import PeerLink
 from app.node.links.link_gossip import LinkGossip, key_of, message_of
-from app.node.links.link_record import Known
+from app.node.links.link_registry import Known
 from app.node.status_broadcaster import StatusBroadcaster
 from tests.node.pool import TestNode
 

@@ -21,9 +21,8 @@ from app.core.ids import MachineId
 from app.machine.interfaces import Interface, interfaces
 from app.network import measured_paths
 from app.network.sockets import Address
-from app.node.links import link_record, link_registry
-from app.node.links.link_record import Known
-from app.node.links.link_registry import LinkRegistry
+from app.node.links import link_registry
+from app.node.links.link_registry import Known, LinkRegistry
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, at, opened, until
 from tests.node.pool import TestNode, paired
@@ -61,10 +60,10 @@ async def running(book: LinkRegistry) -> AsyncIterator[LinkRegistry]:
 
 def test_what_was_measured_is_known_after_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "links.json"
-    assert link_record.load(file) == {}
+    assert link_registry.load(file) == {}
     known = {FAR: Known(replace(LINK, far_kind=LinkKind.WIFI), "10.0.0.2:1", 1e9)}
     file.write_bytes(msgspec.json.encode(known))
-    assert link_record.load(file) == known
+    assert link_registry.load(file) == known
 
 
 @pytest.mark.parametrize(
@@ -83,14 +82,14 @@ def test_figures_that_cannot_be_are_passed_over(tmp_path: Path, change: dict[str
     plain = json.loads(msgspec.json.encode({FAR: Known(LINK, "10.0.0.2:1", 1e9)}))
     plain[FAR]["link"] |= change
     file.write_text(json.dumps(plain))
-    assert link_record.load(file) == {}
+    assert link_registry.load(file) == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"x": 1}', b'{"\xff": 1}', b'{"a": {"link": {}}}'])
 def test_a_damaged_file_is_no_loss(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "links.json"
     file.write_bytes(content)
-    assert link_record.load(file) == {}
+    assert link_registry.load(file) == {}
 
 
 async def test_nothing_is_kept_of_removed_machines(nodes: Nodes, tmp_path: Path) -> None:
@@ -101,7 +100,7 @@ async def test_nothing_is_kept_of_removed_machines(nodes: Nodes, tmp_path: Path)
     assert book.link(FAR) == LINK
     book.keep_only([den.network.id])
     assert book.link(FAR) is None
-    assert link_record.load(file) == {}
+    assert link_registry.load(file) == {}
 
 
 # when it is measured
@@ -125,7 +124,7 @@ async def test_a_new_link_is_measured_and_named(nodes: Nodes, tmp_path: Path) ->
         assert shown["kind"] == "loopback"
         assert shown["address"] == shown["measured_address"] == str(at(attic))
         assert shown["out_bytes_per_s"] == link.out_bytes_per_s
-    assert link_record.load(tmp_path / "links.json")[far].link == link
+    assert link_registry.load(tmp_path / "links.json")[far].link == link
 
 
 @pytest.mark.long

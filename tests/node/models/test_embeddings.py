@@ -16,7 +16,7 @@ from app.core.errors import AppError, BadInput, DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.inference.worker.embedder import Embedder, Text, Vector
-from app.node.lending.staying_awake import is_needed
+from app.node.lending.sleep import is_needed
 from app.node.models import embeddings as module
 from app.node.models.embeddings import MOST_CONTEXT, Embeddings
 from app.node.verification.spare_memory import SpareMemory

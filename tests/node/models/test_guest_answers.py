@@ -17,8 +17,8 @@ from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import machine_id
+from app.node.known_household import Rights
 from app.node.models.guest_answers import MOST_BYTES, Guesting
-from app.node.rights import Rights
 
 ME = machine_id("a" * 64)
 GUEST = {ME: Member(ME, b"", "visitor", frozenset({Role.GUEST}))}
@@ -69,7 +69,7 @@ def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
 
 def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> Guesting:
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[own] if own else [])))
-    made = Guesting(cast("Any", None), Rights(Members(members)), hosting)
+    made = Guesting(cast("Any", None), Rights(cast("Any", Members(members))), hosting)
     made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
     return made
 
@@ -106,7 +106,7 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
         },
     )
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
-    made = Guesting(network, Rights(Members(GUEST)), hosting)
+    made = Guesting(network, Rights(cast("Any", Members(GUEST))), hosting)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
     assert made.json() == {"hosts": ["attic", "den"]}
 

@@ -15,8 +15,7 @@ from app.core.planner.placement import Plan, PlannedStage
 from app.core.recovery.recovery import Loss
 from app.node.placement import failover
 from app.node.placement.failover import Failover
-from app.node.placement.idle import IdleTracker
-from app.node.placement.placement_state import PlacementState
+from app.node.placement.placement_state import IdleTracker, PlacementState
 from tests.node.placement.test_standby import ATTIC, KITCHEN, MODEL, STUDY, spread
 
 NOTHING: Any = None  # not asked for here

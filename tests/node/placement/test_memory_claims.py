@@ -12,8 +12,7 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Workload
 from app.core.planner.plan import plan
 from app.node.placement.failover import Failover, Option
-from app.node.placement.idle import IdleTracker
-from app.node.placement.placement_state import PlacementState
+from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.stages import MemoryClaims, Reservation, bytes_on
 from testbed.households import MIB, machine, model
 

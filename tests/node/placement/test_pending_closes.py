@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from app.core.errors import Unreachable
 from app.core.ids import MachineId, PipelineId
@@ -31,25 +32,29 @@ class Link:
         self.sent.append(message.pipeline)
 
 
-def nobody(machine: MachineId) -> Link:
+def a_link(works: bool = True, hangs: bool = False) -> Any:
+    return Link(works, hangs)
+
+
+def nobody(machine: MachineId) -> Any:
     raise Unreachable("peer_offline", name="attic")
 
 
 async def test_a_lender_without_a_link_hears_it_first_when_it_returns() -> None:
     told = PendingCloses(nobody)
     await told.close(ATTIC, ONE)
-    back = Link()
+    back = a_link()
     await told.linked(ATTIC, back)
     assert back.sent == [ONE.hex()]
-    await told.linked(MachineId("b" * 64), other := Link())
+    await told.linked(MachineId("b" * 64), other := a_link())
     assert other.sent == []
 
 
 async def test_a_dying_link_that_took_it_is_not_believed() -> None:
-    dying, back = Link(), Link()
+    dying, back = a_link(), a_link()
     told = PendingCloses(lambda machine: dying)
     await told.close(ATTIC, ONE)
-    await told.linked(ATTIC, Link(works=False))
+    await told.linked(ATTIC, a_link(works=False))
     await told.linked(ATTIC, back)
     assert (dying.sent, back.sent) == ([ONE.hex()], [ONE.hex()])
 
@@ -60,7 +65,7 @@ async def test_what_the_lender_has_given_back_by_itself_is_forgotten() -> None:
     await told.close(ATTIC, ONE)
     now[0] = KEEP_S + 1
     await told.close(ATTIC, TWO)
-    await told.linked(ATTIC, back := Link())
+    await told.linked(ATTIC, back := a_link())
     assert back.sent == [TWO.hex()]
 
 
@@ -68,6 +73,6 @@ async def test_a_link_that_takes_nothing_holds_nobody_up() -> None:
     lenders.TELL_SECONDS, before = 0.05, lenders.TELL_SECONDS
     try:
         async with asyncio.timeout(30):
-            await PendingCloses(lambda machine: Link(hangs=True)).close(ATTIC, ONE)
+            await PendingCloses(lambda machine: a_link(hangs=True)).close(ATTIC, ONE)
     finally:
         lenders.TELL_SECONDS = before

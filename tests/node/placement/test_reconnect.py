@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.network.peer.frame_channel import MemoryChannel
-from app.node.placement import reconnect
-from app.node.placement.reconnect import LenderReconnector
+from app.node.placement import lenders
+from app.node.placement.lenders import LenderReconnector
 
 ATTIC, RUN = MachineId("a" * 64), PipelineId(bytes(16))
 
@@ -53,13 +54,13 @@ BROKEN = Unreachable("channel_closed", name="attic")
 @pytest.mark.parametrize("attempts", [(), (BROKEN,), ("offline", "offline", BROKEN)])
 async def test_it_is_tried_until_it_opens(attempts: tuple[AppError | str, ...]) -> None:
     links = Links(*attempts)
-    assert await LenderReconnector(links, ATTIC, RUN).reopen() is links.channel
+    assert await LenderReconnector(cast("Any", links), ATTIC, RUN).reopen() is links.channel
 
 
 async def test_an_attempt_that_stalls_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """What falls into a silence costs little at first, whenever that ends; later there is time for a slow network.
     While there is no link, nothing was tried."""
-    monkeypatch.setattr(reconnect, "TRIES_SECONDS", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(lenders, "TRIES_SECONDS", (0.01, 0.02, 0.03))
     given: list[float] = []
 
     def timeout(seconds: float) -> asyncio.Timeout:
@@ -68,14 +69,14 @@ async def test_an_attempt_that_stalls_is_made_anew(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(asyncio, "timeout", timeout)
     links = Links("offline", "stalls", "offline", *["stalls"] * 3)
-    assert await LenderReconnector(links, ATTIC, RUN).reopen() is links.channel
+    assert await LenderReconnector(cast("Any", links), ATTIC, RUN).reopen() is links.channel
     assert given == [0.01, 0.01, 0.02, 0.02, 0.03, 0.03, 0.03]
 
 
 def test_a_try_is_never_longer_than_a_person_shall_wait_after_a_silence() -> None:
     """F3 of the matrix: two seconds of silence, and it goes on one second later."""
-    first, *_, last = reconnect.TRIES_SECONDS
-    assert (first <= 0.3, last <= 1.0, reconnect.ASK_SECONDS <= 0.5) == (True, True, True)
+    first, *_, last = lenders.TRIES_SECONDS
+    assert (first <= 0.3, last <= 1.0, lenders.ASK_SECONDS <= 0.5) == (True, True, True)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +84,11 @@ def test_a_try_is_never_longer_than_a_person_shall_wait_after_a_silence() -> Non
 )
 async def test_where_nothing_waits_no_time_is_lost(links: Links, kind: type[AppError]) -> None:
     with pytest.raises(kind):
-        await LenderReconnector(links, ATTIC, RUN).reopen()
+        await LenderReconnector(cast("Any", links), ATTIC, RUN).reopen()
 
 
 async def test_what_it_says_of_itself() -> None:
-    way = LenderReconnector(links := Links(), ATTIC, RUN)
+    way = LenderReconnector(cast("Any", links := Links()), ATTIC, RUN)
     assert not way.computes()
     await way.ask()
     assert way.computes()

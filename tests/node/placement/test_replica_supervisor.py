@@ -22,10 +22,8 @@ from app.inference.pipeline.replica_set import Replicas
 from app.inference.stages.stage_client import StageClient
 from app.node.placement import replica_supervisor, standby
 from app.node.placement.failover import Failover, Option, Replan
-from app.node.placement.idle import IdleTracker
-from app.node.placement.pipeline_opener import PipelineOpener
-from app.node.placement.placement_state import PlacementState
-from app.node.placement.replica_supervisor import ReplicaSupervisor
+from app.node.placement.placement_state import IdleTracker, PlacementState
+from app.node.placement.replica_supervisor import PipelineOpener, ReplicaSupervisor
 from app.node.placement.stages import Reservation, StageSet
 from testbed.households import MIB, machine, model
 from tests.inference.pool import pool

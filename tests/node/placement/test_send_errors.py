@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,7 @@ from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Damaged, DoesNotFit
 from app.core.ids import PipelineId
 from app.core.reasons import said
-from app.node.placement.stage_sender import SendLink
-from app.node.placement.stages import send_or_explain
+from app.node.placement.stage_sender import send_or_explain
 from backends.contract import Layers, Role
 from tests.catalog.conftest import LIMIT_BYTES, Home, new_home
 
@@ -62,7 +62,7 @@ def middle(host: Home) -> tuple[Entry, Cut]:
     return entry, host.shelf.cut(entry, Layers(2, 6), Role.MIDDLE)
 
 
-async def refused(link: SendLink, entry: Entry, cut: Cut) -> AppError:
+async def refused(link: Any, entry: Entry, cut: Cut) -> AppError:
     with pytest.raises(AppError) as error:
         await send_or_explain(link, PIPELINE, "attic", entry, cut, lambda *_: None)
     return error.value

@@ -16,8 +16,7 @@ from app.core.planner.placement_change import QUIET_S, SETTLED_S, kept_runs
 from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
 from app.node.placement import standby
-from app.node.placement.idle import IdleTracker
-from app.node.placement.placement_state import PlacementState
+from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.standby import LEAST_BETWEEN_SECONDS, StandbyManager
 from testbed.households import MIB, link, machine, model, speed
 

@@ -14,7 +14,7 @@ import pytest
 
 from app.core.planner.placement import Workload
 from app.core.planner.plan import plan
-from app.node.planning.refresh_forecast import measure_again, refresh_forecast
+from app.node.models.outcomes import measure_again, refresh_forecast
 from testbed.households import MIB, link, machine, model, speed
 from tests.node.pool import BUSY, node
 
@@ -49,7 +49,7 @@ def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
 
 
 async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.node.planning.refresh_forecast.REST_S", 0.05)
+    monkeypatch.setattr("app.node.models.outcomes.REST_S", 0.05)
     one, tries = running(), list[int]()
 
     async def speeds(*_: Any) -> dict[str, Any]:

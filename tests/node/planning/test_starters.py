@@ -10,7 +10,7 @@ from app.catalog.catalogue import shipped
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed
-from app.node.planning.starters import starter
+from app.node.planning.verdicts import starter
 from testbed.households import machine
 from tests.node.pool import node
 

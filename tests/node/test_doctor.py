@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.core.errors import Reason
 from app.core.household.household import Machine
 from app.core.ids import MachineId
-from app.node.doctor.doctor import _reached
+from app.node.doctor import _reached
 
 ATTIC = Machine(MachineId("a" * 64), "attic-pc", address="10.0.0.2:4242")
 

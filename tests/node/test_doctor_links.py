@@ -12,8 +12,8 @@ from app.core.diagnostics import likeliest
 from app.core.errors import Busy
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
-from app.node.doctor import doctor
-from app.node.doctor.doctor import TESTED, judged, link_checks
+from app.node import doctor
+from app.node.doctor import TESTED, judged, link_checks
 
 FAST = Link(0.0005, 0.001, 0.0001, 117e6, 117e6, "eth0", LinkKind.ETHERNET, 1500, 1_000_000_000)
 SLOW = replace(FAST, out_bytes_per_s=2.5e6)

@@ -12,7 +12,7 @@ from app.core.reasons import in_words
 from app.machine.interfaces import Interface
 from app.network.messages import PROTOCOL, Called
 from app.network.sockets import Address
-from app.node.doctor.doctor_network import from_outside, ipv6, outside, same_network, same_protocol, virtual, vpn
+from app.node.doctor import from_outside, ipv6, outside, same_network, same_protocol, virtual, vpn
 
 CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
 FAR, AT = MachineId("far"), Address("10.0.0.9", 4242)

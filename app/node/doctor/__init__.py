@@ -1,1 +1,0 @@
-"""What a running node finds about itself, its household and its network."""
