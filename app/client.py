@@ -1,11 +1,11 @@
-"""Speaks a node's loopback control API: finds the node, asks it, reads its streams."""
+"""The asynchronous client of a node's loopback API: finds the node, calls it, reads its streams."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 from urllib.parse import quote
 
 import aiohttp
@@ -13,9 +13,10 @@ import msgspec
 from yarl import URL
 
 from app import __version__
+from app.api.plans import Progress
 from app.core.errors import AppError, BadInput, Unreachable
 from app.core.wire_json import LineCutter, TooLongLine, error_of
-from app.decoding import decode
+from app.decoding import convert, decode
 from app.machine import running_node
 from app.machine.paths import Home
 from app.machine.running_node import Runtime
@@ -80,44 +81,84 @@ class NodeClient:
         if self._session is not None:
             await self._session.close()
 
-    async def get(self, path: str) -> Json:
-        return await self._call("GET", path, None)
+    # Without a type, the JSON is returned as it is.
 
-    async def post(self, path: str, body: Json | None = None) -> Json:
-        return await self._call("POST", path, body or {})
+    @overload
+    async def get(self, path: str) -> Json: ...
+    @overload
+    async def get(self, path: str, answer: type[T]) -> T: ...
+    async def get(self, path: str, answer: Any = dict) -> Any:
+        return await self._call("GET", path, None, answer)
 
-    async def delete(self, path: str) -> Json:
-        return await self._call("DELETE", path, None)
+    @overload
+    async def post(self, path: str, body: Json | None = None) -> Json: ...
+    @overload
+    async def post(self, path: str, body: Json | None = None, *, answer: type[T]) -> T: ...
+    async def post(self, path: str, body: Json | None = None, *, answer: Any = dict) -> Any:
+        return await self._call("POST", path, body or {}, answer)
 
-    async def stream(self, method: str, path: str, body: Json | None = None) -> AsyncGenerator[Json, None]:
-        """Lines of long work as they come; the last one holds `done`. Closing it cancels the work."""
+    @overload
+    async def delete(self, path: str) -> Json: ...
+    @overload
+    async def delete(self, path: str, answer: type[T]) -> T: ...
+    async def delete(self, path: str, answer: Any = dict) -> Any:
+        return await self._call("DELETE", path, None, answer)
+
+    @overload
+    def stream(self, method: str, path: str, body: Json | None = None) -> AsyncGenerator[Json, None]: ...
+    @overload
+    def stream(self, method: str, path: str, body: Json | None = None, *, each: type[T]) -> AsyncGenerator[T, None]: ...
+    async def stream(
+        self, method: str, path: str, body: Json | None = None, *, each: Any = dict
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the lines of long work; the last one holds `done`. Closing the generator cancels the work."""
         async with self._open(method, path, body) as response:
             async for line in _lines(response.content):
                 if "error" in line:
                     raise error_of(line["error"])
-                yield line
+                yield _typed(line, each)
                 if "done" in line:
                     return
         raise Unreachable("node_went_away")
 
+    @overload
     async def work(
-        self, method: str, path: str, body: Json | None = None, progress: Callable[[Json], None] = lambda step: None
-    ) -> Json:
-        """Long work to its end: each step goes to `progress`, what `done` holds comes back."""
+        self, method: str, path: str, body: Json | None = None, progress: Callable[[Progress], None] = ...
+    ) -> Json: ...
+    @overload
+    async def work(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        progress: Callable[[Progress], None] = ...,
+        *,
+        answer: type[T],
+    ) -> T: ...
+    async def work(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        progress: Callable[[Progress], None] = lambda step: None,
+        *,
+        answer: Any = dict,
+    ) -> Any:
+        """Do long work to its end: each step is given to `progress`, and the content of `done` is returned."""
         async with aclosing(self.stream(method, path, body)) as lines:
             async for line in lines:
                 if "progress" in line:
-                    progress(line["progress"])
+                    progress(_typed(line["progress"], Progress))
                 if "done" in line:
-                    return dict(line["done"])
+                    return _typed(line["done"], answer)
         raise Unreachable("node_went_away")
 
-    async def _call(self, method: str, path: str, body: Json | None) -> Json:
+    async def _call(self, method: str, path: str, body: Json | None, answer: type[T]) -> T:
         seconds = KNOWN_SECONDS if method == "GET" and path in KNOWN else ANSWER_SECONDS
         try:
             async with asyncio.timeout(seconds):
                 async with self._open(method, path, body) as response:
-                    return _object(await response.read())
+                    return _typed(_object(await response.read()), answer)
         except TimeoutError:
             raise Unreachable("node_silent", seconds=int(seconds)) from None
 
@@ -162,6 +203,13 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[Json, None]:
         for line in lines:
             if line.strip():
                 yield _object(line)
+
+
+def _typed(content: Json, kind: type[T]) -> T:
+    try:
+        return convert(content, kind)
+    except ValueError:
+        raise AppError("node_fault", detail="its answer was not understood") from None
 
 
 def _object(data: bytes) -> Json:

@@ -148,6 +148,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     advice: list[Explanation] = []
     facts: PlanFacts = msgspec.field(name="from", default_factory=PlanFacts)
 
+    @property
+    def held(self) -> list[Stage]:
+        """The stages that are not lost."""
+        return self.stages
+
 
 class Notice(msgspec.Struct, frozen=True):
     """What is done because a machine is lost or leaves."""
@@ -173,12 +178,12 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     tries_left: int | None = None  # of an open pairing window
 
 
-class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The forecast of an answer beside its measured times."""
 
-    at: float
-    model: str
-    machines: int
+    at: float = 0.0
+    model: str = ""
+    machines: int = 0
     prompt_tokens: int  # that were computed
     output_tokens: int
     forecast_ttft_s: float
@@ -221,7 +226,7 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
 
     @property
     def held(self) -> list[Stage]:
-        """Its stages, without those of replicas that are lost."""
+        """The stages, without those of replicas that are lost."""
         if self.holders is None:
             return self.stages
         return [stage for stage in self.stages if stage.key in self.holders]

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from app.api.answers import AnswerLine, Loaded
+from app.api.models import Models
+from app.api.plans import LoadedModel, Plan, Progress
+from app.api.snapshot import Snapshot
 from app.cli.conversation import together
-from app.cli.shapes import Answer, Model, Plan, Snapshot, read
 from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, is_same, is_still, question, same_orders
 from app.core.errors import AppError, BadInput, Unreachable
 
@@ -49,28 +52,27 @@ class Bench:
         self._finished = 0
         self._model = task.model
         self._n_vocab: int | None = None
-        self._before: Plan | None = None  # what was loaded, if the benchmark loads its own
+        self._before: LoadedModel | None = None  # what was loaded, if the benchmark loads its own
         self.has_loaded = False
 
-    async def loaded(self, progress: Callable[[Json], None]) -> Plan:
+    async def loaded(self, progress: Callable[[Progress], None]) -> LoadedModel:
         """The placement to measure: what is loaded if it will do, else loaded now."""
-        placed = read(await self._node.get("/status"), Snapshot).loaded
+        placed = (await self._node.get("/status", Snapshot)).loaded
         if placed is None or not self._suffices(placed):
             self._before, self.has_loaded = placed, True
             body = {"model": self._task.model, **self._load()}
-            done = await self._node.work("POST", "/load", body, progress)
-            placed = read(done["loaded"], Plan)
+            placed = (await self._node.work("POST", "/load", body, progress, answer=Loaded)).loaded
         self._model = placed.model  # what was asked for may be the beginning of the name
-        models = read((await self._node.get("/models"))["models"], list[Model])
-        self._n_vocab = next((m.n_vocab for m in models if m.name == placed.model), None)
+        shelf = (await self._node.get("/models", Models)).models
+        self._n_vocab = next((model.n_vocab for model in shelf if model.name == placed.model), None)
         return placed
 
-    async def restored(self, progress: Callable[[Json], None]) -> None:
+    async def restored(self, progress: Callable[[Progress], None]) -> None:
         """What was loaded before is loaded again: a benchmark's own context is short."""
         before = self._before
         if not self.has_loaded:
             return
-        now = read(await self._node.get("/status"), Snapshot)
+        now = await self._node.get("/status", Snapshot)
         if before is None or not before.stages:
             await self._node.post("/unload")
             return
@@ -84,7 +86,7 @@ class Bench:
         orders = same_orders(was, machines)
         for order in orders:
             with suppress(AppError):  # then it is another order that does it, or the load says why not
-                planned = read(await self._node.work("POST", "/plan", order), Plan)
+                planned = await self._node.work("POST", "/plan", order, answer=Plan)
                 if is_same(was, msgspec.to_builtins(planned)):
                     return order
         return orders[0]
@@ -99,15 +101,15 @@ class Bench:
             "users": asked.get("users") or max(self._task.streams),
         }
 
-    def _suffices(self, now: Plan) -> bool:
+    def _suffices(self, now: LoadedModel) -> bool:
         """Whether the loaded model is the one meant, with room for all streams."""
         need = self._load()
         return (
             now.model == self._task.model
             and now.state in ("ready", "")
             and not any(value is not None for value in self._task.load.values())
-            and (now.context or 0) >= need["context"]
-            and (now.users or 0) >= need["users"]
+            and now.context >= need["context"]
+            and now.users >= need["users"]
         )
 
     async def measured(self) -> list[Json]:
@@ -130,17 +132,16 @@ class Bench:
         body = question(task.seed, which, task.prompt, n_tokens, self._n_vocab)
         body["model"] = self._model
         began, first, last = time.perf_counter(), None, 0.0
-        async with aclosing(self._node.stream("POST", "/ask", body)) as lines:
+        async with aclosing(self._node.stream("POST", "/ask", body, each=AnswerLine)) as lines:
             async for line in lines:
-                if line.get("delta", {}).get("token_ids"):
+                if line.delta and line.delta.token_ids:
                     last = time.perf_counter() - began
                     first = last if first is None else first
-                if "done" in line:
-                    answer = read(line["done"], Answer)
+                if line.done:
                     self._count(which)
                     if first is None:
                         raise BadInput("bench_silent", model=task.model)
-                    return Timed(first, last, answer)
+                    return Timed(first, last, line.done)
         raise Unreachable("node_went_away")
 
     def _count(self, which: tuple[int, int, int]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 import msgspec
 
 from app import __version__
+from app.api.computer import Checks
 from app.client import NodeClient
 from app.core.diagnostics import Check, in_order
 from app.core.errors import AppError
@@ -77,13 +78,16 @@ async def node(home: Home, told: Collection[str] = ()) -> list[Check]:
             if runs != __version__:
                 cause = f"The node runs {runs}, this command is {__version__}."
                 return [Check("Node", False, cause, f"Stop that node {STOPPED_BY} and start it again.")]
-            found = (await client.get("/doctor")).get("checks", [])
+            found = (await client.get("/doctor", Checks)).checks
     except AppError as error:
         ok = None if error.reason.code in ("node_not_running", "home_missing") else False
         stopped = Check("Node", ok, said(error))
         damaged = [] if ok is False else await kept(home)
         return [*(check for check in damaged if check.cause not in told), stopped]
-    return [Check("Node", True, f"Running, version {runs}."), *msgspec.convert(found, list[Check])]
+    return [
+        Check("Node", True, f"Running, version {runs}."),
+        *(Check(**msgspec.structs.asdict(check)) for check in found),
+    ]
 
 
 def _python() -> str:

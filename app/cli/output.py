@@ -105,7 +105,14 @@ class Face:
         sys.stdout.flush()
 
     def json(self, data: object) -> None:
-        """One JSON object on one line, in ASCII: no control in it can reach a terminal."""
+        """Write one JSON object on one line, in ASCII: no control character in it can reach a terminal.
+
+        `data` is such an object, or a value of app/api.
+        """
+        if not isinstance(data, dict):
+            import msgspec
+
+            data = msgspec.to_builtins(data)
         line = json.dumps(data, ensure_ascii=True).replace("\x7f", "\\u007f")
         sys.stdout.write(line + "\n")
         sys.stdout.flush()

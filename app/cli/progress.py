@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from app.api.plans import Progress
 from app.cli import safe_text
 from app.cli.output import Face
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, Task
+    from rich.progress import Progress as RichProgress
+    from rich.progress import Task
 
-Show = Callable[[dict[str, Any]], None]
+Show = Callable[[Progress], None]
 
 QUARTERS = 4
 ALL = "Sending layers to all machines"
@@ -39,16 +39,6 @@ WORDS = {
 }
 
 
-class Step(msgspec.Struct, frozen=True):
-    """A progress line of the node."""
-
-    step: str = ""
-    machine: str | None = None
-    done: float | None = None
-    total: float | None = None
-    unit: str = "steps"
-
-
 @contextmanager
 def shown(face: Face) -> Iterator[Show]:
     """While it lasts, progress lines of the node can be given to what it yields."""
@@ -69,12 +59,11 @@ class _Lines:
         self._face = face
         self._said: set[str] = set()
 
-    def show(self, line: dict[str, Any]) -> None:
-        step = _step(line)
+    def show(self, step: Progress) -> None:
         title = _title(step)
         self._say(title, f"{title}…")
         if step.step == "sending" and step.total:
-            quarters = int(QUARTERS * (step.done or 0) / step.total)
+            quarters = int(QUARTERS * step.done / step.total)
             if 0 < quarters < QUARTERS:
                 self._say(f"{title} {quarters}", f"{title}: {100 * quarters // QUARTERS} %")
 
@@ -87,40 +76,40 @@ class _Lines:
 class _Bars:
     """A bar for each step and machine; finished ones stay full."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: RichProgress) -> None:
         self._progress = progress
         self._tasks: dict[str, Any] = {}
-        self._copies: dict[str, Step] = {}  # layers on their way, by machine
+        self._copies: dict[str, Progress] = {}  # layers on their way, by machine
 
-    def show(self, line: dict[str, Any]) -> None:
-        step = _step(line)
+    def show(self, step: Progress) -> None:
         self._bar(_title(step), step, ONE_FILE[0] if step.step in ONE_FILE else "")
         if step.step == "sending" and step.machine:
             self._copies[step.machine] = step
             if len(self._copies) > 1:
-                done = sum(one.done or 0 for one in self._copies.values())
-                total = sum(one.total or 0 for one in self._copies.values())
-                self._bar(ALL, Step("sending", None, done, total, "bytes"))
+                done = sum(copy.done for copy in self._copies.values())
+                total = sum(copy.total for copy in self._copies.values())
+                self._bar(ALL, Progress("sending", None, done, total, "bytes"))
 
-    def _bar(self, title: str, step: Step, of: str = "") -> None:
+    def _bar(self, title: str, step: Progress, of: str = "") -> None:
         """of: what is shown by one bar, whatever its title is now."""
         bar = of or title
         if bar not in self._tasks:
             self._progress.start()  # only now: quick work draws nothing
             self._tasks[bar] = self._progress.add_task(title, total=step.total, unit=step.unit)
-        self._progress.update(self._tasks[bar], description=title, completed=step.done or 0, total=step.total)
+        self._progress.update(self._tasks[bar], description=title, completed=step.done, total=step.total)
 
 
-def bars(console: Console) -> Progress:
+def bars(console: Console) -> RichProgress:
     """Bars with amounts, speed and time left, gone when the work is done."""
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+    from rich.progress import BarColumn, ProgressColumn, TextColumn
+    from rich.progress import Progress as RichProgress
     from rich.text import Text
 
     class Figures(ProgressColumn):
         def render(self, task: Task) -> Text:
             return Text(figures(task), style="dim")
 
-    return Progress(
+    return RichProgress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         Figures(),
@@ -146,14 +135,7 @@ def figures(task: Task) -> str:
     return " · ".join(parts)
 
 
-def _step(line: dict[str, Any]) -> Step:
-    try:
-        return msgspec.convert(line, Step)
-    except msgspec.ValidationError:  # progress is decoration: never a reason to stop
-        return Step("working")
-
-
-def _title(step: Step) -> str:
+def _title(step: Progress) -> str:
     words = WORDS.get(step.step, safe_text.name(step.step).capitalize() or "Working")
     if not step.machine:
         return words

@@ -19,6 +19,15 @@ Json = dict[str, Any]
 TOKEN = "a-token-of-the-tests"
 
 
+def has_all_of(printed: Any, answer: Any) -> bool:
+    """Return whether `printed` has everything of `answer`; a command also prints what a short answer leaves out."""
+    if isinstance(answer, dict):
+        return all(name in printed and has_all_of(printed[name], value) for name, value in answer.items())
+    if isinstance(answer, list):
+        return len(printed) == len(answer) and all(map(has_all_of, printed, answer))
+    return bool(printed == answer)
+
+
 @dataclass
 class Lines:
     """A long answer: lines, and what happens after them."""

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from app.cli.shapes import Answer, read
+from app.api.answers import Answer
 from app.core.bench import Round, Timed, energy, figures, percentile, prompt_ids, spread, stages
+from app.decoding import convert
 from tests.cli.answers import ANSWER, KITCHEN, LOADED, MODELS, PLAN, SNAPSHOT, STAGES, Json, streamed
 from tests.cli.fake_node import Failed, FakeNode, Lines, error
 
-KNOWN = read({**ANSWER, "token_ids": list(range(11)), "prompt_tokens": 100}, Answer)
+KNOWN = convert({**ANSWER, "token_ids": list(range(11)), "prompt_tokens": 100}, Answer)
 
 
 def timed(first: float, last: float) -> Timed:
@@ -56,7 +57,7 @@ def test_streams_together_count_all_tokens_of_the_round() -> None:
 def test_what_was_not_measured_is_none() -> None:
     assert spread([]) is None
     assert percentile([], 0.99) is None
-    single = Timed(0.5, 0.5, read({**ANSWER, "token_ids": [1]}, Answer))
+    single = Timed(0.5, 0.5, convert({**ANSWER, "token_ids": [1]}, Answer))
     assert figures(1, [Round((single,), 1.0)])["decode_tok_s"] is None
 
 

@@ -37,7 +37,7 @@ def test_options_before_the_command(given: list[str], read: list[str]) -> None:
 
 def test_json_before_the_command(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/machines"): {"machines": []}})
-    assert poolhouse("--json", "machines").json == {"machines": []}
+    assert poolhouse("--json", "machines").json["machines"] == []
 
 
 @pytest.mark.parametrize("group", ["api", "upstream", "chats"])
@@ -49,4 +49,4 @@ def test_a_home_alone_lists_what_the_command_can_do(poolhouse: Any, group: str) 
 
 def test_home_before_a_command_of_two_words(poolhouse: Any, answering: Any) -> None:
     answering({("POST", "/api"): {"on": False, "listening": False}})
-    assert poolhouse("--json", "api", "off").json == {"on": False, "listening": False}
+    assert poolhouse("--json", "api", "off").json["listening"] is False

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from app.api.plans import Progress
 from app.cli.commands import pull_command
 from app.cli.progress import _Bars, bars
 from tests.cli.conftest import Said
@@ -62,7 +63,7 @@ def test_a_download_has_one_bar_that_says_what_it_does_now() -> None:
     bar = _Bars(progress)
     try:
         for step in ("waiting", "starting", "waiting"):
-            bar.show({"step": step, "machine": None, "done": 0, "total": 10, "unit": "bytes"})
+            bar.show(Progress(step, None, 0, 10, "bytes"))
             assert [task.description.lower() for task in progress.tasks] == [step]
     finally:
         progress.stop()

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from app.api.models import ShelfModel
+from app.api.plans import Plan
+from app.api.snapshot import Machine, Snapshot
 from app.cli.output import UNBROKEN_WIDTH
-from app.cli.shapes import Machine, Model, Plan, Snapshot, read
 from app.cli.views.machines_view import MachinesView
 from app.cli.views.models_view import models_view
 from app.cli.views.placement_view import plan_view
 from app.cli.views.status_view import status_view
+from app.decoding import convert
 from tests.cli.answers import DEN, LOADED, MACHINES, MODELS, SNAPSHOT
 
 LONG = "the-computer-under-the-desk-at-the-end-of-the-corridor"
@@ -31,12 +34,12 @@ def views() -> list[tuple[Any, list[str]]]:
     machines = {DEN: MACHINES[DEN] | {"name": LONG}}
     stages = [one | {"machine": LONG} for one in LOADED["stages"]]
     loaded = LOADED | {"model": MODEL, "stages": stages}
-    snapshot = read(SNAPSHOT | {"machines": machines, "loaded": loaded}, Snapshot)
+    snapshot = convert(SNAPSHOT | {"machines": machines, "loaded": loaded}, Snapshot)
     return [
         (status_view(snapshot), [LONG, MODEL, "2.0 of 8.0 GiB", "1–4, 9–12", "11.0 MiB of 8.0 GiB"]),
-        (plan_view(read(loaded, Plan)), [LONG, "1–4, 9–12", "11.0 MiB of 8.0 GiB"]),
-        (models_view(read([MODELS[0] | {"name": MODEL}], list[Model])), [MODEL, "11.0 MiB", "2,048"]),
-        (MachinesView(read(list(machines.values()), list[Machine])), [LONG, "CPU, 8 threads"]),
+        (plan_view(convert(loaded, Plan)), [LONG, "1–4, 9–12", "11.0 MiB of 8.0 GiB"]),
+        (models_view(convert([MODELS[0] | {"name": MODEL}], list[ShelfModel])), [MODEL, "11.0 MiB", "2,048"]),
+        (MachinesView(convert(list(machines.values()), list[Machine])), [LONG, "CPU, 8 threads"]),
     ]  # fmt: skip
 
 

@@ -6,8 +6,7 @@ import json
 
 from rich.console import Console
 
-from app.cli.shapes import Plan as Shown
-from app.cli.shapes import read
+from app.api.plans import Plan as Shown
 from app.cli.views.placement_view import plan_view
 from app.core.errors import Reason
 from app.core.household.household import Came, Doubted, Household, Machine, Told, apply
@@ -16,6 +15,7 @@ from app.core.ids import MachineId
 from app.core.planner.advice import advise
 from app.core.planner.placement import Workload
 from app.core.planner.plan import plan
+from app.decoding import convert
 from app.node.snapshot import Json, machines_json, plan_json, reason_json, trouble_json, with_names
 from testbed.households import MIB, link, machine, model, speed
 
@@ -68,7 +68,7 @@ def test_what_was_not_measured_has_no_forecast() -> None:
 
 def test_the_command_line_tells_it_in_words() -> None:
     console = Console(width=160, record=True, force_terminal=False)
-    console.print(plan_view(read(described(), Shown)))
+    console.print(plan_view(convert(described(), Shown)))
     lines = console.export_text().splitlines()
     assert lines[0].startswith("made · split over 2 machines")
     known = next(line for line in lines if line.startswith("Forecast (prompt of "))

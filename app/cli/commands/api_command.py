@@ -13,12 +13,14 @@ from app.cli.output import Face
 from app.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
+    from app.api.chat_api import ApiKey, ChatApi, KeyRemoved
     from app.client import NodeClient
 
 Json = dict[str, Any]
-LIMITS = ("at_once", "tokens_a_minute")
 USUAL_AT_ONCE = 32
 
 PortOption = Annotated[
@@ -128,17 +130,19 @@ def on(  # noqa: PLR0913  one for each option
               "add_host_names": host_names or None, "remove_host_names": no_host_names or None,
               "add_origins": origins or None, "remove_origins": no_origins or None}  # fmt: skip
     order: Json = {"on": True} | {name: value for name, value in chosen.items() if value is not None}
-    _show(ask_node(home, lambda node: node.post("/api", order)), as_json)
+    _post(home, "/api", order, as_json)
 
 
 def off(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Listen no more. Answers under way end."""
-    _show(ask_node(home, lambda node: node.post("/api", {"on": False})), as_json)
+    _post(home, "/api", {"on": False}, as_json)
 
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Where it listens, and who may use it."""
-    _show(ask_node(home, lambda node: node.get("/api")), as_json)
+    from app.api.chat_api import ChatApi
+
+    _show(ask_node(home, lambda node: node.get("/api", ChatApi)), as_json)
 
 
 def key(
@@ -152,22 +156,22 @@ def key(
     if rotate and remove:
         raise typer.BadParameter("Give one of --rotate and --remove.")
 
-    async def work(node: NodeClient) -> Json:
-        from app.client import segment
+    from app.api.chat_api import ApiKey, ApiKeys, KeyRemoved
+    from app.client import segment
 
+    async def work(node: NodeClient) -> ApiKey | KeyRemoved:
         if remove:
-            return await node.delete(f"/api/keys/{segment(name)}")
-        listed = (await node.get("/api/keys"))["keys"]
-        known: dict[str, Json] = {one["name"]: one for one in listed}
+            return await node.delete(f"/api/keys/{segment(name)}", KeyRemoved)
+        known = {entry.name: entry for entry in (await node.get("/api/keys", ApiKeys)).keys}
         if rotate and known and name not in known:  # mistyped: the key that leaked would stay
             raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(known)))
         if rotate or name not in known:
-            return await node.post("/api/keys", {"name": name})
+            return await node.post("/api/keys", {"name": name}, answer=ApiKey)
         return known[name]
 
     answer = ask_node(home, work)
-    words = f"The key {safe_text.name(name)} opens nothing more." if remove else answer["key"]
-    Face(as_json).result(answer, lambda: words)
+    removed = f"The key {safe_text.name(name)} opens nothing more."
+    Face(as_json).result(answer, lambda: answer.key if isinstance(answer, ApiKey) else removed)
 
 
 def limit(
@@ -179,56 +183,64 @@ def limit(
 ) -> None:
     """What one key may have; what is not given is as for all keys."""
     order: Json = {"name": name, "at_once": at_once, "tokens_a_minute": tokens}
-    _show(ask_node(home, lambda node: node.post("/api/limits", order)), as_json)
+    _post(home, "/api/limits", order, as_json)
 
 
 def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show the certificate that programs of other computers must trust."""
-    told = ask_node(home, lambda node: node.get("/api/certificate"))
+    from app.api.chat_api import Certificate
+
+    answer = ask_node(home, lambda node: node.get("/api/certificate", Certificate))
     none = "There is none: other computers cannot use the pool. `poolhouse api on --lan` lets them."
-    pem = str(told["certificate"] or "").rstrip()
-    Face(as_json).result(told, lambda: pem or hints.text(none))
+    pem = (answer.certificate or "").rstrip()
+    Face(as_json).result(answer, lambda: pem or hints.text(none))
 
 
-def _show(told: Json, as_json: bool) -> None:
+def _post(home: Path | None, path: str, body: Json, as_json: bool) -> None:
+    from app.api.chat_api import ChatApi
+
+    _show(ask_node(home, lambda node: node.post(path, body, answer=ChatApi)), as_json)
+
+
+def _show(api: ChatApi, as_json: bool) -> None:
     def view() -> RenderableType:
         from rich.console import Group
 
-        return Group(*map(hints.text, _lines(told)))
+        return Group(*map(hints.text, _lines(api)))
 
-    Face(as_json).result(told, view)
+    Face(as_json).result(api, view)
 
 
-def _lines(told: Json) -> list[str]:
-    if not told["listening"]:
+def _lines(api: ChatApi) -> list[str]:
+    if not api.listening:
         return ["Other programs cannot use the pool. `poolhouse api on` lets them."]
-    lines = [f"Other programs of this computer can use the pool at {told['address']}"]
-    if told["listens_at"] != told["port"]:
-        lines.append(f"Port {told['port']} is used by another program, so it is {told['listens_at']} this time.")
-    keys = ", ".join(map(safe_text.name, told["keys"]))
+    lines = [f"Other programs of this computer can use the pool at {api.address}"]
+    if api.listens_at != api.port:
+        lines.append(f"Port {api.port} is used by another program, so it is {api.listens_at} this time.")
+    keys = ", ".join(map(safe_text.name, api.keys))
     lines.append(f"Keys: {keys}. `poolhouse api key` shows one.")
-    if told["lan_addresses"]:
+    if api.lan_addresses:
         lines.append(
-            f"Other computers of this network too, at {', '.join(told['lan_addresses'])}: over TLS and with a key. "
+            f"Other computers of this network too, at {', '.join(api.lan_addresses)}: over TLS and with a key. "
             "Nothing else is open to them. They must trust the certificate that `poolhouse api certificate` shows."
         )
-    elif told["lan"]:
+    elif api.lan:
         lines.append("Other computers cannot: this one has no address in a network of the household.")
-    lines += _access(told)
-    lines += _limits(told)
-    if told["may_load"]:
+    lines += _access(api)
+    lines += _limits(api)
+    if api.may_load:
         lines.append("They may change the model that is loaded.")
-    if told["ollama_open"]:
+    if api.ollama_open:
         lines.append("Ollama's routes open without a key, to every program of this computer.")
     return lines
 
 
-def _access(told: Json) -> list[str]:
+def _access(api: ChatApi) -> list[str]:
     """What was allowed beside this computer's own names and programs."""
     lines = []
-    if names := told["host_names"]:
+    if names := api.host_names:
         lines.append(f"It also answers by these host names: {_listed(names)}.")
-    if origins := told["origins"]:
+    if origins := api.origins:
         shown = _listed(origins)
         lines.append(f"Web pages and apps from these origins may ask and read answers: {shown}.")
     return lines
@@ -238,19 +250,18 @@ def _listed(names: list[str]) -> str:
     return ", ".join(map(safe_text.line, names))
 
 
-def _limits(told: Json) -> list[str]:
-    lines = []
-    if told["at_once"] != USUAL_AT_ONCE or told["tokens_a_minute"]:
-        lines.append(f"Each key may have {_much(told)}.")
-    for name, own in sorted(told["limits"].items()):
-        both = {what: told[what] if own.get(what) is None else own[what] for what in LIMITS}
-        if both != {what: told[what] for what in LIMITS}:
-            lines.append(f"{safe_text.name(name)} may have {_much(both)}.")
+def _limits(api: ChatApi) -> list[str]:
+    lines, of_all = [], (api.at_once, api.tokens_a_minute)
+    if api.at_once != USUAL_AT_ONCE or api.tokens_a_minute:
+        lines.append(f"Each key may have {_much(*of_all)}.")
+    for name, own in sorted(api.limits.items()):
+        at_once = api.at_once if own.at_once is None else own.at_once
+        tokens = api.tokens_a_minute if own.tokens_a_minute is None else own.tokens_a_minute
+        if (at_once, tokens) != of_all:
+            lines.append(f"{safe_text.name(name)} may have {_much(at_once, tokens)}.")
     return lines
 
 
-def _much(limits: Json) -> str:
-    tokens = limits["tokens_a_minute"]
-    rate = f"{tokens:,} tokens a minute" if tokens else "any number of tokens"
-    many = limits["at_once"]
-    return f"{many} request{'s' if many > 1 else ''} at once and {rate}"
+def _much(at_once: int, tokens_a_minute: int) -> str:
+    rate = f"{tokens_a_minute:,} tokens a minute" if tokens_a_minute else "any number of tokens"
+    return f"{at_once} request{'s' if at_once > 1 else ''} at once and {rate}"

@@ -17,7 +17,8 @@ from app.cli.output import Face
 from app.core.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
-    from app.cli.shapes import Answer
+    from app.api.answers import Answer, AnswerLine
+    from app.api.plans import Notice
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -105,9 +106,9 @@ def ask(  # noqa: PLR0913  one for each option
         **({"think": think} if think is not None else {}),
         **({"think_tokens": think_tokens} if think_tokens is not None else {}),
     }
-    answer = ask_node(home, lambda node: streamed(node, face, body))
+    answer, said_first = ask_node(home, lambda node: streamed(node, face, body))
     if as_json:
-        face.json(answer)
+        face.json(answer_json(answer, said_first))
     else:
         _say_figures(face, answer, max_tokens)
 
@@ -132,84 +133,92 @@ def _words(prompt: str, system: str | None, raw: bool) -> Json:
     return {"messages": messages}
 
 
-async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
-    """The answer; unless the face speaks JSON its text is written while it comes."""
-    thinks, told = False, _Told(face)
+async def streamed(node: NodeClient, face: Face, body: Json) -> tuple[Answer, str]:
+    """Return the answer, and what was said first about the model that gives it.
+
+    Unless the face speaks JSON, the text is written while it comes.
+    """
+    from app.api.answers import AnswerLine
+
+    thinks, notices = False, _Notices(face)
     try:
-        async with aclosing(node.stream("POST", "/ask", body)) as lines:
+        async with aclosing(node.stream("POST", "/ask", body, each=AnswerLine)) as lines:
             line, said_first = await _loaded(lines, face)
-            while "done" not in line:
-                if notice := line.get("recovery"):
-                    told.recovery(notice)
-                delta = line.get("delta", {})
-                if thought := str(delta.get("thought", "")):
-                    face.whisper(thought)
+            while line.done is None:
+                if line.recovery:
+                    notices.show(line.recovery)
+                if line.delta and line.delta.thought:
+                    face.whisper(line.delta.thought)
                     thinks = True
-                text = str(delta.get("text", ""))
+                text = line.delta.text if line.delta else ""
                 if text and thinks:
                     face.whisper("\n\n")
                     thinks = False
                 if text and not face.as_json:
                     face.write(text)
                 line = await anext(lines)
-            return {**line["done"], **({"said_first": said_first} if said_first else {})}
+            return line.done, said_first
     except StopAsyncIteration:
         raise Unreachable("node_went_away") from None
     finally:
         face.end_line()  # also after Ctrl-C
 
 
-class _Told:
-    """Says what happened while the answer was mended: a line for each event, not for each step of mending it."""
+def answer_json(answer: Answer, said_first: str) -> Json:
+    import msgspec
+
+    return {**msgspec.to_builtins(answer), **({"said_first": said_first} if said_first else {})}
+
+
+class _Notices:
+    """Shows what happens while an answer recovers: a line for each event, not for each step of it."""
 
     def __init__(self, face: Face) -> None:
-        self._face, self._states = face, set[str]()  # of the event that goes on
+        self._face, self._states = face, set[str]()  # of the current event
 
-    def recovery(self, notice: Json) -> None:
-        """`lost` and `reconnecting` are followed by what is done about it; that it goes on, the answer shows itself."""
-        state, code = str(notice.get("state") or ""), str(notice.get("code") or "")
+    def show(self, notice: Notice) -> None:
+        """`lost` and `reconnecting` are followed by what is done about it; the answer itself shows that it goes on."""
+        state = notice.state
         if state == "continued":
             self._states.clear()
-        says = state in ("rebuilding", "leaving", "short") or code == "recovery_reconnected"
+        says = state in ("rebuilding", "leaving", "short") or notice.code == "recovery_reconnected"
         if says and state not in self._states:
             self._states |= set() if state == "continued" else {state}
-            self._face.note(str(notice.get("text") or ""))
+            self._face.note(notice.text or "")
 
 
-async def _loaded(lines: AsyncGenerator[Json, None], face: Face) -> tuple[Json, str | None]:
-    """The first line of the answer itself, and what was said of who answers; a model may have to be loaded first."""
+async def _loaded(lines: AsyncGenerator[AnswerLine, None], face: Face) -> tuple[AnswerLine, str]:
+    """Return the first line of the answer itself, after a load if there is one, and what was said about the model."""
     from app.cli.progress import shown
 
-    said_first: str | None = None
+    said_first = ""
     with shown(face) as show:
         while True:
             line = await anext(lines)
-            if by := line.get("by"):
-                said_first = str(by.get("text") or "")
+            if line.by:
+                said_first = line.by.text
                 face.note(said_first)
-            elif "progress" in line:
-                show(line["progress"])
+            elif line.progress:
+                show(line.progress)
             else:
                 return line, said_first
 
 
-def _say_figures(face: Face, answer: Json, max_tokens: int | None) -> None:
-    from app.cli.shapes import Answer, read
+def _say_figures(face: Face, answer: Answer, max_tokens: int | None) -> None:
     from app.cli.views.amounts import rate, seconds
 
-    known = read(answer, Answer)
-    machines = len({stage.key for stage in known.placement})
+    machines = len({stage.key for stage in answer.placement})
     where = f" · {machines} machines" if machines > 1 else ""
-    n_tokens = len(known.token_ids)
-    if known.finish_reason == "length":
-        face.note(_cut_off(known, max_tokens))
+    n_tokens = len(answer.token_ids)
+    if answer.finish_reason == "length":
+        face.note(_cut_off(answer, max_tokens))
     face.dim(
-        f"{safe_text.name(known.model)} · {n_tokens:,} tokens · first after {seconds(known.ttft_s)} · "
-        f"{rate(known.decode_tok_s)}{where}"
+        f"{safe_text.name(answer.model)} · {n_tokens:,} tokens · first after {seconds(answer.ttft_s)} · "
+        f"{rate(answer.decode_tok_s)}{where}"
     )
-    if known.guessed:
-        face.dim(f"{known.guessed_right} of {known.guessed} guessed tokens were right.")
-    for sentence in (*known.notes, *known.doubted):
+    if answer.guessed:
+        face.dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
+    for sentence in (*answer.notes, *answer.doubted):
         face.note(safe_text.line(sentence))
 
 

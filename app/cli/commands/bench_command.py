@@ -18,8 +18,8 @@ from app.core.errors import AppError
 from app.core.reasons import said
 
 if TYPE_CHECKING:
+    from app.api.plans import Plan
     from app.cli.bench_runs import Bench, Task
-    from app.cli.shapes import Plan
     from app.client import NodeClient
 
 Json = dict[str, Any]

@@ -111,12 +111,15 @@ def _home(home: Path | None) -> Home:
 
 async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
     """The key and its place: as the node has it while one runs, else from its place itself. Raises Refused."""
+    from app.api.computer import HistoryKey
     from app.client import with_node
     from app.machine.secrets.chat_key import ChatKey
 
     try:
-        told = await with_node(home, lambda node: node.post(KEY) if make else node.get(KEY))
-        key, place = told["key"], str(told["place"])
+        answer = await with_node(
+            home, lambda node: node.post(KEY, answer=HistoryKey) if make else node.get(KEY, HistoryKey)
+        )
+        key, place = answer.key, answer.place
     except Unreachable:
         own = ChatKey(home)
         key = await own.make() if make else await own.read()

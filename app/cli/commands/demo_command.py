@@ -20,8 +20,10 @@ from app.core.errors import BadInput, StageLost
 from app.machine.paths import expanded
 
 if TYPE_CHECKING:
+    from app.api.answers import Answer
+    from app.api.models import ShelfModel
+    from app.api.plans import LoadedModel
     from app.cli.demo_nodes import DemoNode
-    from app.cli.shapes import Model
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -93,11 +95,11 @@ async def _reached(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeCli
 
 
 async def _shown(face: Face, clients: list[NodeClient], nodes: list[DemoNode], question: str) -> Json:
+    import msgspec
     from rich.console import Group
     from rich.text import Text
 
-    from app.cli.commands.ask_command import streamed
-    from app.cli.shapes import Plan, read
+    from app.cli.commands.ask_command import answer_json, streamed
     from app.cli.views.placement_view import plan_view
 
     host = clients[0]
@@ -106,54 +108,57 @@ async def _shown(face: Face, clients: list[NodeClient], nodes: list[DemoNode], q
     await _all_online(host, len(nodes))
     loaded = await _loaded(face, host, len(nodes))
     if not face.as_json:
-        face.show(Group("", plan_view(read(loaded, Plan)), ""))
+        face.show(Group("", plan_view(loaded), ""))
         face.write(f"> {question}\n")
     sampling = {"temperature": 0.0, "seed": 0}
-    body = {"prompt": question, "model": loaded["model"], "sampling": sampling}
-    answer = await streamed(host, face, body)
+    body = {"prompt": question, "model": loaded.model, "sampling": sampling}
+    answer, said_first = await streamed(host, face, body)
     if not face.as_json:
         face.show(Text(_figures(answer), style="dim"))
-    return {"machines": [node.name for node in nodes], "loaded": loaded, "answer": answer}
+    names = [node.name for node in nodes]
+    return {"machines": names, "loaded": msgspec.to_builtins(loaded), "answer": answer_json(answer, said_first)}
 
 
 async def _paired(face: Face, host: NodeClient, lender: NodeClient, name: str) -> None:
-    window = await host.post("/pairing", {"role": "use_and_lend"})
-    face.note(f"Pairing {name} by the code {window['code']} at {window['address']}…")
-    typed = {"address": window["address"], "code": window["code"]}
+    from app.api.answers import PairingCode
+
+    window = await host.post("/pairing", {"role": "use_and_lend"}, answer=PairingCode)
+    face.note(f"Pairing {name} by the code {window.code} at {window.address}…")
+    typed = {"address": window.address, "code": window.code}
     # Both ends: the window is free for the next machine only when this one's link stands.
     await together([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
 
 
 async def _all_online(host: NodeClient, machines: int) -> None:
     """Pairing tells the machines of each other; their links come up a moment later."""
-    from app.cli.shapes import Snapshot, read
+    from app.api.snapshot import Snapshot
 
     ends = time.monotonic() + JOINED_SECONDS
     while True:
-        known = read(await host.get("/status"), Snapshot).machines.values()
+        known = (await host.get("/status", Snapshot)).machines.values()
         if sum(machine.online or machine.this for machine in known) >= machines:
             return
         if time.monotonic() > ends:
-            away = next((one.name for one in known if not (one.online or one.this)), "A machine")
+            away = next((machine.name for machine in known if not (machine.online or machine.this)), "A machine")
             raise StageLost("demo_slow", name=safe_text.name(away), seconds=JOINED_SECONDS)
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _loaded(face: Face, host: NodeClient, machines: int) -> Json:
-    """The built-in model, split over all machines."""
+async def _loaded(face: Face, host: NodeClient, machines: int) -> LoadedModel:
+    """Load the built-in model, split over all machines."""
+    from app.api.answers import Loaded
+    from app.api.models import Models
     from app.cli.progress import shown
-    from app.cli.shapes import Model, read
 
-    models = read((await host.get("/models"))["models"], list[Model])
-    model = next((one for one in models if one.builtin), None)
+    shelf = (await host.get("/models", Models)).models
+    model = next((entry for entry in shelf if entry.builtin), None)
     if model is None:
         raise BadInput("demo_without_model")
     split = even_split(model.n_layers, machines)
     face.note(f"Loading {_described(model)} over {_machines(machines)}…")
     body = {"model": model.name, "split": split}
     with shown(face) as show:
-        done = await host.work("POST", "/load", body, show)
-    return dict(done["loaded"])
+        return (await host.work("POST", "/load", body, show, answer=Loaded)).loaded
 
 
 def even_split(n_layers: int, machines: int) -> list[int] | None:
@@ -174,16 +179,14 @@ def even_split(n_layers: int, machines: int) -> list[int] | None:
     return [host - host // 2, *lenders, host // 2]
 
 
-def _described(model: Model) -> str:
+def _described(model: ShelfModel) -> str:
     return f"{safe_text.name(model.name)} ({model.n_layers} layers)"
 
 
-def _figures(answer: Json) -> str:
-    from app.cli.shapes import Answer, read
+def _figures(answer: Answer) -> str:
     from app.cli.views.amounts import rate, seconds
 
-    known = read(answer, Answer)
-    return f"{len(known.token_ids):,} tokens · first after {seconds(known.ttft_s)} · {rate(known.decode_tok_s)}"
+    return f"{len(answer.token_ids):,} tokens · first after {seconds(answer.ttft_s)} · {rate(answer.decode_tok_s)}"
 
 
 def _nodes(machines: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -17,10 +17,10 @@ from app.core.errors import AppError, BadInput
 from app.machine.paths import expanded
 
 if TYPE_CHECKING:
+    from app.api.downloads import ModelsFolderRoom
     from app.cli.progress import Show
     from app.client import NodeClient
 
-Json = dict[str, Any]
 LOOK_SECONDS = 0.3
 
 
@@ -81,49 +81,48 @@ def _is_to_be_made(face: Face, place: Path, create: bool) -> bool:
     return True
 
 
-async def _done(node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: Show) -> Json:
+async def _done(node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: Show) -> ModelsFolderRoom:
     """how: whether to bring the models, and whether the folder is to be made."""
+    from app.api.downloads import ModelsFolderRoom
+    from app.api.plans import Progress
+
     move, create = how
     if chosen is not None:
-        answer = await node.post("/folder", {"path": chosen, "move": move, "new": create})
+        answer = await node.post("/folder", {"path": chosen, "move": move, "new": create}, answer=ModelsFolderRoom)
     elif move:
-        answer = await node.post("/folder/move")
+        answer = await node.post("/folder/move", answer=ModelsFolderRoom)
     else:
-        return await node.get("/folder")
+        return await node.get("/folder", ModelsFolderRoom)
     try:
-        while moving := answer.get("move"):
-            total, done = moving["total_bytes"], moving["done_bytes"]
-            line = {"step": "moving", "machine": None, "unit": "bytes"}
-            if total:  # else there is nothing to move, or it is not known yet
-                show({**line, "done": done, "total": total})
+        while moving := answer.move:
+            if moving.total_bytes:  # else there is nothing to move, or it is not known yet
+                show(Progress("moving", None, moving.done_bytes, moving.total_bytes, "bytes"))
             await asyncio.sleep(LOOK_SECONDS)
-            answer = await node.get("/folder")
+            answer = await node.get("/folder", ModelsFolderRoom)
     except asyncio.CancelledError:
         await node.delete("/folder/move")
         raise
-    if answer.get("stopped"):
-        raise AppError("models_move_ended", why=str(answer["stopped"]))
+    if answer.stopped:
+        raise AppError("models_move_ended", why=answer.stopped)
     return answer
 
 
-def _lines(answer: Json, chosen: Path | None) -> list[str]:
+def _lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
     from app.cli.views.amounts import size
 
-    place = safe_text.line(str(answer["folder"]))
-    free = answer.get("free_bytes")
-    lines = [f"Models are kept in {place}." + (f" {size(free)} are free." if free else "")]
-    if chosen is not None and Path(str(answer["folder"])).parent == chosen.resolve():
+    place = safe_text.line(answer.folder)
+    free = f" {size(answer.free_bytes)} are free." if answer.free_bytes else ""
+    lines = [f"Models are kept in {place}.{free}"]
+    if chosen is not None and Path(answer.folder).parent == chosen.resolve():
         lines.append("They have a folder of their own there, as that one is not empty.")
-    if answer.get("room_bytes") == 0:
+    if answer.room_bytes == 0:
         lines.append("5 GiB stay free there, so nothing can be downloaded to it now.")
-    if answer.get("reason"):
-        lines.append(safe_text.line(str(answer["reason"])))
-    for one in answer.get("elsewhere") or []:
-        where = safe_text.line(str(one["folder"]))
-        if one.get("reason"):
-            lines.append(safe_text.line(str(one["reason"])))
+    if answer.reason:
+        lines.append(safe_text.line(answer.reason))
+    for former in answer.elsewhere:
+        if former.reason:
+            lines.append(safe_text.line(former.reason))
         else:
-            many = int(one["models"])
-            models = f"{many} model{'s' if many != 1 else ''}"
-            lines.append(f"{models} ({size(one['bytes'])}) in {where}: --move brings them.")
+            models = f"{former.models} model{'s' if former.models != 1 else ''}"
+            lines.append(f"{models} ({size(former.bytes)}) in {safe_text.line(former.folder)}: --move brings them.")
     return lines

@@ -97,8 +97,8 @@ def pair(
         raise typer.BadParameter("--close stands alone.")
     face = Face(as_json)
     if close:
-        answer = ask_node(home, lambda node: node.delete("/pairing"))
-        face.result(answer, lambda: "Pairing is closed.")
+        ask_node(home, lambda node: node.delete("/pairing"))
+        face.result({}, lambda: "Pairing is closed.")
     elif open_window:
         _let_in(face, home, role.value.replace("-", "_"), wait or not as_json)
     else:
@@ -109,21 +109,21 @@ def pair(
 
 def _found_nearby(face: Face, home: Path | None) -> str:
     """The only machine nearby that lets others in; one that began just now may not be heard of yet."""
-    from app.cli.shapes import Snapshot, read
+    from app.api.snapshot import Snapshot
     from app.cli.views.nearby_machines import only_open
 
     late = time.monotonic() + HEAR_SECONDS
     while True:
-        answer = ask_node(home, lambda node: node.get("/status"))
+        snapshot = ask_node(home, lambda node: node.get("/status", Snapshot))
         try:
-            found = only_open(read(answer, Snapshot))
+            stranger = only_open(snapshot)
             break
         except BadInput as error:
             if error.reason.code != "pairing_nobody_near" or time.monotonic() > late:
                 raise
         time.sleep(LOOK_SECONDS)
-    face.note(f"Pairing with {safe_text.name(found.name or found.id)} at {found.pairing_address}.")
-    return found.id
+    face.note(f"Pairing with {safe_text.name(stranger.name or stranger.id)} at {stranger.pairing_address}.")
+    return stranger.id
 
 
 def _typed_code(face: Face) -> str:
@@ -150,36 +150,28 @@ def _let_in(face: Face, home: Path | None, role: str, wait: bool) -> None:
 
 
 def _join(face: Face, home: Path | None, address: str, code: str) -> None:
+    from app.api.answers import Joined
+
     body = {"address": address, "code": code}
-    answer = ask_node(home, lambda node: node.post("/pairing/join", body))
-
-    from app.cli.shapes import read
-    from app.cli.views.pairing_view import PairedWith
-
-    paired = read(answer, PairedWith)
-    about = IS_GUEST if answer.get("guest") else TRUST
-    called = f"{RENAMED.format(name=safe_text.name(str(new)))} " if (new := answer.get("called")) else ""
-    name = safe_text.name(paired.machine.name)
-    face.result(answer, lambda: f"Paired with {name}. {called}{about}")
+    joined = ask_node(home, lambda node: node.post("/pairing/join", body, answer=Joined))
+    about = IS_GUEST if joined.guest else TRUST
+    called = f"{RENAMED.format(name=safe_text.name(joined.called))} " if joined.called else ""
+    name = safe_text.name(joined.machine.name)
+    face.result(joined, lambda: f"Paired with {name}. {called}{about}")
 
 
 def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the machines of the household."""
-    answer = ask_node(home, lambda node: node.get("/machines"))
+    from app.api.answers import Machines
+
+    known = ask_node(home, lambda node: node.get("/machines", Machines))
 
     from rich.console import Group
 
-    from app.cli.shapes import Machine, Stranger, read
     from app.cli.views.machines_view import MachinesView
     from app.cli.views.nearby_machines import nearby_view
 
-    Face(as_json).result(
-        answer,
-        lambda: Group(
-            MachinesView(read(answer["machines"], list[Machine])),
-            *nearby_view(read(answer.get("strangers", []), list[Stranger])),
-        ),
-    )
+    Face(as_json).result(known, lambda: Group(MachinesView(known.machines), *nearby_view(known.strangers)))
 
 
 def rename(
@@ -189,12 +181,12 @@ def rename(
     as_json: JsonOption = False,
 ) -> None:
     """Give a machine another name."""
+    from app.api.answers import Renamed
     from app.client import segment
 
     path = f"/machines/{segment(machine)}/name"
-    answer = ask_node(home, lambda node: node.post(path, {"name": name}))
-    done = answer.get("renamed", {})
-    was, now = (safe_text.name(str(done.get(key, ""))) for key in ("was", "name"))
+    answer = ask_node(home, lambda node: node.post(path, {"name": name}, answer=Renamed))
+    was, now = safe_text.name(answer.renamed.was), safe_text.name(answer.renamed.name)
     Face(as_json).result(answer, lambda: f"{was} is called {now} now.")
 
 
@@ -220,6 +212,7 @@ def roles(
 
     What it did by a role that it loses ends at once.
     """
+    from app.api.answers import RolesSet
     from app.client import segment
 
     given = {"admin": admin, "host": host, "lender": lender, "guest": guest}
@@ -227,20 +220,21 @@ def roles(
     if not chosen:
         raise typer.BadParameter("Give at least one of --host, --lender, --guest and --admin.")
     path = f"/machines/{segment(machine)}/roles"
-    answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}))
-    done = answer.get("machine", {})
-    name = safe_text.name(str(done.get("name", machine)))
-    has = [safe_text.line(str(role)) for role in done.get("roles", chosen)]
+    answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}, answer=RolesSet))
+    name = safe_text.name(answer.machine.name)
+    has = [safe_text.line(role) for role in answer.machine.roles]
     ends = [f" {words}" for role, words in WITHOUT.items() if role not in has]
     Face(as_json).result(answer, lambda: f"{name} is {' and '.join(has)} now.{''.join(ends)}")
 
 
 def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Give layers again to a machine that gave wrong numbers in a check."""
+    from app.api.answers import UsedAgain
     from app.client import segment
 
-    answer = ask_node(home, lambda node: node.post(f"/machines/{segment(machine)}/use-again"))
-    name = safe_text.name(str(answer.get("used_again", {}).get("name", machine)))
+    path = f"/machines/{segment(machine)}/use-again"
+    answer = ask_node(home, lambda node: node.post(path, answer=UsedAgain))
+    name = safe_text.name(answer.used_again.name)
     Face(as_json).result(answer, lambda: f"{name} is used again.")
 
 
@@ -255,17 +249,17 @@ def remove(
     as_json: JsonOption = False,
 ) -> None:
     """Remove a machine from the household. It comes back only after `reset` there and pairing again."""
+    from app.api.answers import MachineAnswer, Removed
     from app.client import segment
 
     face, path = Face(as_json), f"/machines/{segment(machine)}"
-    if not yes:  # who is meant is said, and who is nobody needs no consent
-        meant = ask_node(home, lambda node: node.get(path)).get("machine", {})
-        name = safe_text.name(str(meant.get("name", machine)))
+    if not yes:  # a name that means no machine needs no consent
+        name = safe_text.name(ask_node(home, lambda node: node.get(path, MachineAnswer)).machine.name)
         be_sure(face, f"Remove {name} from the household?", yes)
     added = "" if keep_added is None else f"?added={'keep' if keep_added else 'remove'}"
-    answer = ask_node(home, lambda node: node.delete(path + added))
-    name = safe_text.name(str(answer.get("removed", {}).get("name", machine)))
-    others = ", ".join(safe_text.name(str(other)) for other in answer.get("also_removed", []))
+    answer = ask_node(home, lambda node: node.delete(path + added, Removed))
+    name = safe_text.name(answer.removed.name)
+    others = ", ".join(map(safe_text.name, answer.also_removed))
     also = f" With it went {others}." if others else ""
     face.result(answer, lambda: f"{name} is no longer part of the household.{also}")
 

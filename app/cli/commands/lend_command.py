@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -13,6 +13,9 @@ from app.cli.conversation import ask_node
 from app.cli.options import HomeOption, JsonOption, read_duration, read_size
 from app.cli.output import Face
 from app.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from app.api.lending import LendingState
 
 Json = dict[str, Any]
 Text = Optional[str]  # noqa: UP045  typer reads it at run time
@@ -148,12 +151,11 @@ def lend(  # noqa: PLR0913  one for each option
         "link_mbit": UNCHANGED if link is None else _megabits(link),
     }
     rules = {name: value for name, value in given.items() if value is not UNCHANGED}
-    answer = _carried_out(home, rules, (not_with or [], with_again or []), step)
+    state = _carried_out(home, rules, (not_with or [], with_again or []), step)
 
-    from app.cli.shapes import LendState, read
     from app.cli.views.lend_view import lend_view
 
-    Face(as_json).result(answer, lambda: lend_view(read(answer, LendState)))
+    Face(as_json).result(state, lambda: lend_view(state))
 
 
 def _drain(typed: str) -> float:
@@ -222,17 +224,18 @@ def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str,
 
 def _carried_out(
     home: Path | None, rules: Json, programs: tuple[Sequence[str], Sequence[str]], step: tuple[str, Json] | None
-) -> Json:
-    """The rules after everything that was asked."""
+) -> LendingState:
+    """Apply the changes, then the step; return the state of lending after them."""
+    from app.api.lending import LendingState
     from app.client import NodeClient
 
-    async def work(node: NodeClient) -> Json:
-        answer = await node.get("/lending")
+    async def work(node: NodeClient) -> LendingState:
+        state = await node.get("/lending", LendingState)
         if any(programs):
-            rules["programs"] = _programs(answer["rules"]["programs"], *programs)
+            rules["programs"] = _programs(state.rules.programs, *programs)
         if rules:
-            answer = await node.post("/lending", rules)
-        return await node.post(*step) if step else answer
+            state = await node.post("/lending", rules, answer=LendingState)
+        return await node.post(*step, answer=LendingState) if step else state
 
     return ask_node(home, work)
 

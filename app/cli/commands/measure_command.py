@@ -17,9 +17,10 @@ def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Measure the links to all machines now: round trips, and Mb/s each way. A few seconds each."""
     face = Face(as_json)
     face.dim("Measuring the links…")
-    answer = ask_node(home, lambda node: node.post("/measure"))
+    from app.api.links import LinkReports
 
-    from app.cli.shapes import Links, read
+    reports = ask_node(home, lambda node: node.post("/measure", answer=LinkReports))
+
     from app.cli.views.links_view import links_view
 
-    face.result(answer, lambda: links_view(read(answer, Links).links))
+    face.result(reports, lambda: links_view(reports.links))

@@ -17,6 +17,7 @@ from app.core.model import ASKED, SAME
 from backends.contract import KvType
 
 if TYPE_CHECKING:
+    from app.api.answers import Loaded, LoadedEmbedderAnswer
     from app.cli.progress import Show
     from app.client import NodeClient
 
@@ -126,18 +127,18 @@ def plan(  # noqa: PLR0913  one for each option
     as_json: JsonOption = False,
 ) -> None:
     """Show where the layers would go, without loading anything."""
+    from app.api.plans import Plan
     from app.cli.progress import shown
 
     face = Face(as_json)
     body = placing(model, context, users, split, kv, shape, number, beside=beside)
     with shown(face) as show:
-        answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show))
+        answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show, answer=Plan))
 
-    from app.cli.shapes import Plan, read
     from app.cli.views.placement_view import plan_view
 
-    _say_taken(face, model, str(answer.get("model")))
-    face.result(answer, lambda: plan_view(read(answer, Plan)))
+    _say_taken(face, model, answer.model)
+    face.result(answer, lambda: plan_view(answer))
 
 
 def load(  # noqa: PLR0913  one for each option
@@ -160,21 +161,24 @@ def load(  # noqa: PLR0913  one for each option
     with shown(face) as show:
         answer = ask_node(home, lambda node: _load(node, body, show))
 
-    from app.cli.shapes import Plan, read
     from app.cli.views.placement_view import loaded_line, plan_view
 
-    _say_taken(face, model, str(answer["loaded"].get("model")))
-    face.result(answer, lambda: plan_view(read(answer["loaded"], Plan)))
+    _say_taken(face, model, answer.loaded.model)
+    face.result(answer, lambda: plan_view(answer.loaded))
     if not as_json:
-        face.dim(loaded_line(read(answer["loaded"], Plan)))
+        face.dim(loaded_line(answer.loaded))
 
 
-async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> dict[str, Any]:
+async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> Loaded | LoadedEmbedderAnswer:
     """Raises Stopped after Ctrl-C: the node gives up what it has begun."""
+    from app.api.answers import Loaded, LoadedEmbedderAnswer
+    from app.decoding import convert
+
     try:
-        return await node.work("POST", "/load", body, show)
+        answer = await node.work("POST", "/load", body, show)
     except asyncio.CancelledError:
         raise Stopped("load_given_up", model=body["model"]) from None
+    return convert(answer, LoadedEmbedderAnswer) if "wished" in answer["loaded"] else convert(answer, Loaded)
 
 
 def _say_taken(face: Face, typed: str, name: str) -> None:
@@ -185,8 +189,10 @@ def _say_taken(face: Face, typed: str, name: str) -> None:
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Give the memory of a loaded model back, on every machine; without a name, of all."""
-    answer = ask_node(home, lambda node: node.post("/unload", {"model": model}))
-    gone = [one for one in (answer.get("unloaded"), *(answer.get("also") or ())) if one]
-    sentence = " ".join(f"{safe_text.name(str(name))} is unloaded." for name in gone)
+    from app.api.models import Unloaded
+
+    answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=Unloaded))
+    gone = [name for name in (answer.unloaded, *answer.also) if name]
+    sentence = " ".join(f"{safe_text.name(name)} is unloaded." for name in gone)
     nothing = f"{safe_text.name(model)} was not loaded." if model else "No model was loaded."
     Face(as_json).result(answer, lambda: sentence or nothing)

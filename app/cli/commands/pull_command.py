@@ -19,6 +19,8 @@ from app.cli.output import Face
 from app.core.errors import AppError, BadInput, Unreachable
 
 if TYPE_CHECKING:
+    from app.api.downloads import Download, DownloadRemoved
+    from app.api.models import ShelfModel, Starter, StarterAnswer
     from app.cli.progress import Show
     from app.client import NodeClient
 
@@ -26,8 +28,6 @@ PANEL = "Models"
 LOOK_SECONDS = 0.3
 STEPS = {"waiting": "waiting", "starting": "starting", "checking": "checking"}  # by the download's state
 SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +90,23 @@ def pull(
 
 def _follow(face: Face, home: Path | None, what: tuple[str, str | None], where: tuple[str | None, bool]) -> None:
     """See `_pull`."""
+    import msgspec
+
     from app.cli.progress import shown
-    from app.cli.shapes import Model, read
     from app.cli.views.models_view import models_view
 
     with shown(face) as show:
-        answer = ask_node(home, lambda node: _pull(node, what, where, show, face))
-    face.result(answer, lambda: models_view([read(answer["model"], Model)]))
+        download, model = ask_node(home, lambda node: _pull(node, what, where, show, face))
+    content = {"download": msgspec.to_builtins(download), "model": msgspec.to_builtins(model)}
+    face.result(content, lambda: models_view([model]))
 
 
 async def _pull(
     node: NodeClient, what: tuple[str, str | None], where: tuple[str | None, bool], show: Show, face: Face
-) -> Json:
+) -> tuple[Download, ShelfModel]:
     """what: the model, and its name on the shelf. where: the machine that shall give it, and whether none shall."""
+    from app.api.downloads import DownloadAnswer
+    from app.api.models import Models, ShelfModel
     from app.client import segment
 
     model, name = what
@@ -111,17 +115,17 @@ async def _pull(
     order = {"repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "name": name}
     if machine := await _given_by(node, wanted, where, face):
         order |= {"machine": machine, "sha256": wanted.sha256}
-    begun = (await node.post("/downloads", order))["download"]
+    begun = (await node.post("/downloads", order, answer=DownloadAnswer)).download
     try:
-        done = await _followed(node, begun["id"], show, face)
+        done = await _followed(node, begun.id, show, face)
     except asyncio.CancelledError:
-        await node.post(f"/downloads/{segment(begun['id'])}/pause")
+        await node.post(f"/downloads/{segment(begun.id)}/pause")
         raise Stopped("pull_paused", model=model) from None
-    if name is not None and done["model"] != name:
-        face.note(f"It is on the shelf already, as {safe_text.name(done['model'])}.")
-    listed = (await node.get("/models"))["models"]
-    found = [one for one in listed if one["name"] == done["model"]]
-    return {"download": done, "model": found[0] if found else {"name": done["model"]}}
+    called = done.model or ""
+    if name is not None and called != name:
+        face.note(f"It is on the shelf already, as {safe_text.name(called)}.")
+    shelf = (await node.get("/models", Models)).models
+    return done, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
 
 async def _given_by(node: NodeClient, wanted: Wanted, where: tuple[str | None, bool], face: Face) -> str | None:
@@ -129,38 +133,42 @@ async def _given_by(node: NodeClient, wanted: Wanted, where: tuple[str | None, b
     source, online = where
     if online:
         return None
-    asked = {"repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "sha256": wanted.sha256}
-    found = (await node.post("/copies", asked))["machines"]
+    from app.api.answers import MachineRefs
+
+    body = {"repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "sha256": wanted.sha256}
+    holders = (await node.post("/copies", body, answer=MachineRefs)).machines
     if source is not None:
-        found = [one for one in found if source.casefold() in (one["name"].casefold(), one["id"])]
-        if not found:
+        holders = [machine for machine in holders if source.casefold() in (machine.name.casefold(), machine.id)]
+        if not holders:
             raise BadInput("copy_not_there", name=source[:64])
-    if not found:
+    if not holders:
         return None
-    name = safe_text.name(found[0]["name"])
+    name = safe_text.name(holders[0].name)
     face.note(f"{name} has this very file: it is copied from there and checked by its hash. --online downloads it.")
-    return str(found[0]["id"])
+    return holders[0].id
 
 
-async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) -> Json:
-    """The download once it is done, shown while it goes on. Raises AppError when it failed."""
+async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) -> Download:
+    """Show the download until it is done, and return it. Raises AppError when it failed."""
+    from app.api.downloads import Downloads
+    from app.api.plans import Progress
+
     told: set[str] = set()  # why nothing came, since something came last
     while True:
-        listed = (await node.get("/downloads"))["downloads"]
-        now: Json | None = next((one for one in listed if one["id"] == download_id), None)
+        every = (await node.get("/downloads", Downloads)).downloads
+        now = next((download for download in every if download.id == download_id), None)
         if now is None:
             raise BadInput("download_unknown")
-        if now["state"] == "done":
+        if now.state == "done":
             return now
-        if now["state"] in ("failed", "paused"):
-            raise AppError("pull_ended", why=now["reason"] or "It was paused elsewhere.")
-        told = _tell_held_up(now.get("held_up"), told, face)
-        step = STEPS.get("waiting" if now.get("held_up") else now["state"], "downloading")
-        if step == "checking" and not now.get("sha256"):  # there is nothing to check it against
+        if now.state in ("failed", "paused"):
+            raise AppError("pull_ended", why=now.reason or "It was paused elsewhere.")
+        told = _tell_held_up(now.held_up, told, face)
+        step = STEPS.get("waiting" if now.held_up else now.state, "downloading")
+        if step == "checking" and not now.sha256:  # there is nothing to check it against
             step = "hashing"
-        if now["total_bytes"]:
-            progress = {"done": now["done_bytes"], "total": now["total_bytes"], "unit": "bytes"}
-            show({"step": step, "machine": None, **progress})
+        if now.total_bytes:
+            show(Progress(step, None, now.done_bytes or 0, now.total_bytes, "bytes"))
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -199,38 +207,43 @@ async def _wanted(node: NodeClient, model: str) -> Wanted:
 
 
 async def _on_the_hub(node: NodeClient, repository: str, version: str) -> Wanted:
+    from app.api.models import HubListing
     from app.client import segment
 
-    listing = await node.get(f"/search/files?repo={segment(repository)}")
-    files = [one for one in listing["files"] if one["usable"]]
-    for one in files:
-        chosen = (one["quantisation"] or "").casefold() == version.casefold()
-        if chosen if version else one["recommended"]:
-            return Wanted(repository, one["file"], listing["revision"], one.get("sha256"))
-    there = ", ".join(str(one["quantisation"] or one["file"]) for one in files) or "none"
+    listing = await node.get(f"/search/files?repo={segment(repository)}", HubListing)
+    files = [file for file in listing.files if file.usable]
+    for file in files:
+        chosen = (file.quantisation or "").casefold() == version.casefold()
+        if chosen if version else file.recommended:
+            return Wanted(repository, file.file, listing.revision, file.sha256)
+    there = ", ".join(file.quantisation or file.file for file in files) or "none"
     raise BadInput("catalogue_no_version", name=repository, there=there)
 
 
-async def _cancel(node: NodeClient, model: str) -> Json:
+async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
+    from app.api.downloads import DownloadRemoved, Downloads
     from app.client import segment
 
-    listed = (await node.get("/downloads"))["downloads"]
-    plain = model.casefold()
-    for one in listed:
-        names = (one["id"], one["name"], one["repository"], f"{one['repository']}/{one['file']}")
-        if plain in (name.casefold() for name in names):
-            return await node.delete(f"/downloads/{segment(one['id'])}")
-    wanted = await _wanted(node, model)
-    for one in listed:
-        if (one["repository"], one["file"]) == (wanted.repository, wanted.file):
-            return await node.delete(f"/downloads/{segment(one['id'])}")
-    raise BadInput("download_unknown")
+    every, typed = (await node.get("/downloads", Downloads)).downloads, model.casefold()
+
+    def is_named(download: Download) -> bool:
+        file = f"{download.repository}/{download.file}"
+        return typed in (name.casefold() for name in (download.id, download.name, download.repository, file))
+
+    chosen = next(filter(is_named, every), None)
+    if chosen is None:
+        wanted = await _wanted(node, model)
+        same = (each for each in every if (each.repository, each.file) == (wanted.repository, wanted.file))
+        chosen = next(same, None)
+    if chosen is None:
+        raise BadInput("download_unknown")
+    return await node.delete(f"/downloads/{segment(chosen.id)}", DownloadRemoved)
 
 
-def _cancelled(answer: Json) -> str:
+def _cancelled(answer: DownloadRemoved) -> str:
     from app.cli.views.amounts import size
 
-    freed = int(answer.get("freed_bytes") or 0)
+    freed = answer.freed_bytes
     return "The download is off the list." + (f" {size(freed)} are freed." if freed else "")
 
 
@@ -241,16 +254,18 @@ def _list(face: Face, home: Path | None) -> None:
 
     known = shipped()
     answer = _starter(home)
-    starter = answer["starter"] if answer else None
-    listed = msgspec.to_builtins(known) | {"starter": starter}
+    starter = answer.starter if answer else None
+    listed = msgspec.to_builtins(known) | {"starter": msgspec.to_builtins(starter)}
     none_fits = answer is not None and starter is None
     face.result(listed, lambda: _table(known.models, starter, none_fits=none_fits))
 
 
-def _starter(home: Path | None) -> Json | None:
-    """The node's answer. Only one that runs knows what its household lends; the catalogue is listed without it too."""
+def _starter(home: Path | None) -> StarterAnswer | None:
+    """Ask the node, which knows what its household lends; None: none is running."""
+    from app.api.models import StarterAnswer
+
     try:
-        return ask_node(home, lambda node: node.get("/starter"))
+        return ask_node(home, lambda node: node.get("/starter", StarterAnswer))
     except Unreachable:
         return None
 
@@ -261,7 +276,7 @@ NONE_FITS = (
 )
 
 
-def _table(offers: Any, starter: Json | None, *, none_fits: bool) -> Any:
+def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

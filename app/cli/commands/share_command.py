@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -13,9 +13,9 @@ from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
 
 if TYPE_CHECKING:
+    from app.api.computer import Settings
     from app.client import NodeClient
 
-Json = dict[str, Any]
 ON = (
     "Machines of this household that use models may copy those that were downloaded or imported here, "
     "over your own network."
@@ -43,12 +43,13 @@ def share(
     as_json: JsonOption = False,
 ) -> None:
     """Whether your other machines may copy models from this one, instead of downloading them again."""
-    told = ask_node(home, lambda node: _told(node, turn))
-    answer: Json = {"on": told["share_models"]}
-    Face(as_json).result(answer, lambda: hints.own(ON if answer["on"] else OFF))
+    shares = ask_node(home, lambda node: _settings(node, turn)).share_models
+    Face(as_json).result({"on": shares}, lambda: hints.own(ON if shares else OFF))
 
 
-async def _told(node: NodeClient, turn: Turn | None) -> Json:
+async def _settings(node: NodeClient, turn: Turn | None) -> Settings:
+    from app.api.computer import Settings
+
     if turn is None:
-        return await node.get("/settings")
-    return await node.post("/settings", {"share_models": turn is Turn.ON})
+        return await node.get("/settings", Settings)
+    return await node.post("/settings", {"share_models": turn is Turn.ON}, answer=Settings)

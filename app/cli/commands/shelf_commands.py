@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -17,10 +17,10 @@ from app.core.errors import BadInput
 from app.machine.paths import expanded
 
 if TYPE_CHECKING:
+    from app.api.models import Models, StarterAnswer
     from app.client import NodeClient
 
 PANEL = "Models"
-Json = dict[str, Any]
 
 
 def add_to(program: typer.Typer) -> None:
@@ -32,29 +32,28 @@ def add_to(program: typer.Typer) -> None:
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the models on the shelf."""
-    answer = ask_node(home, _shelf)
+    known, suggested = ask_node(home, _shelf)
 
+    import msgspec
     from rich.console import Group
 
-    from app.cli.shapes import Model, Offered, read
     from app.cli.views.models_view import models_view, offered_view, starter_view
 
+    starter = suggested.starter if suggested else None
+    content = msgspec.to_builtins(known) | (msgspec.to_builtins(suggested) if suggested else {})
     Face(as_json).result(
-        answer,
-        lambda: Group(
-            *starter_view(answer.get("starter")),
-            *offered_view(read(answer.get("offered", []), list[Offered])),
-            models_view(read(answer["models"], list[Model])),
-        ),
+        content, lambda: Group(*starter_view(starter), *offered_view(known.offered), models_view(known.models))
     )
 
 
-async def _shelf(node: NodeClient) -> Json:
-    """What is on it; while that is only what came with the app, also the model to begin with."""
-    answer = await node.get("/models")
-    if answer.get("offered") or not all(one.get("builtin") for one in answer["models"]):
-        return answer
-    return answer | await node.get("/starter")
+async def _shelf(node: NodeClient) -> tuple[Models, StarterAnswer | None]:
+    """Return the shelf and, while it has only the built-in model, the model to start with."""
+    from app.api.models import Models, StarterAnswer
+
+    known = await node.get("/models", Models)
+    if known.offered or not all(model.builtin for model in known.models):
+        return known, None
+    return known, await node.get("/starter", StarterAnswer)
 
 
 def import_file(
@@ -67,6 +66,7 @@ def import_file(
     as_json: JsonOption = False,
 ) -> None:
     """Put a model file on the shelf."""
+    from app.api.models import ModelAnswer
     from app.cli.progress import shown
 
     path = expanded(file).absolute()  # the node has another working directory
@@ -76,13 +76,12 @@ def import_file(
         raise BadInput("file_odd" if path.exists() else "file_missing", path=str(path))
     face, body = Face(as_json), {"path": str(path), "name": name}
     with shown(face) as show:
-        answer = ask_node(home, lambda node: node.work("POST", "/models", body, show))
+        answer = ask_node(home, lambda node: node.work("POST", "/models", body, show, answer=ModelAnswer))
 
-    from app.cli.shapes import Model, read
     from app.cli.views.models_view import models_view
 
-    model = read(answer["model"], Model)
-    if name is None and _is_elsewhere(answer["model"].get("path"), path):
+    model = answer.model
+    if name is None and _is_elsewhere(model.path, path):
         face.note(_as_known(safe_text.name(model.name), model.file_bytes, path))
     elif name is not None and name != model.name:
         face.note(f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}.")
@@ -105,7 +104,7 @@ def _as_known(known: str, known_bytes: int, path: Path) -> str:
     return f"It is a copy of the model {known}, which is on the shelf already.{how} --name adds it as a second one."
 
 
-def _is_elsewhere(known: str | None, path: Path) -> bool:
+def _is_elsewhere(known: str, path: Path) -> bool:
     """Whether the shelf knows these bytes by another file. Any part of a model stands for all of it."""
     if not known:
         return False
@@ -119,20 +118,20 @@ def _whole(path: Path) -> str:
 
 def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Take a model off the shelf; only a file that was downloaded here is deleted with it."""
+    from app.api.models import ModelAnswer, ModelRemoved
     from app.cli.views.amounts import size
     from app.client import segment
 
     face, path = Face(as_json), f"/models/{segment(model)}"
     if not yes:  # which one is meant is said, and one that is not there needs no consent
-        meant = ask_node(home, lambda node: node.get(path)).get("model", {})
-        if meant.get("builtin"):
-            raise BadInput("model_builtin", name=str(meant.get("name", model)))
-        name = safe_text.name(str(meant.get("name", model)))
+        meant = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
+        if meant.builtin:
+            raise BadInput("model_builtin", name=meant.name)
+        name = safe_text.name(meant.name)
         be_sure(face, f"Take {name} off the shelf?", yes)
-    answer = ask_node(home, lambda node: node.delete(path))
-    freed = int(answer.get("freed_bytes") or 0)
-    name = safe_text.name(str(answer.get("removed", model)))
-    file = "its file is deleted" if answer.get("file_deleted") else "its file stays where it is"
-    whose = "" if answer.get("file_deleted") else " of cut layers"
-    cut = f" {size(freed)}{whose} are freed." if freed else ""
+    answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
+    name = safe_text.name(answer.removed)
+    file = "its file is deleted" if answer.file_deleted else "its file stays where it is"
+    whose = "" if answer.file_deleted else " of cut layers"
+    cut = f" {size(answer.freed_bytes)}{whose} are freed." if answer.freed_bytes else ""
     face.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")

@@ -15,9 +15,10 @@ def add_to(program: typer.Typer) -> None:
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show the machines, what they lend, and which layers they hold."""
-    answer = ask_node(home, lambda node: node.get("/status"))
+    from app.api.snapshot import Snapshot
 
-    from app.cli.shapes import Snapshot, read
+    snapshot = ask_node(home, lambda node: node.get("/status", Snapshot))
+
     from app.cli.views.status_view import status_view
 
-    Face(as_json).result(answer, lambda: status_view(read(answer, Snapshot)))
+    Face(as_json).result(snapshot, lambda: status_view(snapshot))

@@ -19,6 +19,8 @@ from app.cli.output import Face
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from app.api.chat_api import Upstream, Upstreams, UpstreamTest
+
 Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
 MOST_KEY = 1000  # characters, as the node takes them
@@ -78,6 +80,8 @@ def add(
 ) -> None:
     """Add one, or change where it is. Its key is asked for, or read from POOLHOUSE_UPSTREAM_KEY or from a pipe: one
     line. It is off at first."""
+    from app.api.chat_api import Upstreams
+
     pairs = [model.partition("=") for model in models]
     order: Json = {
         "name": name,
@@ -88,8 +92,8 @@ def add(
         "certificate": certificate.read_text("utf-8", "replace") if certificate else "",
     }
     done = "is added, with a key." if order["key"] else "is added, and no key is stored for it."
-    told = ask_node(home, lambda node: node.post("/api/upstreams", order))
-    _show(told, as_json, f"{safe_text.name(name)} {done}{_bare(name, url)}")
+    answer = ask_node(home, lambda node: node.post("/api/upstreams", order, answer=Upstreams))
+    _show(answer, as_json, f"{safe_text.name(name)} {done}{_bare(name, url)}")
 
 
 def _bare(name: str, url: str) -> str:
@@ -112,16 +116,17 @@ def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False
 
 def tried(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Ask it which models it has. That spends no tokens."""
+    from app.api.chat_api import UpstreamTest
     from app.client import segment
 
     path = f"/api/upstreams/{segment(name)}/test"
-    told = ask_node(home, lambda node: node.post(path, {}))
-    Face(as_json).result(told, lambda: _tested(told))
+    test = ask_node(home, lambda node: node.post(path, {}, answer=UpstreamTest))
+    Face(as_json).result(test, lambda: _tested(test))
 
 
-def _tested(told: Json) -> RenderableType:
-    name, missing = safe_text.name(told["name"]), ", ".join(map(safe_text.name, told["missing"]))
-    if told["missing"]:
+def _tested(test: UpstreamTest) -> RenderableType:
+    name, missing = safe_text.name(test.name), ", ".join(map(safe_text.name, test.missing))
+    if test.missing:
         cure = f"Name what it has with `poolhouse upstream add {name}`."
         return hints.text(f"{name} answers, and does not have {missing}. {cure}")
     return f"{name} answers, and has what it may be asked for."
@@ -140,22 +145,26 @@ def change(
 
 def remove(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Forget it, and its key."""
+    from app.api.chat_api import Upstreams
     from app.client import segment
 
     path = f"/api/upstreams/{segment(name)}"
-    _show(ask_node(home, lambda node: node.delete(path)), as_json)
+    _show(ask_node(home, lambda node: node.delete(path, Upstreams)), as_json)
 
 
 def listed(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Which there are, and what they have cost."""
-    _show(ask_node(home, lambda node: node.get("/api/upstreams")), as_json)
+    from app.api.chat_api import Upstreams
+
+    _show(ask_node(home, lambda node: node.get("/api/upstreams", Upstreams)), as_json)
 
 
 def _change(name: str, order: Json, home: Path | None, as_json: bool) -> None:
+    from app.api.chat_api import Upstreams
     from app.client import segment
 
     path = f"/api/upstreams/{segment(name)}"
-    _show(ask_node(home, lambda node: node.post(path, order)), as_json)
+    _show(ask_node(home, lambda node: node.post(path, order, answer=Upstreams)), as_json)
 
 
 def _key() -> str:
@@ -182,29 +191,29 @@ def _piped_key() -> str:
     return line.strip()
 
 
-def _show(told: Json, as_json: bool, first: str = "") -> None:
+def _show(known: Upstreams, as_json: bool, first: str = "") -> None:
     def view() -> RenderableType:
         from rich.console import Group
 
-        lines = [line for one in told["upstreams"] for line in _lines(one)]
+        lines = [line for upstream in known.upstreams for line in _lines(upstream)]
         none = "No other server is asked. `poolhouse upstream add --help` tells how one is named."
         return Group(*map(hints.text, filter(None, [first, *(lines or [none])])))
 
-    Face(as_json).result(told, view)
+    Face(as_json).result(known, view)
 
 
-def _lines(one: Json) -> list[str]:
-    name = safe_text.name(one["name"])
-    state = "may be sent requests" if one["on"] else f"is sent nothing; `poolhouse upstream on {name}` lets it"
-    pairs = ((safe_text.name(here), safe_text.name(there)) for here, there in one["models"].items())
+def _lines(upstream: Upstream) -> list[str]:
+    name = safe_text.name(upstream.name)
+    state = "may be sent requests" if upstream.on else f"is sent nothing; `poolhouse upstream on {name}` lets it"
+    pairs = ((safe_text.name(here), safe_text.name(there)) for here, there in upstream.models.items())
     models = ", ".join(here if here == there else f"{here} (there: {there})" for here, there in pairs)
-    spent = f"{one['spent_tokens']:,} of {one['cap_tokens']:,} tokens are spent"
-    if not one.get("is_counted", True):
+    spent = f"{upstream.spent_tokens:,} of {upstream.cap_tokens:,} tokens are spent"
+    if not upstream.is_counted:
         spent = (
             "what it has cost is no longer known, so it is sent nothing; "
             f"`poolhouse upstream change {name} --forget-spent` counts anew"
         )
     return [
-        f"{name}, at {safe_text.name(one['url'])}: {state}.",
-        f"  For {models}; {spent}. Key: {KEY_SHOWN[one['has_key']]}.",
+        f"{name}, at {safe_text.name(upstream.url)}: {state}.",
+        f"  For {models}; {spent}. Key: {KEY_SHOWN[upstream.has_key]}.",
     ]

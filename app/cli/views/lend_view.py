@@ -8,15 +8,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from app.api.lending import BatteryReading, Lending, LendingReadings, LendingRules, LendingState
 from app.cli import hints, safe_text
-from app.cli.shapes import Lending, LendReadings, LendRules, LendState, PowerReading
 from app.cli.views.amounts import duration, size
 from app.cli.views.status_view import COLOUR_OF_STATE
 
 SECONDS_MATTER = 600  # of a pause: below this its end is told to the second
 
 
-def lend_view(shown: LendState) -> RenderableType:
+def lend_view(shown: LendingState) -> RenderableType:
     """All of `poolhouse lend`, 80 columns wide."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
@@ -28,7 +28,7 @@ def lend_view(shown: LendState) -> RenderableType:
     return Group(hints.text(headline(shown), f"bold {colour}"), Text(), table)
 
 
-def headline(shown: LendState, now: dt.datetime | None = None) -> str:
+def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
     """What lending does now and why, in one sentence (UX.md 4)."""
     lending = shown.lending
     users = ", ".join(map(safe_text.name, lending.used_by))
@@ -57,7 +57,7 @@ def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
     return f"{why.rstrip('.')} until {until:{clock}}."
 
 
-def _rows(shown: LendState) -> list[tuple[str, str]]:
+def _rows(shown: LendingState) -> list[tuple[str, str]]:
     rules, reads = shown.rules, shown.readings
     half = "" if rules.memory_bytes is not None else " (half of what was free at start)"
     memory = f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
@@ -99,7 +99,7 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
     return [(name, safe_text.line(words)) for name, words in rows]
 
 
-def _fewer_now(shown: LendState) -> str:
+def _fewer_now(shown: LendingState) -> str:
     """Why others may use less at this moment than the owner set; nothing where they may not."""
     lending, limit = shown.lending, shown.rules.limit_bytes
     if not 0 < lending.lent_bytes < shown.most_bytes:
@@ -109,21 +109,21 @@ def _fewer_now(shown: LendState) -> str:
     return f"; {size(lending.lent_bytes)} now, as {why}"
 
 
-def _screen(rules: LendRules, reads: LendReadings) -> str:
+def _screen(rules: LendingRules, reads: LendingReadings) -> str:
     if not rules.screen:
         return "lends beside full-screen programs"
     now = {True: "filled", False: "not filled", None: "not told"}[reads.full_screen]
     return f"pauses while a program fills it (now: {now})"
 
 
-def _network(rules: LendRules, reads: LendReadings) -> str:
+def _network(rules: LendingRules, reads: LendingReadings) -> str:
     if not rules.network:
         return "lends on any"
     words = {"free": "neither", "metered": "metered", "vpn": "VPN"}
     return f"pauses on a VPN or a metered one (now: {words.get(reads.network or '', 'not told')})"
 
 
-def _battery(percent: int, reading: PowerReading | None) -> str:
+def _battery(percent: int, reading: BatteryReading | None) -> str:
     rule = f"on battery only above {percent} %"
     if percent == 0:
         return "at any level"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from app.api.links import Link, LinkMeasurement, LinkReport
 from app.cli import hints, safe_text
-from app.cli.shapes import Link
 from app.cli.views.amounts import milliseconds
 
 KINDS = {
@@ -21,7 +21,7 @@ KINDS = {
 }
 
 
-def links_view(links: Sequence[Link]) -> RenderableType:
+def links_view(links: Sequence[LinkReport]) -> RenderableType:
     """A row for each link; below, why some were not measured."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("Machine", "There", "Back", "Round trip", "95 %", "Jitter", "By"):
@@ -50,7 +50,7 @@ def megabits(bytes_per_s: float | None) -> str:
     return f"{bits / 1e6:.0f} Mb/s" if bits >= 1e7 else f"{bits / 1e6:.1f} Mb/s"
 
 
-def way(link: Link) -> str:
+def way(link: LinkMeasurement) -> str:
     """What carries a link: `cable (eth0)`, and `Wi-Fi there` when only the other end is on it."""
     if not link.kind:
         return ""
@@ -64,10 +64,10 @@ def way(link: Link) -> str:
     return words
 
 
-def in_short(link: Link) -> str:
+def in_short(link: LinkMeasurement) -> str:
     """For a narrow column: `94 Mb/s, 0.3 ms`, the slower way's rate; what is no cable is named."""
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
-        return milliseconds(link.round_trip_seconds)
+        return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
     slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))
     named = [KINDS[kind] for kind in ("wifi", "vpn") if kind in (link.kind, link.far_kind)]
     return ", ".join((slower, milliseconds(link.measured_round_trip_seconds), *named))

@@ -9,8 +9,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from app.api.snapshot import Machine
 from app.cli import safe_text
-from app.cli.shapes import Machine
 from app.cli.views.status_view import state_of
 
 if TYPE_CHECKING:

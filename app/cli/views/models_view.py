@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from app.api.models import OfferedModel, ShelfModel, Starter
 from app.cli import hints, safe_text
-from app.cli.shapes import Model, Offered
 from app.cli.views.amounts import size
 
 
-def models_view(models: Sequence[Model]) -> RenderableType:
+def models_view(models: Sequence[ShelfModel]) -> RenderableType:
     """A row for each model; why one cannot be split stands below the table."""
     if not models:
         return Group(hints.text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
@@ -41,31 +40,31 @@ def models_view(models: Sequence[Model]) -> RenderableType:
     return Group(table, *_whole(models), *_without_template(models), *missing)
 
 
-def starter_view(starter: dict[str, Any] | None) -> list[RenderableType]:
+def starter_view(starter: Starter | None) -> list[RenderableType]:
     """The model that suits this household today, and its sum."""
     if starter is None:
         return []
-    needs, lends = size(starter["needs_bytes"]), size(starter["lends_bytes"])
-    speed = f"; forecast: about {starter['tok_s']:.0f} tok/s" if starter["tok_s"] else ""
-    name = safe_text.name(starter["name"])
+    needs, lends = size(starter.needs_bytes), size(starter.lends_bytes)
+    speed = f"; forecast: about {starter.tok_s:.0f} tok/s" if starter.tok_s else ""
+    name = safe_text.name(starter.name)
     words = (
-        f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. `poolhouse pull {starter['id']}`"
+        f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. `poolhouse pull {starter.id}`"
     )
     return [hints.text(words), Text()]
 
 
-def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:
+def offered_view(offered: Sequence[OfferedModel]) -> list[RenderableType]:
     """A line for each host that answers for this guest."""
     by_host: dict[str, list[str]] = {}
-    for one in offered:
-        by_host.setdefault(one.machine, []).append(safe_text.name(one.name))
+    for model in offered:
+        by_host.setdefault(model.machine, []).append(safe_text.name(model.name))
     lines: list[RenderableType] = [
         Text(f"{safe_text.name(machine)} answers with {', '.join(names)}.") for machine, names in by_host.items()
     ]
     return [*lines, Text("On this machine:")] if lines else []
 
 
-def _without_template(models: Sequence[Model]) -> list[Text]:
+def _without_template(models: Sequence[ShelfModel]) -> list[Text]:
     return [
         Text(
             f"{safe_text.name(model.name)}: no chat template in its file, so chats are written as ChatML.", style="dim"
@@ -75,7 +74,7 @@ def _without_template(models: Sequence[Model]) -> list[Text]:
     ]
 
 
-def _whole(models: Sequence[Model]) -> list[Text]:
+def _whole(models: Sequence[ShelfModel]) -> list[Text]:
     return [
         hints.text(f"{safe_text.name(model.name)}: {safe_text.line(model.whole_reason)}", "dim")
         for model in models

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from app.api.snapshot import Snapshot, Stranger
 from app.cli import hints, safe_text
-from app.cli.shapes import Snapshot, Stranger
 from app.core.errors import BadInput
 
 ID_SHOWN = 8

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
+from app.api.answers import MachineAnswer, PairingCode
+from app.api.plans import Progress
 from app.cli import safe_text
 from app.cli.output import Face
-from app.cli.shapes import read
 from app.core.errors import AppError
 
 if TYPE_CHECKING:
@@ -23,34 +22,12 @@ CLOSING_SECONDS = 2.0
 BAR_CELLS = 40
 
 
-class Window(msgspec.Struct, frozen=True):
-    """What the other person must type, and how long it is good for."""
-
-    code: str
-    address: str
-    seconds: float = 120
-    tries: int = 3
-
-
-class Named(msgspec.Struct, frozen=True):
-    """A machine by id and name."""
-
-    id: str
-    name: str
-
-
-class PairedWith(msgspec.Struct, frozen=True):
-    """The end of a pairing."""
-
-    machine: Named
-
-
-async def opened(node: NodeClient, role: str) -> Window:
+async def opened(node: NodeClient, role: str) -> PairingCode:
     """Open a window on the node."""
-    return read(await node.post("/pairing", {"role": role}), Window)
+    return await node.post("/pairing", {"role": role}, answer=PairingCode)
 
 
-async def keep_open(node: NodeClient, face: Face, window: Window) -> PairedWith:
+async def keep_open(node: NodeClient, face: Face, window: PairingCode) -> MachineAnswer:
     """Show the window until a machine came in or it closed; Ctrl-C closes it."""
     try:
         if face.is_live:
@@ -60,7 +37,7 @@ async def keep_open(node: NodeClient, face: Face, window: Window) -> PairedWith:
                 f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, "
                 f"good for {int(window.seconds)} seconds."
             )
-        return read(await node.work("GET", "/pairing/wait"), PairedWith)
+        return await node.work("GET", "/pairing/wait", answer=MachineAnswer)
     except asyncio.CancelledError:
         # The loop is ending: nothing else would close the window before its time is over.
         with contextlib.suppress(AppError, TimeoutError):
@@ -69,26 +46,27 @@ async def keep_open(node: NodeClient, face: Face, window: Window) -> PairedWith:
         raise
 
 
-async def _counting_down(node: NodeClient, face: Face, window: Window) -> PairedWith:
+async def _counting_down(node: NodeClient, face: Face, window: PairingCode) -> MachineAnswer:
     from rich.live import Live
 
     ends = time.monotonic() + window.seconds
-    tries = [window.tries]
+    tries_left = window.tries
 
-    def heard(step: dict[str, Any]) -> None:
-        left = step.get("tries_left")
-        tries[0] = left if isinstance(left, int) else tries[0]
+    def heard(step: Progress) -> None:
+        nonlocal tries_left
+        if step.tries_left is not None:
+            tries_left = step.tries_left
 
     with Live(
-        get_renderable=lambda: window_view(window, ends - time.monotonic(), tries[0]),
+        get_renderable=lambda: window_view(window, ends - time.monotonic(), tries_left),
         console=face.err,
         refresh_per_second=4,
         transient=True,
     ):
-        return read(await node.work("GET", "/pairing/wait", progress=heard), PairedWith)
+        return await node.work("GET", "/pairing/wait", progress=heard, answer=MachineAnswer)
 
 
-def window_view(window: Window, seconds_left: float, tries_left: int) -> RenderableType:
+def window_view(window: PairingCode, seconds_left: float, tries_left: int) -> RenderableType:
     """The code in large spacing, what to type, and the time left as a bar."""
     from rich.console import Group
     from rich.text import Text

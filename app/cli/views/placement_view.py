@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from app.api.plans import Forecast, LoadedEmbedder, LoadedModel, Plan, Replica, Stage
 from app.cli import hints, safe_text
-from app.cli.shapes import Forecast, Plan, Replica, Stage
 from app.cli.views.amounts import memory_bar, rate, seconds, size
 from app.cli.views.layer_strip import COLOURS, Strip, in_words, joined
 from app.core.planner.speed_estimates import is_rough
@@ -35,7 +35,7 @@ def forecast_line(plan: Plan, forecast: Forecast) -> str:
     """
     users = plan.users or 1
     of = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
-    learned = "with what answers took so far" if plan.last_answer else ""
+    learned = "with what answers took so far" if isinstance(plan, LoadedModel) and plan.last_answer else ""
     about = ", ".join(filter(None, (of, learned)))
     alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
     together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
@@ -66,17 +66,17 @@ def headline(plan: Plan) -> str:
 def replicas_line(replicas: Sequence[Replica]) -> str:
     """`Replicas: den-pc ready, 4 answering; attic-pc lost.`"""
     parts = []
-    for one in replicas:
-        doing = [f"{one.answering} answering"] if one.answering else []
-        doing += [f"{one.waiting} waiting"] if one.waiting else []
-        parts.append(", ".join([f"{safe_text.name(one.machine)} {safe_text.line(one.state)}", *doing]))
+    for replica in replicas:
+        doing = [f"{replica.answering} answering"] if replica.answering else []
+        doing += [f"{replica.waiting} waiting"] if replica.waiting else []
+        parts.append(", ".join([f"{safe_text.name(replica.machine)} {safe_text.line(replica.state)}", *doing]))
     return f"Replicas: {'; '.join(parts)}."
 
 
-def loaded_line(plan: Plan) -> str:
+def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
     """How long loading took, and what came over the network for it."""
     took = f"Loaded in {seconds(plan.loaded_seconds)}"
-    if plan.fetched_bytes:
+    if isinstance(plan, LoadedModel) and plan.fetched_bytes:
         return f"{took}; {size(plan.fetched_bytes)} went to the lenders."
     return f"{took}; no weights had to be sent."
 

@@ -8,8 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from app.api.links import Link
+from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
+from app.api.snapshot import ForecastErrors, Machine, Snapshot
 from app.cli import hints, safe_text
-from app.cli.shapes import Forecasts, Link, Machine, Outcome, Plan, Snapshot
 from app.cli.views.amounts import memory_bar, rate, seconds
 from app.cli.views.links_view import in_short
 from app.cli.views.nearby_machines import nearby_view
@@ -18,7 +20,7 @@ from app.cli.views.placement_view import by_machine, forecast_line, headline, pl
 # Forecast against fact, in two sentences.
 
 
-def forecasts_view(last: Outcome | None, known: Forecasts) -> list[Text]:
+def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Text]:
     """How the last answer was forecast and how it was, and how far off forecasts are in general."""
     lines = [Text(_last(last))] if last else []
     if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
@@ -37,7 +39,7 @@ def _off(error: float) -> str:
     return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
-def _last(one: Outcome) -> str:
+def _last(one: AnswerOutcome) -> str:
     tokens = "token" if one.prompt_tokens == 1 else "tokens"
     how = " A machine was lost or changed meanwhile, which took part of that time." if one.interruptions else ""
     return (
@@ -67,8 +69,8 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     if snapshot.discovery.reason:
         rows.append(hints.text(safe_text.line(snapshot.discovery.reason), "yellow"))
     rows += nearby_view(list(snapshot.strangers.values()))
-    for model in (snapshot.loaded, *snapshot.beside):
-        rows += model_view(model) if model is not None and model.stages else []
+    for model in snapshot.models:
+        rows += model_view(model) if model.stages else []
     if snapshot.loaded is not None and snapshot.loaded.stages:
         rows += forecasts_view(snapshot.loaded.last_answer, snapshot.forecasts)
     if snapshot.embeds is not None:
@@ -81,7 +83,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     return Group(*rows)
 
 
-def model_view(model: Plan) -> list[RenderableType]:
+def model_view(model: LoadedModel) -> list[RenderableType]:
     """A model that writes, and where it is."""
     title = Text(headline(model), style="bold")
     rows: list[RenderableType] = [Text(), title, placement_view(model)]
@@ -92,7 +94,7 @@ def model_view(model: Plan) -> list[RenderableType]:
     return rows
 
 
-def vectors_view(embeds: Plan) -> list[RenderableType]:
+def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
     """The embedding model or reranker, which stands beside whatever writes."""
     doing = ", loading" if embeds.state == "loading" else ""
     does = "scores texts for programs" if embeds.ranks else "vectors for programs"
@@ -117,7 +119,7 @@ def _head(snapshot: Snapshot) -> RenderableType:
     return Group(sentence, Text(" · ".join(parts), style="dim"))
 
 
-def pool_sentence(loaded: Plan | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()) -> str:
+def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()) -> str:
     """What the pool can do now, in one sentence (UX.md 4). hosts: of a guest; used_by: whose layers lie here."""
     if hosts is not None:
         names = ", ".join(map(safe_text.name, hosts))
@@ -129,12 +131,12 @@ def pool_sentence(loaded: Plan | None, hosts: Sequence[str] | None = None, used_
     return _model_sentence(loaded, "Ready. ")
 
 
-def beside_sentence(model: Plan) -> str:
+def beside_sentence(model: LoadedModel) -> str:
     """What a model that is loaded beside the first can do now."""
     return _model_sentence(model, "")
 
 
-def _model_sentence(loaded: Plan, ready: str) -> str:
+def _model_sentence(loaded: LoadedModel, ready: str) -> str:
     name = safe_text.name(loaded.model)
     machines = len(by_machine(loaded.held))
     if loaded.stopping:
@@ -144,7 +146,7 @@ def _model_sentence(loaded: Plan, ready: str) -> str:
             held = f"{machines} machines hold" if machines > 1 else "This machine holds"
             if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host is the first
                 held = f"{safe_text.name(loaded.held[0].machine)} holds"
-            then = f" {safe_text.line(loaded.recovery.text)}" if loaded.recovery else ""
+            then = f" {safe_text.line(loaded.recovery.text or '')}" if loaded.recovery else ""
             return f"{ready}{held} {name}.{then}"
         case "loading":
             return f"Loading {name}."

@@ -7,10 +7,10 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from app.cli.shapes import Link
+from app.api.links import Link, LinkReport
 from app.cli.views.links_view import in_short, links_view, megabits, way
 
-MEASURED = Link(
+MEASURED = LinkReport(
     name="attic",
     measured_round_trip_seconds=0.0003,
     round_trip_p95_seconds=0.0012,
@@ -23,7 +23,7 @@ MEASURED = Link(
 )
 
 
-def shown(*links: Link) -> str:
+def shown(*links: LinkReport) -> str:
     out = StringIO()
     Console(file=out, width=100).print(links_view(links))
     return out.getvalue()
@@ -43,7 +43,7 @@ def test_a_row_has_every_figure() -> None:
 
 
 def test_a_link_that_was_not_measured_says_why() -> None:
-    text = shown(Link(name="loft\x1b[2J", reason="loft is at work\x07."))
+    text = shown(LinkReport(name="loft\x1b[2J", reason="loft is at work\x07."))
     assert "loft is at work" in text
     assert "not measured" in text
     assert "\x1b" not in text

@@ -5,25 +5,25 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.cli.shapes import Bottleneck, FirstToken, Forecast, Plan, Recovery, Stage
+from app.api.plans import FirstToken, Forecast, LoadedModel, Notice, Plan, Stage
 from app.cli.views.placement_view import ROUGH, forecast_line, headline
 from app.cli.views.status_view import pool_sentence
 
 
 @pytest.mark.parametrize(("tok_s", "rough"), [(9.3, False), (60.0, False), (330.0, True)])
 def test_a_forecast_of_a_tiny_model_is_called_rough(tok_s: float, rough: bool) -> None:
-    known = Forecast(1.2, tok_s, tok_s, 10.0, Bottleneck("compute", "den"))
-    told = forecast_line(Plan("guide", first_token=FirstToken(512)), known)
+    known = Forecast(1.2, tok_s, tok_s, 10.0)
+    told = forecast_line(Plan(model="guide", first_token=FirstToken(512)), known)
     assert told.startswith(f"Forecast (prompt of 512 tokens): first word after 1.20 s, then {tok_s:.1f} tok/s.")
     assert told.endswith(ROUGH) is rough
 
 
 def test_a_split_beside_whole_machines_is_named_as_both() -> None:
-    split = [Stage("den", 0, 3, "d", "first"), Stage("attic", 3, 6, "a", "middle"), Stage("den", 6, 8, "d", "last")]
-    whole = Stage("shed", 0, 8, "s", "whole")
-    both = Plan("guide", "replicas", stages=[*split, whole], number="f16")
+    split = [Stage("den", "d", "first", 0, 3), Stage("attic", "a", "middle", 3, 6), Stage("den", "d", "last", 6, 8)]
+    whole = Stage("shed", "s", "whole", 0, 8)
+    both = Plan(model="guide", shape="replicas", stages=[*split, whole], number="f16")
     assert headline(both) == "guide · split over 2 machines and whole on 1 more · f16"
-    replicas = Plan("guide", "replicas", stages=[whole, Stage("den", 0, 8, "d", "whole")], number="f16")
+    replicas = Plan(model="guide", shape="replicas", stages=[whole, Stage("den", "d", "whole", 0, 8)], number="f16")
     assert headline(replicas) == "guide · replicas on 2 machines"
 
 
@@ -37,10 +37,10 @@ def test_a_split_beside_whole_machines_is_named_as_both() -> None:
     ],
 )
 def test_only_replicas_that_are_there_are_counted(there: list[str], shape: str, sentence: str) -> None:
-    wholes = [Stage(name, 0, 8, name[0], "whole") for name in ("den", "attic", "shed")]
-    plan = Plan("guide", "replicas", stages=wholes, state="ready", holders=there)
+    wholes = [Stage(name, name[0], "whole", 0, 8) for name in ("den", "attic", "shed")]
+    plan = LoadedModel(model="guide", shape="replicas", stages=wholes, state="ready", holders=there)
     assert headline(plan) == f"guide · {shape}"
     assert pool_sentence(plan) == sentence
     told = "attic leaves. It computes on while its layers are loaded on shed, about 40 s."
-    leaves = msgspec.structs.replace(plan, recovery=Recovery(told))
+    leaves = msgspec.structs.replace(plan, recovery=Notice(text=told))
     assert pool_sentence(leaves) == f"{sentence} {told}"

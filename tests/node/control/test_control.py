@@ -12,6 +12,7 @@ from unittest.mock import MagicMock
 import aiohttp
 import pytest
 
+from app.api.plans import Progress
 from app.client import NodeClient
 from app.core.errors import BadInput
 from app.core.reasons import said
@@ -106,11 +107,11 @@ async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
 
 async def test_a_model_comes_by_name_is_used_and_goes(client: NodeClient, tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "file.gguf", layers=4)
-    steps: list[Json] = []
+    steps: list[Progress] = []
     order = {"path": str(path), "name": "chosen"}
     done = await client.work("POST", "/models", order, steps.append)
     assert done["model"]["name"] == "chosen"
-    assert steps[-1]["done"] == steps[-1]["total"]
+    assert steps[-1].done == steps[-1].total
     forecast = await client.work("POST", "/plan", {"model": "chosen", "split": [4]})
     assert [stage["last"] for stage in forecast["stages"]] == [4]
     await client.work("POST", "/load", {"model": "chosen", "split": [4]})

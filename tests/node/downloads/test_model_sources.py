@@ -179,7 +179,7 @@ async def test_odd_questions_get_a_sentence(den: TestNode) -> None:
     async with den.client() as client:
         for method, path, body in ODD:
             with pytest.raises(AppError) as caught:
-                await client._call(method, path, body)
+                await client._call(method, path, body, dict)
             assert caught.value.reason.code != "bug", path
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from app.api.plans import Progress
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
@@ -189,10 +189,10 @@ def test_company_is_noticed_on_both_sides() -> None:
 @pytest.mark.long
 async def test_real_nodes_measure_forecast_and_compare(tmp_path: Path) -> None:
     with paired(tmp_path, "den", "attic") as (den, attic):
-        lines: list[dict[str, Any]] = []
+        lines: list[Progress] = []
         async with den.client() as host:
             planned = await host.work("POST", "/plan", {"model": "guide"}, lines.append)
-            assert {line["machine"] for line in lines if line["step"] == "measuring"} == {
+            assert {line.machine for line in lines if line.step == "measuring"} == {
                 "den", "attic",
             }  # fmt: skip
             known = {one["id"]: one for one in planned["from"]["machines"]}

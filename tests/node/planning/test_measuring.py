@@ -57,8 +57,8 @@ async def test_real_nodes_measure_for_each_other(tmp_path: Path) -> None:
         assert min(other["layer_s"], other["chunk_s"], other["step_s"]) > 0
         assert (other["head_s"], other["head_row_s"]) == (0, 0)
         assert 0.01 < own["chunk_s"] / other["chunk_s"] < 100  # one computer, which may be busy
-        assert {line["machine"] for line in lines} == {"den", "attic"}
-        assert {line["step"] for line in lines} == {"measuring"}
+        assert {line.machine for line in lines} == {"den", "attic"}
+        assert {line.step for line in lines} == {"measuring"}
         assert again == first
         assert (den.root / "speeds.json").exists()
         assert (attic.root / "speeds.json").exists()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.api.plans import Progress
 from app.core.errors import BadInput, DoesNotFit
 from tests.node.pool import TestNode, node
 
@@ -62,9 +63,9 @@ async def test_a_model_that_is_not_here_is_estimated_after_a_test_of_the_machine
     assert found["small"]["unforecast"] is None  # it can be, after a test
     async with den.client() as client:
         body = {"sketches": [known], "place": True, "measure": True}
-        lines: list[Json] = []
+        lines: list[Progress] = []
         first = await client.work("POST", "/verdicts", body, lines.append)
-    assert {line["step"] for line in lines} == {"measuring"}
+    assert {line.step for line in lines} == {"measuring"}
     said = await judged(den, sketches=[known, experts], place=True)
     assert said["small"] == first["verdicts"]["small"]  # known from now on
     dense, sparse = (said[key]["plan"]["forecast"] for key in ("small", "experts"))
