@@ -92,7 +92,7 @@ class Advanced(Group):
         if pool.link is Link.THERE:
             endpoint = self.services.client.endpoint
             words = self.tr("Version {version}, process {pid}. Running.")
-            version, pid = pool.node.get("version", ""), endpoint.pid if endpoint else 0
+            version, pid = pool.now.node.version, endpoint.pid if endpoint else 0
             self._node.tell(words.format(version=version, pid=pid))
         else:
             self._node.tell(standing(pool).sentence)

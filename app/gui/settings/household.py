@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
+from app.api.computer import Settings
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.dialogs import add_a_machine
 from app.gui.look import theme as sizes
@@ -64,7 +65,10 @@ class Household(Group):
 
     def refresh(self) -> None:
         self._tell()
-        self.ask("GET", "/settings", lambda told: self.where.setText(kept(told["keys"])))
+        self.ask("GET", "/settings", self._tell_keys, answer=Settings)
+
+    def _tell_keys(self, settings: Settings) -> None:
+        self.where.setText(kept(settings.keys))
 
     def _leave(self) -> None:
         LeaveSheet(self.services, self.window(), self._done).open()

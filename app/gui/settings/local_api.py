@@ -9,12 +9,13 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLayout, QLineEdit, QPushButton
 
+from app.api import chat_api
+from app.api.chat_api import ApiKeys, Certificate, ChatApi
 from app.core.api_access import OFFERED_HOST
-from app.gui.api.node_client import Json
 from app.gui.app.app_context import AppContext
 from app.gui.settings.number_field import Number
 from app.gui.settings.settings_group import Card, Group, Setting
-from app.gui.settings.upstreams import Upstreams
+from app.gui.settings.upstreams import UpstreamRows
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label
@@ -29,7 +30,7 @@ SEARCHED = "allow docker container open webui browser cors origin host name"
 Change = Callable[[list[str], list[str]], None]  # what is added, and what is removed
 
 
-class KeyLimits:
+class KeyLimitRows:
     """A row for each key, with two numbers."""
 
     def __init__(self, group: Group) -> None:
@@ -38,25 +39,25 @@ class KeyLimits:
         self._limited: list[str] = []  # keys with limits of their own
         self._card = group.add(title=_tr("How much a single key may have"))
 
-    def tell(self, keys: list[str], limits: dict[str, Json]) -> None:
+    def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
         """The keys there are, and what some of them may have."""
         for name in keys:
             if name not in self.rows:
                 self.rows[name] = self._row(name)
                 self._card.put(self.rows[name][2])
-        self._limited = [name for name in keys if limits.get(name)]
+        self._limited = [name for name in keys if name in limits]
         for name, (at_once, tokens, setting) in self.rows.items():
             setting.gone = name not in keys
-            own = limits.get(name) or {}
-            at_once.show_value(_or(own.get("at_once"), AS_ALL_AT_ONCE))
-            tokens.show_value(_or(own.get("tokens_a_minute"), AS_ALL_TOKENS))
+            own = limits.get(name, chat_api.KeyLimits())
+            at_once.show_value(AS_ALL_AT_ONCE if own.at_once is None else own.at_once)
+            tokens.show_value(AS_ALL_TOKENS if own.tokens_a_minute is None else own.tokens_a_minute)
         self._group.search_again()
 
     def reset(self) -> None:
         """Every key may have what all may."""
         for name in self._limited:
             body = {"name": name, "at_once": None, "tokens_a_minute": None}
-            self._group.ask("POST", "/api/limits", self._saved, body)
+            self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
 
     def _row(self, name: str) -> tuple[Number, Number, Setting]:
         save = partial(self._save, name)
@@ -77,14 +78,10 @@ class KeyLimits:
             "at_once": int(at_once.value()) or None,
             "tokens_a_minute": None if tokens.value() < 0 else int(tokens.value()),
         }
-        self._group.ask("POST", "/api/limits", self._saved, body)
+        self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
 
-    def _saved(self, told: Json) -> None:
-        self.tell(told["keys"], told["limits"])
-
-
-def _or(value: int | None, usual: int) -> int:
-    return usual if value is None else value
+    def _saved(self, api: ChatApi) -> None:
+        self.tell(api.keys, api.limits)
 
 
 class AllowedNames:
@@ -132,7 +129,7 @@ class AllowedNames:
 class AccessLists:
     """Both lists. `save` sends a part of the node's request; its answer comes back by `tell`."""
 
-    def __init__(self, group: Group, save: Callable[[Json], None]) -> None:
+    def __init__(self, group: Group, save: Callable[[dict[str, object]], None]) -> None:
         self._group, self._save = group, save
         hosts = group.add(title=_tr("Host names"))
         self.hosts = AllowedNames(
@@ -162,13 +159,13 @@ class AccessLists:
             partial(self._change, "origins"),
         )
 
-    def tell(self, told: Json) -> None:
-        self.hosts.tell(told["host_names"])
-        self.origins.tell(told["origins"])
-        self.offered.gone = OFFERED_HOST in told["host_names"]
+    def tell(self, api: ChatApi) -> None:
+        self.hosts.tell(api.host_names)
+        self.origins.tell(api.origins)
+        self.offered.gone = OFFERED_HOST in api.host_names
         self._group.search_again()
 
-    def removed(self) -> Json:
+    def removed(self) -> dict[str, object]:
         """The part of a request that removes all of them."""
         return {"remove_host_names": self.hosts.names, "remove_origins": self.origins.names}
 
@@ -207,11 +204,11 @@ class LocalApi(Group):
         self._add_reach()
         self.access = AccessLists(self, self._save)
         self._add_limits()
-        self.key_limits = KeyLimits(self)
-        self.upstreams = Upstreams(self)
+        self.key_limits = KeyLimitRows(self)
+        self.upstreams = UpstreamRows(self)
 
     def refresh(self) -> None:
-        self.ask("GET", "/api", self._tell)
+        self.ask("GET", "/api", self._tell, answer=ChatApi)
 
     def reset(self) -> None:
         self._save(
@@ -314,45 +311,46 @@ class LocalApi(Group):
         new.setAccessibleName(self.tr("Make a new key of the API"))
         return Flow(self.key, self.show_key, copy, new)
 
-    def _tell(self, told: Json) -> None:
-        for name in ("on", "may_load", "ollama_open", "lan"):
-            getattr(self, name).show_on(told[name])
-        self.port.show_value(told["port"])
-        self.at_once.show_value(told["at_once"])
-        self.tokens.show_value(told["tokens_a_minute"])
-        self._tell_reach(told)
-        self.access.tell(told)
-        self.upstreams.tell(told["upstreams"])
-        self.key_limits.tell(told.get("keys") or [], told.get("limits") or {})
-        listening = bool(told["listening"])
-        self._where.setEnabled(listening)
-        self._key.setEnabled(listening)
-        self._listens = listening
-        self.address.setText(told["address"] or self.tr("Off"))
-        moved = listening and told["listens_at"] != told["port"]
+    def _tell(self, api: ChatApi) -> None:
+        self.on.show_on(api.on)
+        self.may_load.show_on(api.may_load)
+        self.ollama_open.show_on(api.ollama_open)
+        self.lan.show_on(api.lan)
+        self.port.show_value(api.port)
+        self.at_once.show_value(api.at_once)
+        self.tokens.show_value(api.tokens_a_minute)
+        self._tell_reach(api.lan_addresses)
+        self.access.tell(api)
+        self.upstreams.tell(api.upstreams)
+        self.key_limits.tell(api.keys, api.limits)
+        self._listens = api.listening
+        self._where.setEnabled(api.listening)
+        self._key.setEnabled(api.listening)
+        self.address.setText(api.address or self.tr("Off"))
+        moved = api.listening and api.listens_at != api.port
         words = self.tr("Another program uses port {port}, so it is the next free one this time.")
-        self._where.tell(words.format(port=told["port"]) if moved else "")
-        if listening:
-            self.ask("GET", "/api/keys", self._tell_keys)
+        self._where.tell(words.format(port=api.port) if moved else "")
+        if api.listening:
+            self.ask("GET", "/api/keys", self._tell_keys, answer=ApiKeys)
         else:
             self.key.clear()
 
-    def _tell_reach(self, told: Json) -> None:
-        there = ", ".join(told["lan_addresses"])
+    def _tell_reach(self, lan_addresses: list[str]) -> None:
+        there = ", ".join(lan_addresses)
         open_to = self.tr("Open to this network at {there}: over TLS and with a key. Nothing else is open there.")
         closed = self.tr("Over TLS, with a key that you give. Nothing else of this computer is opened.")
         self._reach.tell(open_to.format(there=there) if there else closed)
         self._trust.setEnabled(bool(there))
 
-    def _tell_keys(self, told: Json) -> None:
+    def _tell_keys(self, answer: ApiKeys) -> None:
         if not self._listens:  # it was turned off meanwhile
             return
-        keys = {one["name"]: one["key"] for one in told["keys"]}
+        keys = {key.name: key.key for key in answer.keys}
         self.key.setText(keys.get(FIRST_KEY) or next(iter(keys.values()), ""))
         self.key.setCursorPosition(0)
 
-    def _save(self, what: Json) -> None:
-        self.ask("POST", "/api", self._tell, what)
+    def _save(self, changes: dict[str, object]) -> None:
+        self.ask("POST", "/api", self._tell, changes, answer=ChatApi)
 
     def _show_key(self) -> None:
         hidden = self.key.echoMode() is QLineEdit.EchoMode.Password
@@ -365,10 +363,10 @@ class LocalApi(Group):
         self.told.emit(self.tr("The address was copied."), "info")
 
     def _copy_certificate(self) -> None:
-        self.ask("GET", "/api/certificate", self._copied_certificate)
+        self.ask("GET", "/api/certificate", self._copied_certificate, answer=Certificate)
 
-    def _copied_certificate(self, told: Json) -> None:
-        QGuiApplication.clipboard().setText(told["certificate"] or "")
+    def _copied_certificate(self, answer: Certificate) -> None:
+        QGuiApplication.clipboard().setText(answer.certificate or "")
         self.told.emit(self.tr("The certificate was copied."), "info")
 
     def _copy_key(self) -> None:
@@ -376,10 +374,10 @@ class LocalApi(Group):
         self.told.emit(self.tr("The key was copied."), "info")
 
     def _new_key(self) -> None:
-        self.ask("POST", "/api/keys", self._made_key, {"name": FIRST_KEY})
+        self.ask("POST", "/api/keys", self._made_key, {"name": FIRST_KEY}, answer=chat_api.ApiKey)
 
-    def _made_key(self, made: Json) -> None:
-        self.key.setText(made["key"])
+    def _made_key(self, answer: chat_api.ApiKey) -> None:
+        self.key.setText(answer.key)
         self.told.emit(self.tr("There is a new key. The one before opens nothing more."), "info")
 
 

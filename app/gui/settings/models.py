@@ -6,12 +6,14 @@ from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
+from app.api.computer import FolderUse, Settings
+from app.api.downloads import FolderMove, FormerFolder
+from app.api.models import TokenState
 from app.core.errors import AppError
-from app.gui.api.node_client import Json
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import here
+from app.gui.look.sentences import here, said
 from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
 from app.gui.models.node_calls import Calls
 from app.gui.settings.household import kept
@@ -46,25 +48,22 @@ class ModelsPlace(QWidget):
 
     def tell(self) -> None:
         """How it stands."""
-        now: Json = self._services.pool.snapshot.get("models_folder") or {}
-        move: Json | None = now.get("move")
-        there = bool(now.get("there", True))
-        elsewhere = [one for one in now.get("elsewhere") or [] if one["there"]]
-        away = [one for one in now.get("elsewhere") or [] if not one["there"]]
-        problems = [here(str(one["reason"])) for one in [*([] if there else [now]), *away]]
-        if now.get("stopped"):
-            problems.append(here(str(now["stopped"])))
+        now = self._services.pool.now.models_folder
+        move = now.move
+        elsewhere = [folder for folder in now.elsewhere if folder.there]
+        reasons = [None if now.there else now.reason]
+        reasons += [folder.reason for folder in now.elsewhere if not folder.there]
+        problems = [here(reason) for reason in (*reasons, now.stopped) if reason]
         self.problem.say("\n".join(problems))
         self.problem.setVisible(bool(problems))
         lines = [_moving(move)] if move else [_lies(one) for one in elsewhere]
         self.words.setText("\n".join(lines))
         self.words.setVisible(bool(lines))
-        total = int(move["total_bytes"]) if move else 0
-        self.bar.tell(move["done_bytes"] / total if move and total else None)
+        self.bar.tell(move.done_bytes / move.total_bytes if move and move.total_bytes else None)
         self.bar.setVisible(move is not None)
         self.choose.setVisible(move is None)
-        self.own.setVisible(move is None and not now.get("default", True))
-        self.move_them.setVisible(move is None and bool(elsewhere) and there)
+        self.own.setVisible(move is None and not now.default)
+        self.move_them.setVisible(move is None and bool(elsewhere) and now.there)
         self.stop.setVisible(move is not None)
 
     def _back(self) -> None:
@@ -83,29 +82,27 @@ class ModelsPlace(QWidget):
         self.problem.show()
 
 
-def _moving(move: Json) -> str:
-    if move.get("waits"):
-        return here(str(move["waits"]))
+def _moving(move: FolderMove) -> str:
+    if move.waits_facts is not None:
+        return said(move.waits_facts)
     words = _tr("Moving {name}. In all {done} of {total}").format(
-        name=move["name"], done=formats.size(move["done_bytes"]), total=formats.size(move["total_bytes"])
+        name=move.name, done=formats.size(move.done_bytes), total=formats.size(move.total_bytes)
     )
-    if move.get("bytes_per_s"):
-        words += f" · {formats.size(move['bytes_per_s'])}/s"
-    if move.get("seconds_left") is not None:
-        left = formats.whole_seconds(max(1.0, float(move["seconds_left"])))
+    if move.bytes_per_s:
+        words += f" · {formats.size(move.bytes_per_s)}/s"
+    if move.seconds_left is not None:
+        left = formats.whole_seconds(max(1.0, move.seconds_left))
         words += " · " + _tr("{time} left").format(time=left)
     return words
 
 
-def _lies(one: Json) -> str:
-    """What is still in another folder."""
-    n_models = int(one["models"])
-    words = QCoreApplication.translate("Models", "%n model(s) in {folder}, {size}", "", n_models)
-    size = formats.size(one["bytes"])
-    return words.replace("{size}", size).replace("{folder}", str(one["folder"]))
+def _lies(folder: FormerFolder) -> str:
+    """Say which models are still in another folder."""
+    words = QCoreApplication.translate("Models", "%n model(s) in {folder}, {size}", "", folder.models)
+    return words.replace("{size}", formats.size(folder.bytes)).replace("{folder}", folder.folder)
 
 
-def _quiet(_: Json) -> None:
+def _quiet(_: object) -> None:
     """The snapshot shows what came of it."""
 
 
@@ -171,8 +168,8 @@ class Models(Group):
         services.pool.changed.connect(self._look_again)
 
     def refresh(self) -> None:
-        self.ask("GET", "/settings", self._tell_settings)
-        self.ask("GET", "/token", self._tell_token)
+        self.ask("GET", "/settings", self._tell_settings, answer=Settings)
+        self.ask("GET", "/token", self._tell_token, answer=TokenState)
 
     def reset(self) -> None:
         """Folders and the token are no defaults: they stay."""
@@ -183,11 +180,11 @@ class Models(Group):
 
     def _look_again(self) -> None:
         """The folder is another now, or its disk came or went."""
-        now = self.services.pool.snapshot.get("models_folder") or {}
-        seen = (now.get("folder"), now.get("there"), now.get("move") is None)
+        now = self.services.pool.now.models_folder
+        seen = (now.folder, now.there, now.move is None)
         if seen != self._shown_folder and self.isVisible():
             self._shown_folder = seen
-            self.ask("GET", "/settings", self._tell_folders)
+            self.ask("GET", "/settings", self._tell_folders, answer=Settings)
 
     def _open(self, what: str) -> QPushButton:
         made = button(self.tr("Open"), lambda: self._show(what))
@@ -199,46 +196,41 @@ class Models(Group):
             QDesktopServices.openUrl(QUrl.fromLocalFile(path))
 
     def _share(self, on: bool) -> None:
-        self.ask("POST", "/settings", self._tell_settings, {"share_models": on})
+        self.ask("POST", "/settings", self._tell_settings, {"share_models": on}, answer=Settings)
 
-    def _tell_settings(self, told: Json) -> None:
-        self.share.show_on(told["share_models"])
-        self._tell_folders(told)
+    def _tell_settings(self, settings: Settings) -> None:
+        self.share.show_on(settings.share_models)
+        self._tell_folders(settings)
 
-    def _tell_folders(self, told: Json) -> None:
-        for folder in told["folders"]:
-            if words := self._folders.get(folder["what"]):
-                self._paths[folder["what"]] = folder["path"]
+    def _tell_folders(self, settings: Settings) -> None:
+        for folder in settings.folders:
+            if words := self._folders.get(folder.what):
+                self._paths[folder.what] = folder.path
                 words.setText(self._size(folder))
-            if folder["what"] == "models":
-                free = self.tr("{free} are free on this disk.")
-                sizes_now = free.format(free=formats.size(folder["free_bytes"]))
-                known = f"\n{sizes_now}" if folder["free_bytes"] else ""
-                self._models.tell(f"{folder['path']}{known}")
-            elif folder["what"] == "stages":
-                self._stages.tell(folder["path"])
+            if folder.what == "models":
+                free = self.tr("{free} are free on this disk.").format(free=formats.size(folder.free_bytes))
+                self._models.tell(f"{folder.path}\n{free}" if folder.free_bytes else folder.path)
+            elif folder.what == "stages":
+                self._stages.tell(folder.path)
 
-    def _size(self, folder: Json) -> str:
-        """Of a folder whose disk is not there nobody knows."""
-        models = self.services.pool.snapshot.get("models_folder") or {}
-        if folder["what"] == "models" and not models.get("there", True):
-            return self.tr("not available")
-        return formats.size(folder["bytes"]) if folder["bytes"] else self.tr("Empty")
+    def _size(self, folder: FolderUse) -> str:
+        if folder.what == "models" and not self.services.pool.now.models_folder.there:
+            return self.tr("not available")  # its disk is not there
+        return formats.size(folder.bytes) if folder.bytes else self.tr("Empty")
 
-    def _tell_token(self, told: Json) -> None:
-        there = bool(told["set"])
-        self.remove.setVisible(there)
+    def _tell_token(self, token: TokenState) -> None:
+        self.remove.setVisible(token.set)
         self.token.clear()
-        self.token.setPlaceholderText(self.tr("Saved") if there else "hf_…")
+        self.token.setPlaceholderText(self.tr("Saved") if token.set else "hf_…")
         self._token.tell(
-            kept(told["where"]) + "."
-            if there
+            kept(token.where) + "."
+            if token.set
             else self.tr("Only for models whose makers ask who downloads them. None is saved.")
         )
 
     def _save(self) -> None:
         if text := self.token.text().strip():
-            self.ask("POST", "/token", self._tell_token, {"token": text})
+            self.ask("POST", "/token", self._tell_token, {"token": text}, answer=TokenState)
 
     def _remove(self) -> None:
-        self.ask("DELETE", "/token", self._tell_token)
+        self.ask("DELETE", "/token", self._tell_token, answer=TokenState)

@@ -8,7 +8,8 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QLayout, QWidget
 
-from app.gui.api.node_client import Json
+from app.api.answers import Renamed
+from app.api.computer import Interface, Settings
 from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.address_form import AddressForm
@@ -37,37 +38,35 @@ class InterfaceList(QWidget):
         self._box = column(gap=sizes.M)
         self.setLayout(self._box)
         self._extra: set[str] = set()
-        self._told: list[Json] = []
+        self._shown: list[Interface] = []
 
-    def show_all(self, interfaces: Sequence[Json]) -> None:
+    def show_all(self, interfaces: Sequence[Interface]) -> None:
         """As the node sees them now."""
         shown = [one for one in interfaces if _matters(one)]
-        if shown == self._told:
+        if shown == self._shown:
             return
-        self._told = shown
-        self._extra = {one["name"] for one in shown if one["chosen"]}
+        self._shown = shown
+        self._extra = {one.name for one in shown if one.chosen}
         clear(self._box)
         for one in shown:
             self._box.addWidget(self._line(one))
         if not shown:
             self._box.addWidget(paragraph(self.tr("This computer is on no network."), "muted"))
 
-    def _line(self, one: Json) -> QWidget:
-        name = str(one["name"])
-        speed = one["bits_per_s"]
-        parts = [kind_word(one["kind"]), *([formats.rate(speed / 8)] if speed else [])]
+    def _line(self, interface: Interface) -> QWidget:
+        speed = [formats.rate(interface.bits_per_s / 8)] if interface.bits_per_s else []
         words = QWidget()
-        about = paragraph(", ".join([*parts, *one["addresses"][:2]]), "caption")
-        words.setLayout(column(label(name), about, gap=0))
+        about = paragraph(", ".join([kind_word(interface.kind), *speed, *interface.addresses[:2]]), "caption")
+        words.setLayout(column(label(interface.name), about, gap=0))
         line = QWidget()
-        line.setLayout(Beside(words, self._end(one), gap=sizes.XL))
+        line.setLayout(Beside(words, self._end(interface), gap=sizes.XL))
         return line
 
-    def _end(self, one: Json) -> QWidget:
-        """Whether it is in use; a switch where that is chosen."""
-        name = str(one["name"])
-        if one["unasked"]:
-            used = one["up"] and one["addresses"]
+    def _end(self, interface: Interface) -> QWidget:
+        """Return a label that says whether it is in use, or a switch where a person chooses that."""
+        name = interface.name
+        if interface.unasked:
+            used = interface.up and interface.addresses
             return label(self.tr("In use") if used else self.tr("Not connected"), "muted")
         switch = Switch(self._theme, self.tr("Use {name}").format(name=name), self._turn(name))
         switch.show_on(name in self._extra)
@@ -81,10 +80,10 @@ class InterfaceList(QWidget):
         return turned
 
 
-def _matters(one: Json) -> bool:
-    """Not loopback, nor what could carry nothing now; one that was chosen is always shown."""
-    there = one["up"] and one["addresses"]
-    return bool(one["chosen"] or (one["kind"] != LOOPBACK and (one["unasked"] or there)))
+def _matters(interface: Interface) -> bool:
+    """Return whether to list it: loopback and interfaces that carry nothing are left out, unless they were chosen."""
+    there = interface.up and interface.addresses
+    return bool(interface.chosen or (interface.kind != LOOPBACK and (interface.unasked or there)))
 
 
 def kind_word(kind: str) -> str:
@@ -197,7 +196,7 @@ class Network(Group):
 
     def refresh(self) -> None:
         self._tell_node()
-        self.ask("GET", "/settings", self._tell)
+        self.ask("GET", "/settings", self._tell, answer=Settings)
 
     def reset(self) -> None:
         self._save({"port": 0, "discovery": True, "interfaces": []})
@@ -229,31 +228,31 @@ class Network(Group):
         self.add(self._reaching, title=self.tr("Other machines"))
 
     def _tell_node(self) -> None:
-        node = self.services.pool.node
+        node = self.services.pool.now.node
         if not self.name.hasFocus() and not self.name.isModified():  # typed, and not saved yet
-            self.name.setText(str(node.get("name") or ""))
-        self.address.setText(str(node.get("peer_address") or ""))
+            self.name.setText(node.name)
+        self.address.setText(node.peer_address or "")
         self.reaching.refresh()
 
-    def _tell(self, told: Json) -> None:
-        self.port.setEnabled(not told["port_fixed"])
-        self.port.show_value(told["port"])
-        self.discovery.show_on(told["discovery"])
-        self.interfaces.show_all(told["interfaces"])
-        self.restart.setVisible(told["restart"])
+    def _tell(self, settings: Settings) -> None:
+        self.port.setEnabled(not settings.port_fixed)
+        self.port.show_value(settings.port)
+        self.discovery.show_on(settings.discovery)
+        self.interfaces.show_all(settings.interfaces)
+        self.restart.setVisible(settings.restart)
 
-    def _save(self, what: Json) -> None:
-        self.ask("POST", "/settings", self._tell, what)
+    def _save(self, changes: dict[str, object]) -> None:
+        self.ask("POST", "/settings", self._tell, changes, answer=Settings)
 
     def _rename(self) -> None:
-        node, name = self.services.pool.node, self.name.name
-        if node and self.name.fits and name != node.get("name"):
-            self.ask("POST", f"/machines/{node['id']}/name", self._renamed, {"name": name})
+        node, name = self.services.pool.now.node, self.name.name
+        if node.id and self.name.fits and name != node.name:
+            self.ask("POST", f"/machines/{node.id}/name", self._renamed, {"name": name}, answer=Renamed)
 
-    def _renamed(self, answer: Json) -> None:
+    def _renamed(self, answer: Renamed) -> None:
         self.name.setModified(False)
         words = self.tr("This machine is called {name} now.")
-        self.told.emit(words.format(name=answer["renamed"]["name"]), "info")
+        self.told.emit(words.format(name=answer.renamed.name), "info")
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.address.text())

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QCheckBox, QWidget
 
+from app.api.chat_api import ChatApi
+from app.api.computer import Settings, Updates, Walls
+from app.api.models import TokenState
 from app.core.errors import AppError
-from app.gui.api.node_client import Json
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.chat.history.chat_lock import ChatLock
@@ -42,10 +44,10 @@ class EraseSheet(Sheet):
         )
         super().__init__(services, self.tr("Remove all data"), sentence, parent)
         self._end_window, self._has_ended = end, False
-        models = services.pool.snapshot.get("models_folder") or {}
+        models = services.pool.now.models_folder
         places = [str(services.launcher.home)]
-        if not models.get("default", True):  # of that one only our models go
-            places.append(str(models["folder"]))
+        if not models.default:  # of that one only our models go
+            places.append(models.folder)
         self.folder = paragraph("\n".join(places), "caption")
         stays = self.tr(
             "Files of other programs stay where they are, also models that were used in place. The other "
@@ -57,7 +59,7 @@ class EraseSheet(Sheet):
         self.act.setEnabled(False)
         self.sure.toggled.connect(self.act.setEnabled)
         self.offer(self.tr("Cancel"), self.act)
-        self.keep(services.client.get("/settings", self._tell_size))
+        self.keep(services.client.get("/settings", self._tell_size, answer=Settings))
 
     def erase(self) -> None:
         """Ends the node, then the window; what ended both then deletes."""
@@ -74,8 +76,8 @@ class EraseSheet(Sheet):
             self._has_ended = True
             self._end_window()
 
-    def _tell_size(self, told: Json) -> None:
-        n_bytes = sum(int(folder["bytes"]) for folder in told["folders"])
+    def _tell_size(self, settings: Settings) -> None:
+        n_bytes = sum(folder.bytes for folder in settings.folders)
         self.act.setText(self.tr("Delete everything, {size}").format(size=formats.size(n_bytes)))
 
 
@@ -217,21 +219,23 @@ class Privacy(Group):
     def refresh(self) -> None:
         self._tell_machines()
         self._tell_lock()
-        self.ask("GET", "/settings", self._tell)
-        self.ask("GET", "/token", self._tell_token)
-        self.ask("GET", "/api", self._tell_upstreams)
-        self.ask("GET", "/walls", self._tell_walls)
-        self.ask("GET", "/updates", self._tell_updates)
+        self.ask("GET", "/settings", self._tell, answer=Settings)
+        self.ask("GET", "/token", self._tell_token, answer=TokenState)
+        self.ask("GET", "/api", self._tell_upstreams, answer=ChatApi)
+        self.ask("GET", "/walls", self._tell_walls, answer=Walls)
+        self.ask("GET", "/updates", self._tell_updates, answer=Updates)
 
     def _tell_machines(self) -> None:
         others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
         contacts = (f"{one.name}: {self._contact(one)}" for one in others)
         self.machines.setText("; ".join(contacts) or self.tr("None yet"))
-        nearby = (self.services.pool.snapshot.get("discovery") or {}).get("on")
-        self.nearby.setText(self.tr("On") if nearby else self.tr("Off"))
-        downloads = (self.services.pool.snapshot.get("downloads") or {}).values()
-        running = sum(one.get("state") in ("running", "starting") and not one.get("machine") for one in downloads)
-        last = (self.services.pool.snapshot.get("hub") or {}).get("last_contact")
+        snapshot = self.services.pool.now
+        self.nearby.setText(self.tr("On") if snapshot.discovery.on else self.tr("Off"))
+        running = sum(
+            download.state in ("running", "starting") and not download.machine
+            for download in snapshot.downloads.values()
+        )
+        last = snapshot.hub.last_contact
         at_rest = self._last(last) if last else self._never()
         self.hub.setText(self.tr("%n download(s) now", "", running) if running else at_rest)
 
@@ -246,31 +250,32 @@ class Privacy(Group):
     def _last(self, at: float) -> str:
         return self.tr("Last at {time}").format(time=moment(at))
 
-    def _tell_upstreams(self, told: Json) -> None:
-        those = [one for one in told["upstreams"] if one["on"] or one.get("last_contact")]
-        named = [
-            f"{one['name']}: {self._last(at) if (at := one.get('last_contact')) else self._never()}" for one in those
+    def _tell_upstreams(self, api: ChatApi) -> None:
+        contacts = [
+            f"{server.name}: {self._last(server.last_contact) if server.last_contact else self._never()}"
+            for server in api.upstreams
+            if server.on or server.last_contact
         ]
-        self.upstreams.setText("; ".join(named) or self.tr("None is turned on"))
+        self.upstreams.setText("; ".join(contacts) or self.tr("None is turned on"))
 
-    def _tell_updates(self, told: Json) -> None:
-        place = told["place"]
+    def _tell_updates(self, updates: Updates) -> None:
+        place = updates.place
         self._asked.gone, self._unasked.gone = place is None, place is not None
         if place is not None:
             daily = self.tr("Once a day, as you chose: {place} is asked for the newest version.")
             wished = self.tr("Only when you press Check now: {place} is asked for the newest version.")
-            self._asked.tell((daily if told["daily"] else wished).format(place=place))
-            last = told["last_contact"]
+            self._asked.tell((daily if updates.daily else wished).format(place=place))
+            last = updates.last_contact
             self.updates.setText(self._last(last) if last else self.tr("Never asked yet"))
         self.search_again()
 
-    def _tell_walls(self, told: Json) -> None:
+    def _tell_walls(self, walls: Walls) -> None:
         words = {"full": self.tr("Fully shut in"), "partial": self.tr("Partly shut in"), "none": self.tr("Not shut in")}
-        self.walls.setText(words.get(str(told["level"]), self.tr("Not known")))
-        self._walled.tell(" ".join(here(str(told[part])) for part in ("cause", "cure") if told[part]))
+        self.walls.setText(words.get(walls.level, self.tr("Not known")))
+        self._walled.tell(" ".join(map(here, filter(None, (walls.cause, walls.cure)))))
 
-    def _tell(self, told: Json) -> None:
-        self._where = str(told["keys"])
+    def _tell(self, settings: Settings) -> None:
+        self._where = settings.keys
         self.key.setText(kept(self._where))
         self._tell_lock()
 
@@ -319,5 +324,5 @@ class Privacy(Group):
             words += " " + more.format(names=", ".join(left), folder=folder)
         self.told.emit(words, "info")
 
-    def _tell_token(self, told: Json) -> None:
-        self.token.setText(kept(told["where"]) if told["set"] else self.tr("None saved"))
+    def _tell_token(self, token: TokenState) -> None:
+        self.token.setText(kept(token.where) if token.set else self.tr("None saved"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLayout, QVBoxLayout, QWidget
 
 from app.core.errors import AppError
-from app.gui.api.node_client import Call, Done, Json
+from app.gui.api.node_client import RAW, Call, T
 from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.widgets.buttons import button
@@ -186,22 +189,30 @@ class Group(QWidget):
 
     # asking the node
 
-    def ask(self, method: str, path: str, done: Done, body: Json | None = None) -> None:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        done: Callable[[T], None],
+        body: dict[str, Any] | None = None,
+        *,
+        answer: type[T] = RAW,
+    ) -> None:
         """Ask the node; a refusal becomes a sentence of the page. One that starts is asked once it is there."""
         if method == "GET" and not self.services.pool.is_there:
             return  # nobody asked for anything yet, so nothing failed
         self._calls[:] = [call for call in self._calls if call.running]
         then = done if self._waits is None else self._of_reset(done, self._waits)
-        call = self.services.client.call(method, path, body, then, self.fail)
+        call = self.services.client.call(method, path, body, then, self.fail, answer=answer)
         if call is not None:
             self._calls.append(call)
 
-    def _of_reset(self, done: Done, waits: set[object]) -> Done:
+    def _of_reset(self, done: Callable[[T], None], waits: set[object]) -> Callable[[T], None]:
         """The last answer to a reset is the moment to say that it is done."""
         mark = object()
         waits.add(mark)
 
-        def then(answer: Json) -> None:
+        def then(answer: T) -> None:
             done(answer)
             waits.discard(mark)
             self._tell_reset(waits)

@@ -9,8 +9,9 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QWidget
 
 from app import __version__
+from app.api.computer import Computer, Settings
+from app.api.computer import Updates as UpdateState
 from app.core.errors import AppError
-from app.gui.api.node_client import Json
 from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
@@ -47,28 +48,28 @@ class DailyCheck(QFrame):
     def look(self) -> None:
         """Ask the node, where it is there."""
         if self._pool.is_there:
-            self._calls.keep("ask", self._client.get("/updates", self.tell))
+            self._calls.keep("ask", self._client.get("/updates", self.tell, answer=UpdateState))
 
     def end(self) -> None:
         """Hear nothing more of it."""
         self._calls.end_all()
 
-    def tell(self, told: Json) -> None:
-        """See app/node/downloads/updates.py."""
-        place = told["place"]
+    def tell(self, updates: UpdateState) -> None:
+        """Show the place that would be asked, if this copy names one."""
+        place = updates.place
         self.setVisible(place is not None)
         if place is not None:
             words = self.tr("Asks {place} for the newest version; nothing is downloaded.")
             self.words.setText(words.format(place=place))
             self.switch.setAccessibleDescription(self.words.text())
-            self.switch.show_on(told["daily"])
+            self.switch.show_on(updates.daily)
 
     def _choose(self, on: bool) -> None:
         chosen = {"look_for_updates": on}
-        self._calls.keep("choose", self._client.post("/settings", chosen, self._chosen))
+        self._calls.keep("choose", self._client.post("/settings", chosen, self._chosen, answer=Settings))
 
-    def _chosen(self, told: Json) -> None:
-        self.switch.show_on(told["look_for_updates"])
+    def _chosen(self, settings: Settings) -> None:
+        self.switch.show_on(settings.look_for_updates)
 
 
 CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
@@ -148,12 +149,12 @@ class Updates(Group):
             ),
             title=self.tr("Newer versions"),
         )
-        self._tell({"place": None})
+        self._tell(UpdateState())
 
     def refresh(self) -> None:
         self._tell_others()
-        self.ask("GET", "/machine", self._tell_engine)
-        self.ask("GET", "/updates", self._tell)
+        self.ask("GET", "/machine", self._tell_engine, answer=Computer)
+        self.ask("GET", "/updates", self._tell, answer=UpdateState)
 
     def reset(self) -> None:
         self._choose(on=False)
@@ -161,26 +162,26 @@ class Updates(Group):
     def _check(self) -> None:
         self.check.setEnabled(False)
         self.newest.setText(self.tr("Asking…"))
-        self.ask("POST", "/updates", self._tell)
+        self.ask("POST", "/updates", self._tell, answer=UpdateState)
 
     def fail(self, error: AppError) -> None:
         """Also of the other questions: what is known is shown again."""
         super().fail(error)
-        self._tell(self._told)
+        self._tell(self._updates)
 
     def _choose(self, on: bool) -> None:
-        self.ask("POST", "/settings", self._chosen, {"look_for_updates": on})
+        self.ask("POST", "/settings", self._chosen, {"look_for_updates": on}, answer=Settings)
 
-    def _chosen(self, told: Json) -> None:
-        self.daily.show_on(told["look_for_updates"])
+    def _chosen(self, settings: Settings) -> None:
+        self.daily.show_on(settings.look_for_updates)
 
     def _open(self) -> None:
         if self._page.startswith("https://"):
             QDesktopServices.openUrl(QUrl(self._page))
 
-    def _tell(self, told: Json) -> None:
+    def _tell(self, updates: UpdateState) -> None:
         """As the node knows it; without a place there is nothing to press."""
-        self._told, place = told, told["place"]
+        self._updates, place = updates, updates.place
         self._nowhere.gone = place is not None
         self._place.gone = self._daily.gone = place is None
         if place is not None:
@@ -188,31 +189,31 @@ class Updates(Group):
                 "Asks {place} for the newest version when you press this. Nothing else is told, and nothing is "
                 "downloaded."
             )
-            self._page = str(told["page"] or "")
+            self._page = updates.page or ""
             self._place.tell(words.format(place=place))
-            self.newest.setText(self._found(told))
-            self.daily.show_on(told["daily"])
+            self.newest.setText(self._newest_words(updates))
+            self.daily.show_on(updates.daily)
             self.check.setEnabled(True)
-        show_if(self.open, bool(told.get("newer")))
+        show_if(self.open, updates.newer)
         self.search_again()
 
-    def _found(self, told: Json) -> str:
-        if not told["last_contact"]:
+    def _newest_words(self, updates: UpdateState) -> str:
+        if not updates.last_contact:
             return self.tr("Not looked for yet")
-        when = moment(told["last_contact"])
-        if told["newer"]:
-            return self.tr("{version} is there").format(version=told["version"])
-        if told["version"]:
+        when = moment(updates.last_contact)
+        if updates.newer:
+            return self.tr("{version} is there").format(version=updates.version)
+        if updates.version:
             return self.tr("None newer than this one ({time})").format(time=when)
         return self.tr("None is published yet ({time})").format(time=when)
 
-    def _tell_engine(self, told: Json) -> None:
-        found = [
-            f"{ENGINES.get(str(one['name']), one['name'])} {one.get('version') or ''}".strip()
-            for one in told.get("engines") or ()
-            if not one.get("missing")
+    def _tell_engine(self, computer: Computer) -> None:
+        engines = [
+            f"{ENGINES.get(engine.name, engine.name)} {engine.version}".strip()
+            for engine in computer.engines
+            if not engine.missing
         ]
-        self.engine.setText(", ".join(found) or self.tr("Not found"))
+        self.engine.setText(", ".join(engines) or self.tr("Not found"))
 
     def _tell_others(self) -> None:
         others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]

@@ -9,8 +9,9 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
+from app.api.chat_api import Upstream, Upstreams, UpstreamTest
 from app.core.errors import AppError, BadInput
-from app.gui.api.node_client import Call, Json, segment
+from app.gui.api.node_client import Call, segment
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
@@ -23,7 +24,7 @@ from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
 from app.gui.widgets.save_file import LastFolder
 
-Told = Callable[[Json, str], object]  # the node's answer, and the server's name
+Answered = Callable[[Upstreams, str], object]  # the servers as they are now, and the name of the one concerned
 MOST_TOKENS, USUAL_TOKENS = 1_000_000_000_000, 1_000_000
 MOST_CERTIFICATE_BYTES = 1 << 14
 
@@ -31,7 +32,7 @@ MOST_CERTIFICATE_BYTES = 1 << 14
 class AddServer(Sheet):
     """Its key goes to the node once, and is shown nowhere again."""
 
-    def __init__(self, services: AppContext, known: Collection[str], done: Told, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, known: Collection[str], done: Answered, parent: QWidget) -> None:
         """known: names that other servers have already."""
         sentence = _tr(
             "It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays "
@@ -88,7 +89,7 @@ class AddServer(Sheet):
         }
         client = self.services.client
         done = partial(self._added, name)
-        self._adding = client.post("/api/upstreams", body, done, self._refused)
+        self._adding = client.post("/api/upstreams", body, done, self._refused, answer=Upstreams)
         self.keep(self._adding)
 
     def _judge(self) -> None:
@@ -96,7 +97,7 @@ class AddServer(Sheet):
         busy = self._adding is not None and self._adding.running
         self.act.setEnabled(not busy and all(one.text().strip() for one in given))
 
-    def _added(self, name: str, answer: Json) -> None:
+    def _added(self, name: str, answer: Upstreams) -> None:
         self.key.clear()
         self._done(answer, name)
         self.accept()
@@ -133,12 +134,14 @@ class _Asking(Sheet):
 
     act: QPushButton
 
-    def __init__(self, services: AppContext, title: str, sentence: str, name: str, done: Told, parent: QWidget) -> None:
+    def __init__(
+        self, services: AppContext, title: str, sentence: str, name: str, done: Answered, parent: QWidget
+    ) -> None:
         super().__init__(services, title, sentence, parent)
         self._name, self._done = name, done
         self._path = f"/api/upstreams/{segment(name)}"
 
-    def _answered(self, answer: Json) -> None:
+    def _answered(self, answer: Upstreams) -> None:
         self._done(answer, self._name)
         self.accept()
 
@@ -150,7 +153,7 @@ class _Asking(Sheet):
 class CountAnew(_Asking):
     """Asks before a server may spend all that its owner allows once more."""
 
-    def __init__(self, services: AppContext, name: str, cap: int, done: Told, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
         title = _tr("Count {name} anew").format(name=name)
         sentence = _tr(
             "What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on."
@@ -162,13 +165,13 @@ class CountAnew(_Asking):
     def count(self) -> None:
         self.act.setEnabled(False)
         body, client = {"forget_spent": True}, self.services.client
-        self.keep(client.post(self._path, body, self._answered, self._refused))
+        self.keep(client.post(self._path, body, self._answered, self._refused, answer=Upstreams))
 
 
 class ForgetServer(_Asking):
     """Asks before a server goes with its key."""
 
-    def __init__(self, services: AppContext, name: str, done: Told, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, name: str, done: Answered, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
         sentence = _tr("Its key is deleted here too. The server itself is not changed.")
         super().__init__(services, title, sentence, name, done, parent)
@@ -178,10 +181,10 @@ class ForgetServer(_Asking):
     def remove(self) -> None:
         self.act.setEnabled(False)
         client = self.services.client
-        self.keep(client.delete(self._path, self._answered, self._refused))
+        self.keep(client.delete(self._path, self._answered, self._refused, answer=Upstreams))
 
 
-class Upstreams:
+class UpstreamRows:
     """Rows of a group: one to add a server, and one for each that there is."""
 
     def __init__(self, group: Group) -> None:
@@ -203,9 +206,9 @@ class Upstreams:
             title=_tr("Other servers"),
         )
 
-    def tell(self, those: list[Json]) -> None:
+    def tell(self, servers: list[Upstream]) -> None:
         """A switch for each, and what it has cost; no key is among this."""
-        self._names = [one["name"] for one in those]
+        self._names = [server.name for server in servers]
         for name in self._names:
             if name not in self._rows:
                 self._rows[name] = self._row(name)
@@ -214,16 +217,15 @@ class Upstreams:
             setting.gone = name not in self._names
         words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
         uncounted = _tr("What it has cost is no longer known, so it is sent nothing until you have it counted anew.")
-        for one in those:
-            switch, setting = self._rows[one["name"]]
-            switch.show_on(one["on"])
-            spent, cap = (formats.number(one[what]) for what in ("spent_tokens", "cap_tokens"))
-            counted = one.get("is_counted", True)
-            told = words.format(spent=spent, cap=cap) if counted else uncounted
-            self._caps[one["name"]] = one["cap_tokens"]
-            over = not counted or one["spent_tokens"] >= one["cap_tokens"]
-            show_if(self.counts[one["name"]], over)
-            setting.tell(f"{_reached(one)} {told}")
+        for server in servers:
+            switch, setting = self._rows[server.name]
+            switch.show_on(server.on)
+            self._caps[server.name] = server.cap_tokens
+            cost = uncounted
+            if server.is_counted:
+                cost = words.format(spent=formats.number(server.spent_tokens), cap=formats.number(server.cap_tokens))
+            show_if(self.counts[server.name], not server.is_counted or server.spent_tokens >= server.cap_tokens)
+            setting.tell(f"{_reached(server)} {cost}")
         self._group.search_again()
 
     def reset(self) -> None:
@@ -248,50 +250,51 @@ class Upstreams:
     def test(self, name: str) -> None:
         """Ask it which models it has; costs no tokens."""
         path = f"/api/upstreams/{segment(name)}/test"
-        self._group.ask("POST", path, self._tested, {})
+        self._group.ask("POST", path, self._tested, {}, answer=UpstreamTest)
 
-    def _tested(self, answer: Json) -> None:
-        name, missing = str(answer["name"]), [str(one) for one in answer["missing"]]
-        if missing:
+    def _tested(self, test: UpstreamTest) -> None:
+        if test.missing:
             text = _tr("{name} answers, and does not have {models}.")
-            self._group.told.emit(text.format(name=name, models=", ".join(missing)), "error")
+            self._group.told.emit(text.format(name=test.name, models=", ".join(test.missing)), "error")
         else:
             text = _tr("{name} answers, and has what it may be asked for.")
-            self._group.told.emit(text.format(name=name), "info")
+            self._group.told.emit(text.format(name=test.name), "info")
 
     def _turn(self, name: str, on: bool) -> None:
         path = f"/api/upstreams/{segment(name)}"
-        self._group.ask("POST", path, lambda told: self.tell(told["upstreams"]), {"on": on})
+        self._group.ask("POST", path, self._turned, {"on": on}, answer=Upstreams)
+
+    def _turned(self, answer: Upstreams) -> None:
+        self.tell(answer.upstreams)
 
     def _add(self) -> None:
         AddServer(self._group.services, self._names, self._added, self._group).open()
 
-    def _added(self, answer: Json, name: str) -> None:
-        self.tell(answer["upstreams"])
+    def _added(self, answer: Upstreams, name: str) -> None:
+        self.tell(answer.upstreams)
         self.test(name)
 
     def _count(self, name: str) -> None:
         services, cap = self._group.services, self._caps[name]
         CountAnew(services, name, cap, self._counted, self._group).open()
 
-    def _counted(self, answer: Json, name: str) -> None:
-        self.tell(answer["upstreams"])
+    def _counted(self, answer: Upstreams, name: str) -> None:
+        self.tell(answer.upstreams)
         self._group.told.emit(_tr("{name} is counted anew.").format(name=name), "info")
 
     def _remove(self, name: str) -> None:
         ForgetServer(self._group.services, name, self._removed, self._group).open()
 
-    def _removed(self, answer: Json, name: str) -> None:
-        self.tell(answer["upstreams"])
+    def _removed(self, answer: Upstreams, name: str) -> None:
+        self.tell(answer.upstreams)
         text = _tr("{name} is removed, and its key is deleted.")
         self._group.told.emit(text.format(name=name), "info")
 
 
-def _reached(one: Json) -> str:
-    at = one.get("last_contact")
-    if at is None:
+def _reached(server: Upstream) -> str:
+    if server.last_contact is None:
         return _tr("Not reached since the background service started.")
-    return _tr("Last reached at {time}.").format(time=moment(float(at)))
+    return _tr("Last reached at {time}.").format(time=moment(server.last_contact))
 
 
 def _tr(text: str) -> str:

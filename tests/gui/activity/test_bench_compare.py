@@ -127,7 +127,7 @@ def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
 ) -> None:
     asked: list[Json] = []
 
-    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any) -> Asked:
+    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
         asked.append(body)
         if "split" in body:
             done({"loaded": LOADED})
@@ -149,7 +149,7 @@ def test_what_was_measured_is_kept_where_the_layers_do_not_come_back(
 ) -> None:
     """Both are said: the figures, and that the household is not as it was."""
 
-    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any) -> Asked:
+    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
         failed(DoesNotFit("does_not_fit_anywhere"))
         return Asked()
 
@@ -174,7 +174,7 @@ def test_the_order_that_puts_it_back_is_found_before_anything_changes(
     """Counts go to machines in the order of their names: they are told only where that is the same."""
     asked: list[tuple[str, Json]] = []
 
-    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any) -> Asked:
+    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
         asked.append((path, body))
         if path == "/plan":
             done({"stages": LOADED["stages"] if same(body) else LOADED["stages"][:1]})
@@ -196,7 +196,7 @@ def test_the_order_that_puts_it_back_is_found_before_anything_changes(
 def test_a_cancelled_one_loads_what_was_loaded(away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Json] = []
 
-    def call(method: str, path: str, body: Json, *_: Any) -> Asked:
+    def call(method: str, path: str, body: Json, *_: Any, **types: object) -> Asked:
         asked.append(body)
         return Asked()
 

@@ -14,6 +14,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api import chat_api
+from app.decoding import convert
 from app.gui.look import formats
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
 from app.gui.settings.settings_group import Setting
@@ -109,13 +111,13 @@ def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lon
     page.show()
     limits, servers = "How much a single key may have", "Other servers"
     assert limits not in titles(page)
-    page._tell(TOLD | {"upstreams": [], "keys": ["default"]})
-    page._tell(TOLD)
+    page._tell(convert(TOLD | {"upstreams": [], "keys": ["default"]}, chat_api.ChatApi))
+    page._tell(convert(TOLD, chat_api.ChatApi))
     QApplication.processEvents()
     ends = titles(page)[-6:]
     assert ends == [limits, "default", "helper", servers, "Another server may answer", "barn"]
     assert titles(page).count(limits) == 1
-    page._tell(TOLD | {"upstreams": [], "keys": []})
+    page._tell(convert(TOLD | {"upstreams": [], "keys": []}, chat_api.ChatApi))
     assert limits not in titles(page)
 
 
@@ -123,23 +125,27 @@ def test_a_key_that_comes_after_it_was_turned_off_is_not_shown(qtbot: QtBot, awa
     page = LocalApi(away.services)
     qtbot.addWidget(page)
     keys = {"keys": [{"name": "default", "key": "ph-1"}]}
-    page._tell(TOLD | {"listening": True, "listens_at": 47114, "address": "http://127.0.0.1:47114/v1"})
-    page._tell_keys(keys)
+    page._tell(
+        convert(
+            TOLD | {"listening": True, "listens_at": 47114, "address": "http://127.0.0.1:47114/v1"}, chat_api.ChatApi
+        )
+    )
+    page._tell_keys(convert(keys, chat_api.ApiKeys))
     assert page.key.text() == "ph-1"
-    page._tell(TOLD)
-    page._tell_keys(keys)
+    page._tell(convert(TOLD, chat_api.ChatApi))
+    page._tell_keys(convert(keys, chat_api.ApiKeys))
     assert page.key.text() == ""
 
 
 def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(qtbot: QtBot, at_lone: Desk) -> None:
     page = LocalApi(at_lone.services)
     qtbot.addWidget(page)
-    page._tell(TOLD)
+    page._tell(convert(TOLD, chat_api.ChatApi))
     page.search(["helper"])
     assert [one.title.text() for one in rows(page)] == ["helper"]
-    page._tell(TOLD)
+    page._tell(convert(TOLD, chat_api.ChatApi))
     assert [one.title.text() for one in rows(page)] == ["helper"]
-    page._tell(TOLD | {"upstreams": [], "keys": ["default"]})
+    page._tell(convert(TOLD | {"upstreams": [], "keys": ["default"]}, chat_api.ChatApi))
     page.search([])
     assert not {"barn", "helper"} & {one.title.text() for one in rows(page)}
 
@@ -149,12 +155,12 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
 ) -> None:
     asked: list[tuple[str, object, Callable[[object], None]]] = []
 
-    def call(_: str, path: str, body: object, done: Callable[[object], None], *__: object) -> None:
+    def call(_: str, path: str, body: object, done: Callable[[object], None], *__: object, **types: object) -> None:
         asked.append((path, body, done))
 
     page = LocalApi(at_lone.services)
     qtbot.addWidget(page)
-    page._tell(TOLD)
+    page._tell(convert(TOLD, chat_api.ChatApi))
     said: list[str] = []
     page.told.connect(lambda words, _: said.append(words))
     monkeypatch.setattr(at_lone.services.client, "call", call)
@@ -163,7 +169,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
     assert [one[:2] for one in asked[1:]] == [("/api/limits", no_limits), ("/api/upstreams/barn", {"on": False})]
     for _, _, done in asked[:3]:
         assert not said
-        done(TOLD)
+        done(convert(TOLD, chat_api.ChatApi))
     first = "Everything on Local API is as it was at first."
     assert said == [f"{first} Keys and other servers are kept; those servers are off."]
 
@@ -177,22 +183,22 @@ def test_the_network_limits_and_other_servers(
         "lan_addresses": ["https://192.0.2.2:47124/v1"], "host_names": [], "origins": [],
         "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
     }  # fmt: skip
-    page._tell(told)
+    page._tell(convert(told, chat_api.ChatApi))
     assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
     words = [setting.about.text() for setting in page.findChildren(Setting)]
     assert any("https://192.0.2.2:47124/v1: over TLS and with a key" in one for one in words)
     for language, spent in (("en", "1,200 of 9,000"), ("de", "1.200 of 9.000")):
         monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
-        page._tell(told)
+        page._tell(convert(told, chat_api.ChatApi))
         words = [setting.about.text() for setting in page.findChildren(Setting)]
         assert any(f"{spent} tokens are spent" in one for one in words)
     reached = {**told["upstreams"][0], "last_contact": 1_790_000_000.0}
     for those, at in ((told["upstreams"], "Not reached since"), ([reached], "Last reached at")):
-        page._tell({**told, "upstreams": those})
+        page._tell(convert({**told, "upstreams": those}, chat_api.ChatApi))
         words = [setting.about.text() for setting in page.findChildren(Setting)]
         assert any(one.startswith(at) for one in words)
     (barn,) = [one for one in page.findChildren(Setting) if one.title.text() == "barn"]
-    page._tell({**told, "upstreams": [], "lan_addresses": []})
+    page._tell(convert({**told, "upstreams": [], "lan_addresses": []}, chat_api.ChatApi))
     assert not barn.isVisibleTo(page)
     page.refresh()
     qtbot.waitUntil(lambda: page.tokens.value() == 0, timeout=5000)  # as the node has it
@@ -234,7 +240,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     assert not count.isVisibleTo(page), "it has all its tokens yet"
     barn = {"name": "barn", "on": True, "cap_tokens": 9_000}
     for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
-        page.upstreams.tell([barn | lost])
+        page.upstreams.tell([convert(barn | lost, chat_api.Upstream)])
         assert count.isVisibleTo(page)
     assert "no longer known, so it is sent nothing until you have it counted anew." in row.about.text()
     count.click()
@@ -283,7 +289,7 @@ def test_a_server_takes_no_name_of_another_one_and_is_added_once(
 
     asked: list[str] = []
 
-    def post(_: str, body: dict[str, str], *__: object) -> Running:
+    def post(_: str, body: dict[str, str], *__: object, **types: object) -> Running:
         asked.append(body["name"])
         return Running()
 

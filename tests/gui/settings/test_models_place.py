@@ -10,6 +10,8 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
+from app.api import computer
+from app.decoding import convert
 from app.gui.models.folder_dialog import FolderSheet, choose_folder
 from app.gui.models.transfers import TransferRow, of_download
 from app.gui.settings.models import Models, ModelsPlace
@@ -129,16 +131,18 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
         "seconds_left": 3072, "waits": None,
     }  # fmt: skip
     folder = {"folder": "/x", "default": False, "there": False, "reason": "/x is away.", "elsewhere": [], "move": move}
-    away.services.pool.snapshot["models_folder"] = folder
+    pool = away.services.pool
+    pool.snapshot = {"models_folder": folder}
     shown.tell()
     assert shown.problem.text() == "/x is away."
     assert shown.words.text() == "Moving tiny. In all 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
     assert shown.bar.value() == 250
     assert shown.stop.isVisible()
     assert not shown.choose.isVisible()
-    move["waits"] = "tiny is loaded."
+    waits = {"waits_facts": {"code": "models_move_waits", "facts": {"name": "tiny"}}}
+    pool.snapshot = {"models_folder": folder | {"move": move | waits}}
     shown.tell()
-    assert shown.words.text() == "tiny is loaded."
+    assert shown.words.text().startswith("tiny is loaded.")
 
 
 def test_a_download_without_room_offers_another_folder(qtbot: QtBot, away: Desk) -> None:
@@ -188,10 +192,11 @@ def test_how_large_models_are_is_not_known_while_their_disk_is_away(
     assert isinstance(group, Models)
     until(qtbot, group.models.text)
     there = told(at_lone)
-    at_lone.services.pool.snapshot["models_folder"] = {**there, "there": False}
+    pool = at_lone.services.pool
+    pool.snapshot = {**pool.snapshot, "models_folder": {**there, "there": False}}
     folder = {"what": "models", "path": "/x", "bytes": 0, "free_bytes": 0}
-    group._tell_folders({"folders": [folder]})
+    group._tell_folders(convert({"folders": [folder]}, computer.Settings))
     assert group.models.text() == "not available"
-    at_lone.services.pool.snapshot["models_folder"] = there
-    group._tell_folders({"folders": [folder]})
+    pool.snapshot = {**pool.snapshot, "models_folder": there}
+    group._tell_folders(convert({"folders": [folder]}, computer.Settings))
     assert group.models.text() == "Empty"

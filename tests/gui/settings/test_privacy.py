@@ -12,6 +12,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.api import chat_api, computer
+from app.decoding import convert
 from app.gui.api.node_client import Json
 from app.gui.chat.history import history_encryption
 from app.gui.chat.history.history_file import FILE
@@ -66,12 +68,14 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     assert privacy.hub.text() == last
     contacts = f"attic: {last}; barn: connected now; loft: not seen yet"
     assert privacy.machines.text() == contacts
-    privacy._tell_upstreams({"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]})
+    privacy._tell_upstreams(
+        convert({"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}, chat_api.ChatApi)
+    )
     assert privacy.upstreams.text() == "big: Not since the background service started"
     assert privacy._unasked.isVisible()
     assert not privacy._asked.isVisible()  # nobody is named that could be asked
     told = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
-    privacy._tell_updates(told)
+    privacy._tell_updates(convert(told, computer.Updates))
     assert privacy.updates.text() == f"Last at {moment(1_700_000_000.0)}"
     assert "Only when you press" in privacy._asked.about.text()
     assert privacy._asked.isVisible()
@@ -151,7 +155,7 @@ def test_how_far_what_reads_model_files_is_shut_in(qtbot: QtBot, privacy: Privac
     words = {"full": "Fully shut in", "partial": "Partly shut in", "none": "Not shut in"}
     assert privacy.walls.text() == words[level]
     for other, said in (words | {"unknown": "Not known"}).items():
-        privacy._tell_walls({"level": other, "cause": "It is so.", "cure": "Do this."})
+        privacy._tell_walls(convert({"level": other, "cause": "It is so.", "cure": "Do this."}, computer.Walls))
         assert privacy.walls.text() == said
         assert privacy._walled.about.text() == "It is so. Do this."
 
@@ -180,8 +184,8 @@ def test_other_servers_are_named_with_their_last_contact(qtbot: QtBot, away: Des
         {"name": "loft", "on": True, "last_contact": None},
         {"name": "off", "on": False, "last_contact": None},
     ]
-    made._tell_upstreams({"upstreams": those})
+    made._tell_upstreams(convert({"upstreams": those}, chat_api.ChatApi))
     never = "Not since the background service started"
     assert made.upstreams.text() == f"barn: Last at {moment(at)}; loft: {never}"
-    made._tell_upstreams({"upstreams": those[2:]})
+    made._tell_upstreams(convert({"upstreams": those[2:]}, chat_api.ChatApi))
     assert made.upstreams.text() == "None is turned on"

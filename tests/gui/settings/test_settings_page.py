@@ -12,7 +12,9 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QLabel,
 from pytestqt.qtbot import QtBot
 
 from app import __version__
+from app.api import computer
 from app.core.errors import AppError
+from app.decoding import convert
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Scheme
 from app.gui.settings.about import About, TextDialog, libraries, licence_text
@@ -290,18 +292,20 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
         "place": "api.github.com/someone/poolhouse", "daily": True, "last_contact": None,
         "version": None, "newer": False, "page": None,
     }  # fmt: skip
-    group._tell(told)
+    group._tell(convert(told, computer.Updates))
     assert group.check.isVisible()
     assert not group.open.isVisible()
     assert "Poolhouse cannot look for updates" not in visible(page)
     assert (group.newest.text(), group.daily.isChecked()) == ("Not looked for yet", True)
     then = 1_700_000_000.0
-    group._tell(told | {"last_contact": then})
+    group._tell(convert(told | {"last_contact": then}, computer.Updates))
     assert group.newest.text().startswith("None is published yet")
-    group._tell(told | {"last_contact": then, "version": __version__})
+    group._tell(convert(told | {"last_contact": then, "version": __version__}, computer.Updates))
     assert group.newest.text().startswith("None newer than this one")
     page_of_it = "https://github.com/someone/poolhouse/releases/tag/v9"
-    group._tell(told | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it})
+    group._tell(
+        convert(told | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it}, computer.Updates)
+    )
     assert group.newest.text() == "9 is there"
     group.open.click()
     assert opened == [page_of_it]

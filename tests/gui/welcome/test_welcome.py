@@ -10,6 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QMainWindow, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api import computer
+from app.decoding import convert
 from app.gui.api.node_client import Json
 from app.gui.app import page_names
 from app.gui.look.sentences import GUIDE
@@ -237,10 +239,10 @@ def test_looking_for_updates_is_offered_off_and_only_where_somebody_can_be_asked
     step.show()
     step.entered()
     daily = step.updates
-    daily.tell({"place": None, "daily": False})
+    daily.tell(convert({"place": None, "daily": False}, computer.Updates))
     assert daily.isHidden()
     step.cancel()  # the node's own answer comes no more
-    daily.tell({"place": "api.github.com/someone/poolhouse", "daily": False})
+    daily.tell(convert({"place": "api.github.com/someone/poolhouse", "daily": False}, computer.Updates))
     assert daily.isVisible()
     assert not daily.switch.isChecked()
     assert "api.github.com/someone/poolhouse" in daily.words.text()

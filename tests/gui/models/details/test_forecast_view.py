@@ -82,7 +82,7 @@ class Asked:
         self.path, self.body = "", Json()
         self.done: Callable[[Json], None] = lambda _: None
 
-    def call(self, _: str, path: str, body: Json, done: Any, *__: Any) -> Asked:
+    def call(self, _: str, path: str, body: Json, done: Any, *__: Any, **types: object) -> Asked:
         self.path, self.body, self.done = path, body, done
         return self
 
