@@ -1,4 +1,4 @@
-"""What engine and app agree on: a run of layers, what enters it, what leaves it. Standard library only."""
+"""The contract of engine and app: a run of layers, its inputs and its outputs. Standard library only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to 
 
 
 def is_proved(version: str) -> bool:
-    """Whether parts of models may be computed with it. What stands after a plus tells how it was compiled."""
+    """Return whether parts of models may be computed with this version.
+
+    A suffix after a plus tells how it was compiled.
+    """
     return version.partition("+")[0] in PROVED_ENGINES
 
 
@@ -45,7 +48,7 @@ class Layers:
 
 
 class Role(StrEnum):
-    """Where a run stands in the pipeline, and so what enters and leaves it."""
+    """The place of a run in the pipeline, which decides its inputs and outputs."""
 
     FIRST = "first"  # token ids in, hidden states out
     MIDDLE = "middle"  # hidden states in and out
@@ -64,7 +67,7 @@ def n_outliers(width: int) -> int:
 
 
 class Number(IntEnum):
-    """How a value of a hidden state is written on the wire; the value is the frame's number byte."""
+    """The encoding of a hidden-state value on the wire; the enum value is the frame's number byte."""
 
     F32 = 0
     F16 = 1  # an int16 power of two for each row, then one half for each value
@@ -86,7 +89,7 @@ class Number(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A moment as the clocks of one place show it. The place is told too: a worker may not know where it is."""
+    """A moment as the clocks of one place show it. The place is sent too: a worker may not know where it is."""
 
     epoch_seconds: float  # since 1970, UTC
     utc_offset_seconds: int = 0  # of that place in that moment
@@ -132,7 +135,7 @@ class Logits:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen. Temperature 0 is greedy; names and meanings are llama.cpp's."""
+    """The parameters that choose the next token. Temperature 0 is greedy; names and meanings are llama.cpp's."""
 
     temperature: float = 0.8
     top_k: int = 40
@@ -149,7 +152,7 @@ class Sampling:
 
     @property
     def is_special(self) -> bool:
-        """Whether tokens are not only drawn: a form is followed, or scores are changed before."""
+        """Return whether more than drawing is needed: a grammar is followed, or scores are changed before."""
         changes = (self.repeat_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
         return bool(self.grammar or self.logit_bias) or changes
 
@@ -158,7 +161,7 @@ GREEDY = Sampling(temperature=0.0)
 
 
 class KvType(StrEnum):
-    """How keys and values are kept."""
+    """The number type of the KV cache."""
 
     F16 = "f16"
     Q8_0 = "q8_0"  # a 16-bit scale for 32 signed bytes
@@ -170,7 +173,7 @@ class KvType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """How the engine must treat a run of this model's family: facts, so that no engine knows families."""
+    """The special treatment that a model's family needs, as facts, so that no engine knows families."""
 
     input_scale: float = 1.0  # each value that enters is multiplied by it
     position_planes: int = 1  # position numbers of a hidden state that enters: the last plane is 0
@@ -185,7 +188,7 @@ USUAL = Traits()
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Which states of recurrent layers are kept for a slot (kept.py); all stages have the same rule."""
+    """The rule for which recurrent states are kept for a slot (see Kept); all stages have the same one."""
 
     marks: int = KEPT_STATES  # at most
     least_rows: int = 1  # of a prompt after which one is kept; after a shorter one it is read again
@@ -220,10 +223,10 @@ class StageConfig:
 
 
 def keeps_apart(slots: int, kv_cells: int, context: int) -> bool:
-    """Whether every slot can have cells of its own: there are enough, in whole steps.
+    """Return whether every slot can have cells of its own: there are enough, in whole steps.
 
-    Where slots share, attention looks at everybody's cells and skips the others': with 8 answers of 500
-    tokens that made a decode step 1.4 times as long (measured, one core).
+    Where slots share cells, attention looks at all of them and skips the others': with 8 answers of 500 tokens that
+    made a decode step 1.4 times as long (measured, one core).
     """
     return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * CELLS_STEP) == 0
 
@@ -254,11 +257,11 @@ class StageError(Exception):
 
 
 class OutOfMemory(StageError):
-    """There is too little memory on this machine."""
+    """An allocation failed: this machine has too little memory."""
 
 
 class NotFinite(StageError):
-    """What a model computes are no numbers: its file is damaged, or was made wrongly."""
+    """A model computed non-finite numbers: its file is damaged, or was made wrongly."""
 
 
 class BadSlots(StageError):
@@ -273,7 +276,7 @@ class BadSlots(StageError):
 
 
 class UnprovedEngine(StageError):
-    """This engine would compute a part of a model, and nobody knows whether rightly."""
+    """An engine that was never tested with parts of a model, so its results might be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +291,7 @@ class MessageSigns:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningFormat:
-    """How a model's thoughts stand in what it writes, and what its chat template reads of them."""
+    """The format of a model's thoughts in what it writes, and what its chat template reads of them."""
 
     begin: str
     end: tuple[str, ...]
@@ -323,26 +326,26 @@ class Kept:
     rule: Keep = KEEP_ALL
 
     def keeps(self, segment: Segment) -> bool:
-        """Whether the state is kept before this segment is computed."""
+        """Return whether the state is kept before this segment is computed."""
         ends = self.of_prompt and segment.n_tokens == 1 and segment.pos == self.end
         new = self.end - max(self.marks, default=0)
         return ends and self.rule.marks > 0 and (not new or new >= self.rule.least_rows)
 
     def after(self, segment: Segment) -> Kept:
-        """The slot when the segment is computed."""
+        """Return the slot after the segment was computed."""
         marks = self.marks
         if self.keeps(segment) and self.end not in marks:
             marks = (*marks, self.end)[-self.rule.marks :]
         return Kept(marks, segment.end, segment.n_tokens > 1, self.rule)
 
     def reach(self, most: int) -> int:
-        """To how many positions, `most` at most, it can be cut back."""
+        """Return the position, `most` at most, to which it can be cut back."""
         if most >= self.end:
             return self.end
         return max((mark for mark in self.marks if mark <= most), default=0)
 
     def cut_back(self, keep: int) -> Kept:
-        """The slot when it is cut back to what `reach` said."""
+        """Return the slot after it was cut back to the position that `reach` returned."""
         if keep >= self.end:
             return self
         return Kept(tuple(mark for mark in self.marks if mark <= keep), keep, rule=self.rule)

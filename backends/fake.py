@@ -24,7 +24,7 @@ MASK = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a path such as `fake:vocab=300,seconds_per_layer=0.001` asks for."""
+    """The options in a path such as `fake:vocab=300,seconds_per_layer=0.001`."""
 
     vocab: int = 300
     seconds_per_layer: float = 0.0  # of each step
@@ -95,12 +95,12 @@ class FakeStage:
             self._kept[segment.slot] = self._kept[segment.slot].after(segment)
         if not self._scores:
             return Hidden(batch.segments, bytes_of(rows))
-        asked = tuple(batch.segments[index] for index in due)
-        scores = np.stack([self._score(s) for s in asked]) if asked else np.empty(0, VALUE)
-        return Logits(asked, bytes_of(scores))
+        due_segments = tuple(batch.segments[index] for index in due)
+        scores = np.stack([self._score(s) for s in due_segments]) if due_segments else np.empty(0, VALUE)
+        return Logits(due_segments, bytes_of(scores))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """As the real engine's: how many rows a step has. Raises StageError for one that does not fit."""
+        """Return how many rows a step has, as the real engine does. Raises StageError for one that does not fit."""
         return len(self._given(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
@@ -179,11 +179,11 @@ class FakeStage:
 
 
 def _split(segments: tuple[Segment, ...], rows: Rows) -> list[tuple[Segment, Rows]]:
-    found, start = [], 0
+    pieces, start = [], 0
     for segment in segments:
-        found.append((segment, rows[start : start + segment.n_tokens]))
+        pieces.append((segment, rows[start : start + segment.n_tokens]))
         start += segment.n_tokens
-    return found
+    return pieces
 
 
 def _mix(before: int, token: int, pos: int) -> int:

@@ -22,7 +22,7 @@ NO_PIPELINE = bytes(16)
 
 
 class Kind(IntEnum):
-    """What a frame says. STEP, FORGET, BEGIN and their answers cross the network; TEXT only the pipe."""
+    """The kind of a frame. STEP, FORGET, BEGIN and their answers cross the network; TEXT only the pipe."""
 
     STEP = 1  # rows in: token ids or hidden states
     OUTPUT = 2  # hidden states of the STEP with the same seq
@@ -40,7 +40,7 @@ class Kind(IntEnum):
 
 
 class BadFrame(Exception):
-    """These bytes are no frame of ours. The only cure is to drop the connection."""
+    """Bytes that are not a valid frame. The connection must be dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """What the two ends fixed when the pipeline was opened; each STEP is checked against it."""
+    """The values that both ends fixed when the pipeline was opened; each STEP is checked against them."""
 
     pipeline: bytes
     width: int

@@ -24,7 +24,7 @@ class GrammarRefused(StageError):
 
 
 class GrammarTooHeavy(StageError):
-    """To follow it takes too long, or too much memory: its process has ended."""
+    """A grammar that takes too long or too much memory to follow: its process has ended."""
 
 
 class Way(Protocol):
@@ -32,7 +32,7 @@ class Way(Protocol):
 
     end: int  # the token that ends an answer
 
-    def ask(self, what: Ask, payload: bytes = b"") -> bytes:
+    def ask(self, question: Ask, payload: bytes = b"") -> bytes:
         """Raises GrammarRefused, or GrammarTooHeavy, after which it is of no more use."""
         ...
 
@@ -54,11 +54,11 @@ class Apart:
             raise GrammarRefused(f"no process can be started for it: {error}") from None
         self.end = _opened(self, vocabulary, n_vocab)
 
-    def ask(self, what: Ask, payload: bytes = b"") -> bytes:
-        own_s = OPEN_WALL_SECONDS if what is Ask.OPEN else WALL_SECONDS
+    def ask(self, question: Ask, payload: bytes = b"") -> bytes:
+        own_s = OPEN_WALL_SECONDS if question is Ask.OPEN else WALL_SECONDS
         try:
             self._socket.settimeout(own_s + LATE_SECONDS)
-            send(self._socket, what, payload)
+            send(self._socket, question, payload)
             done, answer = receive(self._socket)
         except (OSError, EOFError):
             self.close()
@@ -78,15 +78,15 @@ class Apart:
 
 
 class Inside:
-    """This process, where a system has no way to copy one: the node's deadline ends what hangs."""
+    """A follower in this process, for systems that cannot fork: the node's deadline ends one that hangs."""
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
         self._follower = Follower()
         self.end = _opened(self, vocabulary, n_vocab)
 
-    def ask(self, what: Ask, payload: bytes = b"") -> bytes:
+    def ask(self, question: Ask, payload: bytes = b"") -> bytes:
         try:
-            return self._follower.answer(what, payload) or b""
+            return self._follower.answer(question, payload) or b""
         except StageError as error:
             raise GrammarRefused(str(error)) from None
 
@@ -134,7 +134,7 @@ class Grammar:
         self._way, self.end = way, way.end
 
     def allows(self, token: int) -> bool:
-        """Whether it may come next. This and the next two raise GrammarTooHeavy."""
+        """Return whether the token may come next. Like the next two methods, raises GrammarTooHeavy."""
         return self._asked(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
 
     def takes(self, token: int) -> bool:
@@ -147,7 +147,7 @@ class Grammar:
         return np.unpackbits(bits, count=self._place[1]).astype(bool)
 
     def close(self) -> None:
-        """What followed it follows another one, or ends."""
+        """Release its process, to follow another grammar or to end."""
         way, self._way = self._way, None
         if way is None:
             return
@@ -157,11 +157,11 @@ class Grammar:
         else:
             way.close()
 
-    def _asked(self, what: Ask, payload: bytes = b"") -> bytes:
+    def _asked(self, question: Ask, payload: bytes = b"") -> bytes:
         if self._way is None:
             raise GrammarTooHeavy(TOO_HEAVY)
         try:
-            return self._way.ask(what, payload)
+            return self._way.ask(question, payload)
         except GrammarTooHeavy:
             self._way = None
             raise

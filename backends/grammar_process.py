@@ -36,7 +36,7 @@ CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
 
 
 class Ask(IntEnum):
-    """What is asked of one."""
+    """A kind of request to the process."""
 
     OPEN = 1  # a vocabulary: how many tokens it must have, and the path of its file
     COMPILE = 2  # a grammar; the one before is forgotten
@@ -70,9 +70,9 @@ class Follower:
             self._llama.llama_model_free(self._model)
         self._model = None
 
-    def answer(self, asked: Ask, payload: bytes) -> bytes | None:
-        """What to send back. Raises StageError."""
-        match asked:
+    def answer(self, question: Ask, payload: bytes) -> bytes | None:
+        """Return the reply to send. Raises StageError."""
+        match question:
             case Ask.OPEN:
                 (n_vocab,) = TOKEN.unpack_from(payload)
                 return self._open(n_vocab, payload[TOKEN.size :].decode())
@@ -88,13 +88,13 @@ class Follower:
                 self._forget()
                 return None
 
-    def bounds(self, asked: Ask) -> tuple[float, float]:
+    def bounds(self, question: Ask) -> tuple[float, float]:
         """Seconds of the processor and of the clock."""
-        if asked is Ask.OPEN:
+        if question is Ask.OPEN:
             return OPEN_SECONDS, OPEN_WALL_SECONDS
         most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
         left = most - (time.process_time() - self._began_s)
-        return (STEP_SECONDS if asked is Ask.COMPILE else max(1e-3, min(STEP_SECONDS, left))), WALL_SECONDS
+        return (STEP_SECONDS if question is Ask.COMPILE else max(1e-3, min(STEP_SECONDS, left))), WALL_SECONDS
 
     def _open(self, n_vocab: int, path: str) -> bytes:
         self._llama = binding.load()
@@ -122,9 +122,9 @@ class Follower:
         self._grammar = None
 
     def _allows(self, token: int) -> bool:
-        one = np.array([(token, 1.0, 0.0)], dtype=CANDIDATE)
-        self._apply(one)
-        return bool(np.isfinite(one["logit"][0]))
+        candidate = np.array([(token, 1.0, 0.0)], dtype=CANDIDATE)
+        self._apply(candidate)
+        return bool(np.isfinite(candidate["logit"][0]))
 
     def _take(self, token: int) -> bool:
         if not self._allows(token):
@@ -160,13 +160,13 @@ def receive(come_from: socket.socket) -> tuple[int, bytes]:
 
 
 def _read(come_from: socket.socket, size: int) -> bytes:
-    found = bytearray()
-    while len(found) < size:
-        part = come_from.recv(size - len(found))
+    received = bytearray()
+    while len(received) < size:
+        part = come_from.recv(size - len(received))
         if not part:
             raise EOFError("the other side is gone")
-        found += part
-    return bytes(found)
+        received += part
+    return bytes(received)
 
 
 def serve(asks: socket.socket, address_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""What a node asks of its worker beside steps, and what the worker answers: JSON in TEXT frames.
+"""Orders of a node to its worker beside steps, and their answers: JSON in TEXT frames.
 
 Every order carries a `request` number; its answer carries the same. Unknown fields are refused.
 """
@@ -55,7 +55,7 @@ class Begin(Order, frozen=True, tag="begin"):
 
 
 class Share(Order, frozen=True, tag="share"):
-    """At most so many threads for the steps of every run from now on. Answer: Shared."""
+    """An order to use at most so many threads for the steps of every run. Answer: Shared."""
 
     most: int
 
@@ -112,7 +112,7 @@ class Embed(Order, frozen=True, tag="embed"):
 
 
 class Rank(Order, frozen=True, tag="rank"):
-    """How well a text answers a query, by a reranker. Answer: Ranked or Failed."""
+    """An order to score how well a text answers a query, by a reranker. Answer: Ranked or Failed."""
 
     query: str
     text: str

@@ -1,4 +1,4 @@
-"""What this machine's engines can do: their versions and devices."""
+"""The abilities of this machine's engines: versions and devices."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
 
 def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
     """Facts for the node, ready for JSON: of these engines, or of all."""
-    found = [ENGINES[name]() for name in engines or ENGINES if name in ENGINES]
-    return {"python": platform.python_version(), "engines": found}
+    results = [ENGINES[name]() for name in engines or ENGINES if name in ENGINES]
+    return {"python": platform.python_version(), "engines": results}
 
 
 def features(system: str) -> list[str]:
-    """What llama.cpp uses of the processor, from its line such as `CPU : AVX2 = 1 | FMA = 1 | … |`.
+    """Return the processor features that llama.cpp uses, from its line such as `CPU : AVX2 = 1 | FMA = 1 | … |`.
 
-    Other backends of the build have sections of their own in it, each begun by its name and a colon.
+    Other backends of the build have sections of their own in it, each starting with its name and a colon.
     """
-    found, section = [], ""
+    names, section = [], ""
     for part in system.split("|"):
         before, colon, rest = part.rpartition(" : ")
         if colon:
             section = before.strip()
         name, _, value = (rest if colon else part).partition(" = ")
         if section == "CPU" and value.strip() == "1":
-            found.append(name.strip())
-    return found
+            names.append(name.strip())
+    return names
 
 
 def _fake() -> dict[str, Any]:
@@ -67,12 +67,12 @@ def _devices() -> list[dict[str, Any]]:
     api = binding.ggml("ggml_backend_reg_name", text, pointer)
     size = ctypes.POINTER(ctypes.c_size_t)
     memory = binding.ggml("ggml_backend_dev_memory", None, pointer, size, size)
-    found: list[dict[str, Any]] = []
+    devices: list[dict[str, Any]] = []
     for index in range(count()):
         device, free, total = get(index), ctypes.c_size_t(), ctypes.c_size_t()
         memory(device, ctypes.byref(free), ctypes.byref(total))
         number = kind(device)
-        found.append(
+        devices.append(
             {
                 "name": name(device).decode("utf-8", "replace"),
                 "description": described(device).decode("utf-8", "replace").strip(),
@@ -82,7 +82,7 @@ def _devices() -> list[dict[str, Any]]:
                 "total_bytes": total.value,
             }
         )
-    return found
+    return devices
 
 
 ENGINES: dict[str, Callable[[], dict[str, Any]]] = {"llamacpp": _llamacpp, "fake": _fake}

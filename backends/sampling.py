@@ -54,7 +54,7 @@ class Sampler:
         self._remember(history, drawn)
 
     def pick(self, logits: Rows) -> int:
-        """As Greedy.pick; the choice is remembered. Raises GrammarTooHeavy too."""
+        """Pick as Greedy.pick does, and remember the choice. Raises GrammarTooHeavy too."""
         if self._grammar is None:
             token = self._choose(logits, self._chance)
         else:
@@ -161,7 +161,7 @@ class Sampler:
 def sampler_for(
     sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int] = (), drawn: int = 0
 ) -> Greedy | Sampler:
-    """What picks the tokens of one sequence; see Sampler. A temperature as good as 0 is 0."""
+    """Return the sampler for one sequence; see Sampler. A temperature close to 0 counts as 0."""
     if sampling.temperature < LEAST_TEMPERATURE:
         sampling = replace(sampling, temperature=0.0)
     neutral = sampling.repeat_last_n == 0 or (

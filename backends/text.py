@@ -37,7 +37,7 @@ class Text(Protocol):
         ...
 
     def name(self, token: int) -> str:
-        """How a control token is written in templates; empty for -1."""
+        """Return how a control token is written in templates; empty for -1."""
         ...
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]: ...
@@ -149,4 +149,4 @@ class FakeText:
         return ids
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""

@@ -1,4 +1,5 @@
-"""A wish to pieces of an answer: the model, the queue, the grammar, the calls in what it writes."""
+"""The way from an ApiRequest to the pieces of its answer: the model, the queue, the grammar, the tool calls in the
+text."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter
 
 
 class Talk:
-    """Reads what the pool tells of an answer."""
+    """One answer in progress: its text separated from its calls, and logprobs released together with their text."""
 
     def __init__(self, wish: ApiRequest, index: int) -> None:
         self._wish, self._index = wish, index
@@ -75,13 +76,13 @@ class Talk:
         self._open = ""  # the id of the call that is told in pieces
 
     async def hear(self, running: Placement) -> dict[int, bytes]:
-        """Learn how this model calls tools: the control tokens around calls, with the text that each is here."""
+        """Prepare for this model's tool calls; return the control tokens around calls, with the text of each."""
         answerer = running.answerer
-        if answerer is None or not self._wish.tools or not (one := answerer.call_format):
+        if answerer is None or not self._wish.tools or not (call_format := answerer.call_format):
             return {}
         tools = {tool.name: tool.schema for tool in self._wish.tools}
-        self._finder = CallFinder(one, tools, in_pieces=self._wish.calls_in_pieces)
-        signs = [(await answerer.control_token(sign), sign) for sign in signs_of(one).all]
+        self._finder = CallFinder(call_format, tools, in_pieces=self._wish.calls_in_pieces)
+        signs = [(await answerer.control_token(sign), sign) for sign in signs_of(call_format).all]
         self._signs = {token: sign.encode() for token, sign in signs if token is not None}
         return self._signs
 
@@ -101,8 +102,8 @@ class Talk:
         is_whole = done["finish_reason"] == "stop" or self._is_cut_behind(calls)
         end = done["stop"] is not None
         rest = tuple(
-            one
-            for begin, last, one in self._held
+            likely
+            for begin, last, likely in self._held
             if (not end or begin < self._n_told) and not self._is_hidden(begin, last)
         )
         pieces = self._pieces(text, calls, rest)
@@ -121,8 +122,10 @@ class Talk:
         return [*pieces, ended]
 
     def _likely(self, delta: Json) -> tuple[Likely, ...]:
-        """Of tokens whose text is told by now: a stop string, or half a character, may hold some back, and what a stop
-        string takes away was never told."""
+        """Return the logprobs of tokens whose text has been sent by now.
+
+        A stop string or half a character may hold some back; what a stop string removes is never sent.
+        """
         begin = self._n_told
         if hidden := delta.get("hidden_bytes", 0):  # of thoughts and signs, before the text
             if self._hidden and self._hidden[-1][1] == begin:  # a token may lie across both
@@ -133,35 +136,38 @@ class Talk:
             sign = self._signs.get(delta["token_ids"][0], b"") if delta["token_ids"] else b""
             begin, self._n_sampled = self._n_sampled, self._n_sampled + len(likely[0][0] or sign)
             self._held.append((begin, self._n_sampled, likely))
-        told = list[Likely]()
+        ready = list[Likely]()
         while self._held and self._held[0][1] <= self._n_told:
-            first, last, one = self._held.popleft()
+            first, last, token = self._held.popleft()
             if not self._is_hidden(first, last):
-                told.append(one)
+                ready.append(token)
         while self._hidden and self._held and self._hidden[0][1] <= self._held[0][0]:
             self._hidden.popleft()
-        return tuple(told)
+        return tuple(ready)
 
     def _is_hidden(self, begin: int, end: int) -> bool:
-        """Whether all that a token wrote is no part of the text."""
+        """Return whether everything that a token wrote is outside the text."""
         return any(first <= begin and end <= last for first, last in self._hidden)
 
     def _is_cut_behind(self, news: list[News]) -> bool:
-        """Whether the answer was cut within a call that nobody is told of, so that what is told is whole."""
-        calls = [one for one in news if isinstance(one, Call)]
+        """Return whether the answer was cut inside a call that is not reported, so that what is reported is whole."""
+        calls = [item for item in news if isinstance(item, Call)]
         return bool(calls) and bool(calls[-1].half) and len(calls) + self._n_calls > self._most()
 
     def _most(self) -> int:
-        """Calls that are told. No grammar ends an answer behind its first one, where that is free."""
+        """Return the most calls to report.
+
+        No grammar ends an answer after its first call, where calling is optional.
+        """
         return MOST_CALLS_OF_ALL if self._wish.many_calls is not False else 1
 
     def _pieces(self, text: str, news: list[News], likely: tuple[Likely, ...]) -> list[Piece]:
-        """Of several calls the first alone, where one at once is wanted."""
+        """Return the pieces, with only the first of several calls where one at a time is wanted."""
         pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
-        for one in news:
+        for item in news:
             if self._n_calls >= self._most():
                 break
-            match one:
+            match item:
                 case Begun(name):
                     self._open = f"call_{secrets.token_hex(12)}"
                     pieces.append(CallBegun(self._index, self._n_calls, self._open, name))
@@ -173,9 +179,9 @@ class Talk:
                             self._index,
                             self._n_calls,
                             self._open or f"call_{secrets.token_hex(12)}",
-                            one.name,
-                            one.arguments,
-                            one.half or None,
+                            item.name,
+                            item.arguments,
+                            item.half or None,
                             bool(self._open),
                         )
                     )
@@ -185,8 +191,10 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks: the name of its key, and of this request; and when it came. program: one of several behind the key.
-    passed: the marks of who has sent the request on."""
+    """The caller of the API: the name of its key, of this request, and the time it came.
+
+    program: one of several behind the key. passed: the marks of the nodes that have forwarded the request.
+    """
 
     key: str
     request: str
@@ -198,7 +206,7 @@ class Asker:
 
 
 class Answering:
-    """Answers wishes with the pool's model. Safe to ask many things at once."""
+    """Answers requests with the pool's models. Safe for concurrent use."""
 
     def __init__(
         self,
@@ -214,7 +222,7 @@ class Answering:
         self.queue = FairQueue(self._room, by=self._by)
 
     async def model(self, name: str) -> str:
-        """The name of the model that will answer. Raises BadInput for one that will not."""
+        """Return the name of the model that will answer. Raises BadInput for one that will not."""
         try:
             return await self._here(name)
         except BadInput as error:
@@ -227,9 +235,10 @@ class Answering:
 
     @asynccontextmanager
     async def turn(self, key: str, model: str) -> AsyncGenerator[str, None]:
-        """Wait for a turn, and have the name of the model that answers then. Raises BadInput, Busy.
+        """Wait for a turn; yield the name of the model that answers then. Raises BadInput, Busy.
 
-        Who names none waits for whatever is first when there is room, not for what was so when he asked.
+        A request that names no model waits for whatever is first when there is room, not for what was first when it
+        came.
         """
         name = await self._here(model)
         waits_for = "" if model.removesuffix(":latest") in ANY_NAMES else name
@@ -239,15 +248,15 @@ class Answering:
             yield name
 
     def elsewhere(self) -> list[str]:
-        """Models that upstreams answer for."""
+        """Return the models that upstreams answer for."""
         return self._upstreams.models()
 
     def ready(self) -> dict[str, Placement]:
-        """The models that answer now, by their names."""
-        return {one.entry.name: one for one in self._hosting().loaded if one.is_ready}
+        """Return the models that answer now, by name."""
+        return {placement.entry.name: placement for placement in self._hosting().loaded if placement.is_ready}
 
     async def bring(self, model: str, asker: Asker) -> None:
-        """Have a model loaded, where programs may. A token of it shows that it answers. Raises as `answer`."""
+        """Load a model, where programs may, and generate one token to show that it answers. Raises as `answer`."""
         self._budget.check(asker.key)
         if model.removesuffix(":latest") in self.elsewhere():
             return
@@ -258,7 +267,7 @@ class Answering:
                     pass
 
     async def _here(self, name: str) -> str:
-        """As `model`, without upstreams."""
+        """Resolve the name as `model` does, without upstreams."""
         loaded = self._hosting().loaded
         name = name.removesuffix(":latest")
         there = loaded.first if name in ANY_NAMES else loaded.named(name)
@@ -307,8 +316,10 @@ class Answering:
             raise error
 
     async def count(self, wish: ApiRequest) -> int:
-        """How many tokens a wish's prompt is to its model. Raises BadInput where that is not loaded: to another it may
-        be more or less."""
+        """Return how many tokens the prompt of a request has.
+
+        Raises BadInput if the model is not loaded: for another one the count may differ.
+        """
         if wish.model.removesuffix(":latest") in self.elsewhere():
             raise BadInput("api_count_elsewhere", model=wish.model)
         loaded, name = self._hosting().loaded, await self._here(wish.model)
@@ -332,7 +343,7 @@ class Answering:
             await news.put(error)
 
     async def _one(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
-        """From the pool, or from elsewhere when the pool lacks the model or is full."""
+        """Answer from the pool, or from an upstream when the pool lacks the model or is full."""
         self._budget.check(asker.key)
         chosen, is_lacking = await self._elsewhere(wish, asker.passed)
         if chosen is not None:
@@ -365,10 +376,10 @@ class Answering:
         except BadInput as error:
             if error.reason.code not in LACKING:
                 raise
-            wanted = wish.model.removesuffix(":latest")
-            chosen = self._upstreams.serving(wanted)
+            model = wish.model.removesuffix(":latest")
+            chosen = self._upstreams.serving(model)
             if chosen is None:
-                self._upstreams.check_lacked(wanted, error)
+                self._upstreams.check_lacked(model, error)
                 raise
             if why := stays(wish):
                 raise BadInput(why, name=chosen.name) from None
@@ -381,21 +392,21 @@ class Answering:
     async def _by_the_pool(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
         _check_sizes(wish)  # before it waits, and keeps all of it meanwhile
         asked_at = time.monotonic()
-        async with self.turn(asker.key, wish.model) as wanted:
+        async with self.turn(asker.key, wish.model) as model:
             if not index:  # many that came at once; several answers to one question are not parted
                 self._budget.check(asker.key)
             queued_s = time.monotonic() - asked_at
             talk = Talk(wish, index)
 
             async def ask(running: Placement) -> GenerationRequest:
-                if running.entry.name != wanted:  # somebody loaded another one in this moment
-                    raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
+                if running.entry.name != model:  # somebody loaded another one in this moment
+                    raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                 question = await self._question(wish, asker, index, running)
                 came_at = asker.at + queued_s  # who waits for a turn is not on his way
                 signs, read = await talk.hear(running), self._budget.of(asker.key)
                 return replace(question, signs=signs, came_at=came_at, read=read)
 
-            async with aclosing(self._pool(wanted, ask)) as lines:
+            async with aclosing(self._pool(model, ask)) as lines:
                 last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
@@ -435,24 +446,25 @@ class Answering:
             whose=asker.whose,
         )
 
-    def _pool(
-        self, wanted: str, ask: Callable[[Placement], Awaitable[GenerationRequest]]
-    ) -> AsyncGenerator[Json, None]:
-        return self._hosting().answered(wanted, ask, brings=self.brings(wanted))
+    def _pool(self, model: str, ask: Callable[[Placement], Awaitable[GenerationRequest]]) -> AsyncGenerator[Json, None]:
+        return self._hosting().answered(model, ask, brings=self.brings(model))
 
-    def brings(self, wanted: str) -> bool:
-        """Whether a question has its model loaded. One whose model is there does not, should it go in that moment."""
-        there = self._hosting().loaded.named(wanted)
+    def brings(self, model: str) -> bool:
+        """Return whether a question loads its model.
+
+        It does not if the model is there, even if it goes at that moment.
+        """
+        there = self._hosting().loaded.named(model)
         return there is None or not there.is_ready
 
     def _by(self, model: str) -> str:
-        """Which loaded model answers for this one: itself, or the one whose place it would take."""
+        """Return the loaded model that answers for this one: itself, or the one whose place it would take."""
         loaded = self._hosting().loaded
         running = loaded.named(model) or loaded.first
         return running.entry.name if running else ""
 
     def _room(self, by: str) -> int:
-        """Slots that the owner's own chats leave; one is always for programs."""
+        """Return the slots that the owner's own chats leave; one is always for programs."""
         hosting = self._hosting()
         running, n_asks = hosting.loaded.named(by), hosting.n_asks
         if running and len(hosting.loaded) > 1:
@@ -462,7 +474,7 @@ class Answering:
 
 
 def _note(request: str, done: Json, queued_s: float) -> None:
-    """No text: how much was read and written, and how long that took."""
+    """Log the sizes and times of an answer; no text."""
     facts = {name: done[name] for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")}
     tokens = len(done["token_ids"])
     log.info(
@@ -478,52 +490,57 @@ def _note(request: str, done: Json, queued_s: float) -> None:
 
 
 def _check_sizes(wish: ApiRequest) -> None:
-    """Of tools, calls and the answer's form: chat templates, and those who read them, would stumble over what is very
-    deep. Together they are no longer than a text may be, and none is looked into before. Raises BadInput."""
+    """Check the size and depth of tools, calls and the answer's schema: chat templates cannot handle deep nesting.
+
+    Together they are no longer than a text may be, and none is examined before that is known. Raises BadInput.
+    """
     calls = [call for message in wish.messages or () for call in message.get("tool_calls", ())]
     if len(calls) > MOST_CALLS_OF_ALL:
         why = f"the messages have more than {MOST_CALLS_OF_ALL} calls"
         raise BadInput("bad_request", why=why, field="messages")
-    given: list[object] = [tool.parameters for tool in wish.tools]
-    given += [call["function"]["arguments"] for call in calls]
-    given += [] if wish.schema is None else [wish.schema]
-    characters = len(msgspec.json.encode(given).decode())
+    values: list[object] = [tool.parameters for tool in wish.tools]
+    values += [call["function"]["arguments"] for call in calls]
+    values += [] if wish.schema is None else [wish.schema]
+    characters = len(msgspec.json.encode(values).decode())
     if characters > MAX_TEXT_CHARS:
         raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
-    for one in given:
-        check_size(one)
+    for value in values:
+        check_size(value)
 
 
 def _messages(wish: ApiRequest, answerer: Completer | None) -> Sequence[Json] | None:
-    """As the model's chat template takes them."""
+    """Return the messages as the model's chat template takes them."""
     if wish.messages is None or answerer is None:
         return wish.messages
     return as_told(answerer.call_format, one_system(wish.messages))
 
 
 def _grammar(wish: ApiRequest, answerer: Completer | None) -> str:
-    """What the answer must be. Raises BadInput."""
-    one = answerer.call_format if answerer is not None else None
+    """Return the grammar that the answer must follow. Raises BadInput."""
+    call_format = answerer.call_format if answerer is not None else None
     if wish.must_call is not None and answerer is not None:
         tools = {tool.name: tool.schema for tool in wish.tools if wish.must_call in ("", tool.name)}
         if not wish.tools:
             raise BadInput("api_no_tools", field="tool_choice")
         if not tools:
             raise BadInput("api_tool_missing", name=wish.must_call[:100], field="tool_choice")
-        assert one is not None  # else there were no tools
-        return calls_grammar(one, tools, wish.many_calls is not False)
+        assert call_format is not None  # else there were no tools
+        return calls_grammar(call_format, tools, wish.many_calls is not False)
     if wish.schema is None:
         return ""
     schema = localised(wish.schema)
-    if wish.tools and one is not None:
+    if wish.tools and call_format is not None:
         tools = {tool.name: tool.schema for tool in wish.tools}
-        return calls_or_json(one, tools, wish.many_calls is not False, schema)
+        return calls_or_json(call_format, tools, wish.many_calls is not False, schema)
     return json_grammar(schema)
 
 
 def _conversation(wish: ApiRequest, asker: Asker) -> str:
-    """Chats that begin alike are one, if the same program (and its same user) asks: only there may an
-    answer be quicker because of an earlier one."""
+    """Return the id of the conversation.
+
+    Chats that begin alike are one if the same program (and its same user) sends them: only within one may an answer be
+    faster because of an earlier one.
+    """
     begun: list[object] = [asker.key, asker.program, wish.user]
     for message in wish.messages or ():
         begun.append(message)

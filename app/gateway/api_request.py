@@ -1,4 +1,4 @@
-"""What any of the APIs asks for, and what comes of it, in one vocabulary. No I/O."""
+"""Requests of all the APIs, and the pieces of their answers, in one vocabulary. No I/O."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ THOUGHT = "reasoning_content"  # of a message of the model: what it thought
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that the program can do for the model."""
+    """A function of the program that the model may call."""
 
     name: str
     description: str
@@ -43,12 +43,12 @@ class Tool:
 
     @property
     def schema(self) -> Json:
-        """Of its arguments, with references that a grammar finds."""
-        found: Json = localised(self.parameters)
-        return found
+        """Return the schema of its arguments, with references that a grammar can resolve."""
+        schema: Json = localised(self.parameters)
+        return schema
 
     def told(self) -> Json:
-        """As chat templates want it."""
+        """Return the tool as chat templates expect it."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
@@ -77,26 +77,28 @@ class ApiRequest:
 
 @dataclass(slots=True)
 class Origin:
-    """Who answers, as soon as that is known."""
+    """The source of an answer, as soon as it is known."""
 
     upstream: str = ""  # empty: the pool
     n_asked: int = 0  # upstreams that may answer
 
     def told(self) -> Json:
-        """What an answer says of it."""
+        """Return the fields that name the source in an answer."""
         return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
 
 
-def limit_of(*given: int | None) -> int | None:
-    """How long an answer may be, by the first of these that is given; None: nobody said. As llama.cpp's server has it,
-    -1 is no limit, and 0 reads the prompt and writes one token."""
-    wanted = next((one for one in given if one is not None), None)
-    return wanted if wanted is None else NO_LIMIT if wanted < 0 else max(1, wanted)
+def limit_of(*limits: int | None) -> int | None:
+    """Return the first of these limits that is given; None: none is.
+
+    As in llama.cpp's server, -1 is no limit, and 0 reads the prompt and writes one token.
+    """
+    limit = next((value for value in limits if value is not None), None)
+    return limit if limit is None else NO_LIMIT if limit < 0 else max(1, limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """More text, and the tokens that came with it, if how likely they were was asked for."""
+    """More text, and the tokens that came with it if logprobs were requested."""
 
     index: int
     text: str
@@ -105,7 +107,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class CallBegun:
-    """A call of a tool has begun; pieces of its arguments come, and then all of it as a Called."""
+    """The start of a tool call; pieces of its arguments follow, and then all of it as a Called."""
 
     index: int
     number: int  # of this answer's calls
@@ -124,7 +126,10 @@ class CallText:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """More of what the model thinks before it answers. takes_said: all that was told as its answer so far was that."""
+    """More of the model's thinking before it answers.
+
+    takes_said: all that was sent as its answer so far was thinking.
+    """
 
     index: int
     text: str
@@ -133,8 +138,11 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call of a tool; `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short;
-    then `half` is what the model wrote, where that is known."""
+    """A complete tool call.
+
+    `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short; then `half` is what
+    the model wrote, if that is known.
+    """
 
     index: int
     number: int  # of this answer's calls
@@ -147,8 +155,8 @@ class Called:
     @property
     def values(self) -> Json:
         """Its arguments, as far as they are whole; none that are too deep to be written again."""
-        found = arguments_of(self.arguments) or {}
-        return {} if is_deeper(found, MAX_DEPTH) else found
+        values = arguments_of(self.arguments) or {}
+        return {} if is_deeper(values, MAX_DEPTH) else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +227,8 @@ def thought_with(message: Json, thought: str | None) -> Json:
 
 def arguments_of(text: str) -> Json | None:
     """The object that is a call's arguments; of one that was cut short what is whole. None for what is no object."""
-    if (found := object_of(text)) is not None:
-        return found
+    if (parsed := object_of(text)) is not None:
+        return parsed
     try:
         return object_of(json_of(whole_of(text)))
     except ValueError:

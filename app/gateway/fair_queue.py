@@ -1,4 +1,4 @@
-"""Whose answer comes next: programs take turns, and the owner's own chats go first."""
+"""The order of answers: programs take turns, and the owner's own chats go first."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class FairQueue:
     def n_waiting(self) -> int:
         return sum(map(len, self._lines.values()))
 
-    def n_running_by(self, what: str) -> int:
+    def n_running_by(self, serving: str) -> int:
         """Answers that this makes, whichever of its models were named."""
-        return sum(n for model, n in self._running.items() if self._by(model) == what)
+        return sum(n for model, n in self._running.items() if self._by(model) == serving)
 
     def is_full(self, model: str = "") -> bool:
-        """Whether what answers for this model makes all the answers that it may."""
+        """Return whether the model that answers for this one makes as many answers as it may."""
         by = self._by(model)
         return self.n_running_by(by) >= self._room(by)
 
     def waits_for(self, model: str) -> bool:
-        """Whether somebody waits who would be answered by this one."""
+        """Return whether a request waits that this model would answer."""
         return any(turn.model in ("", model) for line in self._lines.values() for turn in line)
 
     @asynccontextmanager
-    async def turn(self, who: str, model: str = "") -> AsyncGenerator[Turn, None]:
+    async def turn(self, key: str, model: str = "") -> AsyncGenerator[Turn, None]:
         """Wait for a turn; it lasts as long as the block. Raises Busy when too many wait."""
-        turn = await self._wait(who, model)
+        turn = await self._wait(key, model)
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
@@ -79,12 +79,12 @@ class FairQueue:
 
     def look(self) -> None:
         """Let in whoever there is room for now."""
-        while (found := self._next()) is not None:
-            who, turn = found
-            line = self._lines.pop(who)
+        while (following := self._next()) is not None:
+            key, turn = following
+            line = self._lines.pop(key)
             line.remove(turn)
             if line:
-                self._lines[who] = line  # behind all others
+                self._lines[key] = line  # behind all others
             if not turn.comes.done():  # else its asker left
                 self._running[turn.model] += 1
                 turn.comes.set_result(None)
@@ -92,12 +92,12 @@ class FairQueue:
     def _next(self) -> tuple[str, Turn] | None:
         """The first that there is room for, and whose it is."""
         full: dict[str, bool] = {}  # by model
-        for who, line in self._lines.items():
+        for key, line in self._lines.items():
             for turn in line:
                 if turn.model not in full:
                     full[turn.model] = self.is_full(turn.model)
                 if not full[turn.model]:
-                    return who, turn
+                    return key, turn
         return None
 
     def _ended(self, turn: Turn) -> None:
@@ -108,11 +108,11 @@ class FairQueue:
         self._running += Counter()  # without what is at nought
         self.look()
 
-    async def _wait(self, who: str, model: str) -> Turn:
+    async def _wait(self, key: str, model: str) -> Turn:
         if self.n_waiting >= self._max_waiting:
-            self._make_room(who, model)
+            self._make_room(key, model)
         turn = Turn(model, asyncio.get_running_loop().create_future())
-        self._lines.setdefault(who, deque()).append(turn)
+        self._lines.setdefault(key, deque()).append(turn)
         self.look()
         try:
             await turn.comes
@@ -120,25 +120,25 @@ class FairQueue:
             if turn.comes.done() and not turn.comes.cancelled() and turn.comes.exception() is None:
                 self._ended(turn)  # the turn came in the same moment
             else:
-                self._forget(who, turn)
+                self._forget(key, turn)
             raise
         return turn
 
-    def _make_room(self, who: str, model: str) -> None:
+    def _make_room(self, key: str, model: str) -> None:
         """Raises Busy, unless somebody has asked so much more that the last of it is turned away instead."""
         longest = max(self._lines.values(), key=len, default=deque())
         seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model))))
         full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))
-        if len(self._lines.get(who, ())) + 1 >= len(longest):
+        if len(self._lines.get(key, ())) + 1 >= len(longest):
             raise full
         last = longest.pop().comes
         if not last.done():  # else its asker has left
             last.set_exception(full)
             last.exception()  # seen: its asker may be leaving
 
-    def _forget(self, who: str, turn: Turn) -> None:
-        line = self._lines.get(who)
+    def _forget(self, key: str, turn: Turn) -> None:
+        line = self._lines.get(key)
         if line is not None and turn in line:
             line.remove(turn)
             if not line:
-                del self._lines[who]
+                del self._lines[key]

@@ -22,7 +22,7 @@ class LettingGo:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
     def there(self) -> frozenset[Placement]:
-        """What is loaded, before a question that may bring something."""
+        """Return the loaded models, before a question that may load one."""
         return frozenset(self._hosting().loaded)
 
     @contextmanager

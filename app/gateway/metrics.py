@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests of programs, and all answers, the owner's own too (text format 0.0.4). No I/O."""
+"""Metrics for Prometheus: requests of programs, and all answers, the owner's own too (text format 0.0.4). No I/O."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Figures:
 
 
 class _Page(Collector):
-    """What was counted since the node began, then what is measured now."""
+    """The counters since the node began, then the present measurements."""
 
     def __init__(self, counted: CollectorRegistry, now: Iterable[Metric]) -> None:
         self._counted, self._now = counted, now

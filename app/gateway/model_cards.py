@@ -1,4 +1,4 @@
-"""What programs are told of a model's file, also of one that is not loaded: read once for each file."""
+"""Details of model files for programs, also of models that are not loaded: read once per file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ModelCard:
 
 
 class ModelCards:
-    """Of the models on this machine's own shelf; what a host tells its guests has no file here."""
+    """The details of the models on this machine's own shelf; a host's models have no file here."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
@@ -58,7 +58,7 @@ class ModelCards:
             return self._kept[key]
 
     async def _vocabulary(self, path: str, name: str) -> orders.Vocabulary:
-        """Of a model that is loaded already, its own. Raises AppError."""
+        """Return the vocabulary, that of the loaded model if it is loaded. Raises AppError."""
         there = self._answering.ready().get(name)
         if there is not None and there.answerer is not None:
             return there.answerer.vocabulary
@@ -67,7 +67,7 @@ class ModelCards:
 
 
 async def modified_at(model: Json, otherwise: str = "") -> str:
-    """When a model's file was last changed, as Ollama writes it."""
+    """Return when a model's file was last changed, as Ollama writes it."""
     if not (path := model.get("path")):
         return otherwise
 

@@ -1,5 +1,7 @@
-"""What is under way at a door for programs. When the door closes, or its key is taken away, each ends with an error in
-its API's shape."""
+"""The requests under way at a port for programs, and writes to their connections that must not hang.
+
+When the port closes, or its key is revoked, each request ends with an error in its API's shape.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -
 
 
 async def end(answer: web.StreamResponse) -> None:
-    """After its last part. Who has left by now has all of it, as OpenAI's client, which leaves at `[DONE]`."""
+    """End an answer after its last part. A client that has left by now has all of it: OpenAI's leaves at `[DONE]`."""
     with suppress(ConnectionError):
         await answer.write_eof()
 
@@ -56,7 +58,7 @@ async def in_pieces(request: web.Request, answer: web.StreamResponse) -> web.Str
 
 
 class UnderWay:
-    """Of one door."""
+    """The requests under way at one port."""
 
     def __init__(self) -> None:
         self._limits: dict[asyncio.Timeout, tuple[web.Request, str]] = {}  # and the name of its key
@@ -92,7 +94,7 @@ class UnderWay:
                     await asyncio.sleep(0.01)
 
     def end_of(self, key: str) -> None:
-        """What was asked with a key that opens nothing any more."""
+        """End the requests of a key that was revoked."""
         for limit, (request, its_key) in self._limits.items():
             if its_key == key:
                 request[_KEY_GONE] = True
@@ -105,7 +107,7 @@ def _end(limit: asyncio.Timeout) -> None:
 
 
 def closes(request: web.Request) -> bool:
-    """Whether a request is cancelled because its door closes to it, and not because its program has left."""
+    """Return whether a request is canceled because its port closes to it, and not because its program has left."""
     return request[_LIMIT].expired()
 
 

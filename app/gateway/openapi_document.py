@@ -44,7 +44,7 @@ TEMPLATE = "#/components/schemas/{name}"
 
 
 class OllamaError(Exact):
-    """Of Ollama's kind."""
+    """An error in Ollama's shape."""
 
     error: str
 
@@ -160,7 +160,7 @@ class MessageCause(Exact):
 
 
 class MessageError(Exact, tag_field="type", tag="error"):
-    """Of Anthropic's kind."""
+    """An error in Anthropic's shape."""
 
     error: MessageCause
     request_id: str
@@ -252,7 +252,7 @@ class MessageStop(Exact, tag_field="type", tag="message_stop"):
 
 
 class Ping(Exact, tag_field="type", tag="ping"):
-    """Nothing else has come for a while."""
+    """An event that keeps a silent stream alive."""
 
 
 MessageEvent = (
@@ -281,7 +281,7 @@ class LoadingCause(Exact):
 
 
 class Loading(Exact):
-    """While the first model is loaded."""
+    """The state while the first model is loaded."""
 
     error: LoadingCause
 
@@ -363,7 +363,7 @@ Ranked = RankedDocuments | list[RankedTexts]  # by how it was asked
 
 
 class Post(NamedTuple):
-    """What a route does, what it is asked with, what it answers, and what a piece of its stream is, if it has any."""
+    """A POST route: its summary, the types of its body and answer, and that of a piece of its stream, if it has any."""
 
     about: str
     asked: type
@@ -426,7 +426,7 @@ ERRORS = {Api.OPENAI: openapi_schemas.Error, Api.ANTHROPIC: MessageError, Api.OL
 def description() -> bytes:
     """The document, as JSON."""
     kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), Loading]
-    kinds += [kind for one in POSTS.values() for kind in one[1:] if kind is not None]
+    kinds += [kind for post in POSTS.values() for kind in post[1:] if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
     known = dict(zip(kinds, schemas, strict=True))
     paths: Json = {path: {"get": _get(path, known)} for path in GETS}
@@ -450,18 +450,18 @@ def description() -> bytes:
 def _get(path: str, known: Schemas) -> Json:
     about, kind = GETS[path]
     media = "text/plain" if kind is str else "application/json"
-    told: Json = {
+    operation: Json = {
         "summary": about,
         "operationId": _id("get", path),
         "responses": _responses(path, {media: {"schema": known[kind]}}, known),
     }
     if "{name}" in path:
-        told["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
-    return told
+        operation["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
+    return operation
 
 
 def _post(path: str, known: Schemas) -> Json:
-    about, asked, answer, piece = POSTS[path]
+    about, body, answer, piece = POSTS[path]
     answers: Json = {"application/json": {"schema": known[answer]}}
     if piece is not None:
         media = "application/x-ndjson" if api_of(path) is Api.OLLAMA else "text/event-stream"
@@ -470,20 +470,20 @@ def _post(path: str, known: Schemas) -> Json:
     return {
         "summary": about,
         "operationId": _id("post", path),
-        "requestBody": {"required": True, "content": {"application/json": {"schema": known[asked]}}},
+        "requestBody": {"required": True, "content": {"application/json": {"schema": known[body]}}},
         "responses": _responses(path, answers, known),
     }
 
 
 def _responses(path: str, content: Json, known: Schemas) -> Json:
     refused = {"content": {"application/json": {"schema": known[ERRORS[api_of(path)]]}}}
-    told: Json = {"200": {"description": "The answer", "content": content}} | {
+    responses: Json = {"200": {"description": "The answer", "content": content}} | {
         status: {"description": about} | refused for status, about in REFUSALS.items()
     }
     if path in HEALTH:
         schema = {"schema": known[Loading]}
-        told["503"] = {"description": "A model is loaded", "content": {"application/json": schema}}
-    return told
+        responses["503"] = {"description": "A model is loaded", "content": {"application/json": schema}}
+    return responses
 
 
 def _id(method: str, path: str) -> str:

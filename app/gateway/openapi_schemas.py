@@ -1,4 +1,4 @@
-"""Answers of OpenAI's chat and text completions, models and embeddings, and its errors. No I/O."""
+"""Answers of OpenAI's APIs: chat and text completions, responses, models and embeddings, and its errors. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Exact(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Poolhouse(Exact):
-    """Who answered in place of the pool."""
+    """The upstream that answered in place of the pool."""
 
     upstream: str
 
@@ -45,7 +45,7 @@ class ReasoningText(Exact, tag_field="type", tag="reasoning_text"):
 
 
 class ReasoningItem(Exact, tag_field="type", tag="reasoning"):
-    """What the model thought."""
+    """The model's thinking."""
 
     id: str
     status: Status
@@ -220,7 +220,7 @@ class Cause(Exact):
 
 
 class Error(Exact):
-    """Of OpenAI's kind."""
+    """An error in OpenAI's shape."""
 
     error: Cause
 

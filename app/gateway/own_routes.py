@@ -16,7 +16,7 @@ from backends.contract import Layers
 
 
 class OwnRoutes:
-    """What belongs to no API of others."""
+    """The routes that belong to no other product's API."""
 
     def __init__(self, hosting: ModelManager, answering: Answering, figures: Figures) -> None:
         self._hosting, self._answering, self._figures = hosting, answering, figures
@@ -40,7 +40,7 @@ class OwnRoutes:
             Gauge("poolhouse_answers_running", "All answers that are made.", answers["running"]),
             _labelled(
                 Gauge("poolhouse_model_loaded", "1 for each model that is loaded.", labels=["model"]),
-                (((one.entry.name,), 1) for one in (*hosting.loaded, vectors.held) if one),
+                (((holder.entry.name,), 1) for holder in (*hosting.loaded, vectors.held) if holder),
             ),
             Gauge(
                 "poolhouse_vectors_memory_bytes", "What the embedding model takes of this machine.", vectors.uses()[0]
@@ -59,18 +59,22 @@ def _labelled(family: Gauge | Counter, lines: Iterable[tuple[tuple[str, ...], fl
 
 
 def _replicas(hosting: ModelManager) -> Iterator[Metric]:
-    """Of a model that stands on several machines, how each of them does now."""
-    known = [((running.entry.name, one.name), one.pipeline) for running in hosting.loaded for one in running.replicas]
+    """Yield the present state of each replica of the models that have several."""
+    known = [
+        ((running.entry.name, replica.name), replica.pipeline)
+        for running in hosting.loaded
+        for replica in running.replicas
+    ]
     up = Gauge("poolhouse_replica_up", "Of replicas: 1 for one that serves.", labels=["model", "machine"])
-    yield _labelled(up, ((labels, float(one.lost is None)) for labels, one in known))
+    yield _labelled(up, ((labels, float(pipeline.lost is None)) for labels, pipeline in known))
     answers = Gauge(
         "poolhouse_replica_answers",
         "Answers of each replica that are made, or wait there for a slot.",
         labels=["model", "machine", "state"],
     )
-    for labels, one in known:
-        answers.add_metric((*labels, "running"), one.n_running)
-        answers.add_metric((*labels, "waiting"), one.n_waiting)
+    for labels, pipeline in known:
+        answers.add_metric((*labels, "running"), pipeline.n_running)
+        answers.add_metric((*labels, "waiting"), pipeline.n_waiting)
     yield answers
 
 
@@ -81,7 +85,7 @@ def _in_words(layers: Layers) -> str:
 
 
 def _stages(hosting: ModelManager) -> Iterator[Metric]:
-    """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
+    """Yield, since the model was loaded, each machine's compute and wait time, and the bytes to and from it."""
     known = [
         ((running.entry.name, stage.name, _in_words(stage.layers)), figures)
         for running in hosting.loaded
@@ -89,13 +93,13 @@ def _stages(hosting: ModelManager) -> Iterator[Metric]:
     ]
     names = ["model", "machine", "layers"]
     busy = Counter("poolhouse_stage_busy_seconds", "Computing, by stage.", labels=names)
-    yield _labelled(busy, ((labels, one.busy_s) for labels, one in known))
+    yield _labelled(busy, ((labels, stage.busy_s) for labels, stage in known))
     waited = Counter("poolhouse_stage_wait_seconds", "Waiting for a turn, by stage.", labels=names)
-    yield _labelled(waited, ((labels, one.wait_s) for labels, one in known))
+    yield _labelled(waited, ((labels, stage.wait_s) for labels, stage in known))
     steps = Counter("poolhouse_stage_steps", "Steps, by stage.", labels=names)
-    yield _labelled(steps, ((labels, one.steps) for labels, one in known))
+    yield _labelled(steps, ((labels, stage.steps) for labels, stage in known))
     moved = Counter("poolhouse_link_bytes", "To and from each stage.", labels=[*names, "direction"])
-    for labels, one in known:
-        moved.add_metric((*labels, "out"), one.bytes_out)
-        moved.add_metric((*labels, "in"), one.bytes_in)
+    for labels, meter in known:
+        moved.add_metric((*labels, "out"), meter.bytes_out)
+        moved.add_metric((*labels, "in"), meter.bytes_in)
     yield moved

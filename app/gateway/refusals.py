@@ -59,7 +59,7 @@ _OPENAI_CODE = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit
 
 
 class Api(Enum):
-    """Whose shapes a route speaks."""
+    """The API whose shapes a route uses."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
@@ -74,7 +74,7 @@ def api_of(path: str) -> Api:
 
 
 def too_deep() -> BadInput:
-    """Of a body whose lists and objects lie within each other more often than readers and writers go."""
+    """Return the error for a body whose lists and objects nest deeper than readers and writers go."""
     return BadInput("bad_request", why="it is nested too deeply", field="")
 
 

@@ -69,14 +69,14 @@ async def send(
     error is there, where that depends on what was said."""
     answer = web.StreamResponse(headers=UNHELD | ids_of(request))
     answer.content_type = content_type
-    told = _Told(request, answer)
+    stream = _Told(request, answer)
     failed: AppError | None = None
     async with aclosing(parts), asyncio.TaskGroup() as group:
-        signs = told.signs(_sign(request, content_type), silent_s)
+        signs = stream.signs(_sign(request, content_type), silent_s)
         beside = group.create_task(signs, name="signs of life")
         try:
             async for part in parts:
-                await told.say(part)
+                await stream.say(part)
             request[WHOLE] = True
         except AppError as error:
             failed = error  # the group would wrap it
@@ -96,7 +96,7 @@ async def send(
             raise failed  # it is answered with its status
         name, home = request[ASKER].request, request[HOME]
         usual = partial(in_stream, api_of(request.path), request=name, home=home)
-        await told.say((in_words or usual)(failed))
+        await stream.say((in_words or usual)(failed))
     await end(answer)
     return answer
 
@@ -117,7 +117,10 @@ class _Told:
             self._said_at = self._clock()
 
     async def signs(self, sign: bytes, silent_s: float) -> None:
-        """While nothing else is said. None before the first part where an upstream may answer: headers name it."""
+        """Send signs of life while nothing else is sent.
+
+        None is sent before the first part if an upstream may answer: headers name it.
+        """
         while sign:
             left_s = self._said_at + silent_s - self._clock()
             may = self._answer.prepared or not self._request[ASKER].origin.n_asked
@@ -128,7 +131,7 @@ class _Told:
 
 
 def _sign(request: web.Request, content_type: str) -> bytes:
-    """What clients pass over. Streams that are no events have none."""
+    """Return a sign of life that clients skip. Only event streams have one."""
     if content_type != EVENTS:
         return b""
     is_anthropic = api_of(request.path) is Api.ANTHROPIC

@@ -32,9 +32,11 @@ NAME = "Poolhouse"
 
 
 def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime) -> str:
-    """What programs are told to trust, as PEM. `path` has it, the certificate and their key. Raises OSError.
+    """Return, as PEM, the certificate that programs are to trust; `path` holds it, the server certificate and its key.
+    Raises OSError.
 
-    A clock set back makes no other: programs would trust this computer no more once it is right again.
+    A clock that was set back causes no new certificate: programs would stop trusting this computer once the clock is
+    right.
     """
     now = max(now, EARLIEST)
     key, known = _load(path, passphrase)
@@ -57,7 +59,7 @@ def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[
 
 
 def _load(path: Path, passphrase: str) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
-    """What is there; a key that cannot be read is made again: no pairing hangs on it."""
+    """Return the stored key and certificates; an unreadable key is replaced, as no pairing depends on it."""
     try:
         content = path.read_bytes()
         key = serialization.load_pem_private_key(content, passphrase.encode())
@@ -83,10 +85,11 @@ def _fits(known: x509.Certificate, addresses: Iterable[str], now: dt.datetime) -
 
 
 def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
-    """What vouches for the others: for bare addresses only, so that who trusts it trusts no website by it."""
+    """Return the certificate that signs the others, valid for bare addresses only, so that trusting it trusts no
+    website."""
     ski = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     name = _name(f"{NAME} {ski.digest.hex()[:16]}")
-    anywhere = [x509.IPAddress(ipaddress.ip_network(one)) for one in ("0.0.0.0/0", "::/0")]
+    anywhere = [x509.IPAddress(ipaddress.ip_network(text)) for text in ("0.0.0.0/0", "::/0")]
     bounds = x509.NameConstraints(anywhere, excluded_subtrees=[x509.DNSName("")])
     return _signed(
         key,

@@ -1,6 +1,7 @@
-"""This machine's certificate: made once, never replaced by accident, and the profile all must meet.
+"""The certificate of this machine: made once, never replaced by accident, and the profile that all must meet.
 
-SAFETY.md 2. The private key is on the disk only encrypted; its passphrase is in the keystore.
+SAFETY.md 2. The private key is stored only encrypted; its passphrase is in the keystore. A machine that is to leave its
+household puts its identity aside, and starts again as another machine.
 """
 
 from __future__ import annotations
@@ -60,14 +61,17 @@ _WARNINGS = threading.Lock()  # what is done about them holds for all threads
 
 
 def request_leave(home: Place, pid: int | None) -> None:
-    """Only ever on the user's word. pid: of the node that still runs, as the one who leaves. Raises OSError."""
+    """Ask for a new identity at the next start; only ever on the user's word. Raises OSError.
+
+    pid: the process of the node that still runs under the old identity.
+    """
     home.write(home.identity / LEAVE_REQUEST, str(pid or "").encode())
 
 
 async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) -> None:
-    """Before a node reads who it is: the identity and the household are put aside where that was wished.
+    """Put the identity and the household aside if that was requested; called before a node reads its identity.
 
-    The node that leaves has ended by then, so that it writes nothing into what is new. Raises OSError, BadInput.
+    The node that leaves has ended by then, so it writes nothing into the new home. Raises OSError, BadInput.
     """
     try:
         text = await asyncio.to_thread((home.identity / LEAVE_REQUEST).read_text)
@@ -82,7 +86,7 @@ async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) 
 
 
 def _runs(pid: str) -> bool:
-    """A process that has ended may still be listed, until whoever started it asks how it ended."""
+    """Return whether the process runs; an ended one may stay listed until its parent collects its exit status."""
     try:
         return pid.isdecimal() and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -111,7 +115,7 @@ class Keystore(Protocol):
         """Keep `secret` in place of what was there. Raises Refused."""
 
     def lost(self) -> Refused:
-        """What a person is told when the secret is gone, or is not the right one."""
+        """Return the error to show when the secret is gone or wrong."""
 
 
 class BadCertificate(ValueError):
@@ -120,7 +124,7 @@ class BadCertificate(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who this machine is, with what it takes to prove it."""
+    """The identity of this machine, with the key that proves it."""
 
     id: MachineId
     der: bytes
@@ -161,8 +165,10 @@ async def load(home: Place, keystore: Keystore) -> Identity | None:
 
 
 async def _begun(home: Place, keystore: Keystore) -> Identity | None:
-    """What stands for an identity whose file is not there: a making that was interrupted, or None for nothing at all.
-    Raises Refused("identity_missing")."""
+    """Return the identity whose creation was interrupted, or None where there was none at all.
+
+    Raises Refused("identity_missing").
+    """
     if await asyncio.to_thread((home.identity / ANEW).exists):
         return None  # the user's word
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
@@ -246,7 +252,7 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
 
 
 def is_fit(der: bytes) -> bool:
-    """Whether a certificate may be pinned."""
+    """Return whether a certificate may be pinned."""
     try:
         _key_of(der)
     except BadCertificate:
@@ -255,7 +261,7 @@ def is_fit(der: bytes) -> bool:
 
 
 def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
-    """Whether the owner of a certificate that meets the profile signed `payload`."""
+    """Return whether the owner of a certificate that meets the profile signed `payload`."""
     try:
         _key_of(der).verify(signature, payload)
     except (BadCertificate, InvalidSignature):
@@ -265,12 +271,15 @@ def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _key_of(der: bytes) -> Ed25519PublicKey:
-    """As `check_profile`; the same few certificates sign all lines of a household."""
+    """Return the key as `check_profile` does, cached: the same few certificates sign all lines of a household."""
     return check_profile(der)
 
 
 async def _create(home: Place, keystore: Keystore) -> Identity:
-    """Nothing is named as the identity before its passphrase is kept: a key without one could never be read again."""
+    """Create an identity.
+
+    It gets its final name only once its passphrase is kept: a key without one could never be read.
+    """
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)
     key = Ed25519PrivateKey.generate()

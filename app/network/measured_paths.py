@@ -1,4 +1,4 @@
-"""The ways to one machine, each measured over connections of its own; and which is the best."""
+"""The paths to one machine, each measured over connections of its own, and the choice of the best."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MUCH_BETTER = 1.5  # so much quicker a path must be to be changed to
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One way to a machine: its address, ours on that connection, and what was measured there.
+    """One path to a machine: its address, our address on that connection, and the measurement.
 
-    through: the interface of ours that was chosen for it; None: the system chose.
+    through: the interface that was chosen for it here; None: the system chose.
     """
 
     address: Address
@@ -32,14 +32,14 @@ class Path:
 
     @property
     def frame_seconds(self) -> float:
-        """What a typical frame takes there and back: by this, paths are compared."""
-        found = self.measured
-        each_way = FRAME_BYTES / found.out_bytes_per_s + FRAME_BYTES / found.in_bytes_per_s
-        return found.round_trips.median_s + each_way
+        """Return the seconds that a typical frame takes there and back, by which paths are compared."""
+        probe = self.measured
+        each_way = FRAME_BYTES / probe.out_bytes_per_s + FRAME_BYTES / probe.in_bytes_per_s
+        return probe.round_trips.median_s + each_way
 
 
 async def measured(network: Network, machine: MachineId, address: Address) -> Path:
-    """Measure one way. Raises Busy, Unreachable or Refused; Unreachable for who is no member."""
+    """Measure one path. Raises Busy, Unreachable or Refused; Unreachable for a machine that is no member."""
     through = network.calls.through.get(machine)
     async with _client(network, machine, address, through) as client:
         own_host: list[str] = []
@@ -49,14 +49,17 @@ async def measured(network: Network, machine: MachineId, address: Address) -> Pa
             own_host.append(plain_host(host))
             return channel
 
-        found = await network.probes.measure(opened, client.member.name)
-        return Path(address, own_host[0], found, through)
+        measurement = await network.probes.measure(opened, client.member.name)
+        return Path(address, own_host[0], measurement, through)
 
 
 async def round_trips(
     network: Network, machine: MachineId, address: Address, through: Through | None = None
 ) -> RoundTrips:
-    """Only the round trips of one way. `through`: not by what is chosen for it now. Raises as `measured`."""
+    """Measure only the round trips of one path. Raises as `measured`.
+
+    `through`: the interface to use in place of the one that is chosen now.
+    """
     through = through or network.calls.through.get(machine)
     async with _client(network, machine, address, through) as client:
 
@@ -67,7 +70,7 @@ async def round_trips(
 
 
 def chosen(paths: Sequence[Path], present: Address) -> Path:
-    """The way to use, of at least one: another than the present one only when it is much better."""
+    """Return the path to use; it differs from the present one only if it is much better."""
     best = min(paths, key=lambda path: path.frame_seconds)
     now = next((path for path in paths if path.address == present), None)
     if now is None or now.frame_seconds >= MUCH_BETTER * best.frame_seconds:
@@ -76,7 +79,7 @@ def chosen(paths: Sequence[Path], present: Address) -> Path:
 
 
 def change_to(network: Network, machine: MachineId, address: Address, through: Through | None = None) -> None:
-    """Use this way for new data connections. Raises Busy during work, Unreachable without a link."""
+    """Use this path for new data connections. Raises Busy during work, Unreachable without a link."""
     link = network.link(machine)
     if network.probes.is_barred:
         raise Busy("probe_busy_here")

@@ -51,7 +51,7 @@ Facts = Annotated[dict[Code, ShortFact], msgspec.Meta(max_length=16)]
 
 
 class BadMessage(Exception):
-    """This is no message of ours. The only cure is to end the link."""
+    """A message that breaks the protocol. The link must end."""
 
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -59,7 +59,7 @@ class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
 
 class _Greeting(_Message, frozen=True):
-    """Who speaks, and what it lends. `build` is our version, `engines` those of its engines."""
+    """The identity of the sender, and what it lends. `build` is our version, `engines` those of its engines."""
 
     protocol: Count
     build: Name
@@ -74,7 +74,7 @@ class _Greeting(_Message, frozen=True):
 
 
 class Hello(_Greeting, frozen=True, tag="hello"):
-    """The first message of whoever dialled."""
+    """The first message, sent by the side that dialed."""
 
 
 class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
@@ -103,13 +103,13 @@ class Log(_Message, frozen=True, tag="log"):
 
 
 class Ping(_Message, frozen=True, tag="ping"):
-    """Are you there?"""
+    """A request for a sign of life."""
 
     n: Count
 
 
 class Pong(_Message, frozen=True, tag="pong"):
-    """Yes. `steps_done` since start and seconds in the present step: slow is not hung."""
+    """The answer to a ping. `steps_done` since start and the seconds of the present step tell slow from hung."""
 
     n: Count
     steps_done: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
@@ -117,7 +117,7 @@ class Pong(_Message, frozen=True, tag="pong"):
 
 
 class Status(_Message, frozen=True, tag="status"):
-    """What this machine has and lends now; sent when it changes."""
+    """The state of this machine and what it lends; sent when it changes."""
 
     name: Name
     device: Text
@@ -135,7 +135,7 @@ class Status(_Message, frozen=True, tag="status"):
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):
-    """The host asks for a run of layers. Everything a frame is later checked against."""
+    """A host's request for a run of layers, with everything that frames are later checked against."""
 
     request: Count
     pipeline: Pipeline
@@ -158,7 +158,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
 
 
 class StageProgress(_Message, frozen=True, tag="stage_progress"):
-    """How far a lender is with the layers it was asked for."""
+    """The progress of a lender with the layers that were requested."""
 
     pipeline: Pipeline
     step: Code
@@ -184,19 +184,20 @@ class StageFailed(_Message, frozen=True, tag="stage_failed"):
 
 
 class CloseStage(_Message, frozen=True, tag="close_stage"):
-    """The host needs these layers no more."""
+    """Notice that the host no longer needs these layers."""
 
     pipeline: Pipeline
 
 
 class Answering(_Message, frozen=True, tag="answering"):
-    """An answer of the sender passes through layers that it has here, frames or not; or none does any more."""
+    """Notice that an answer of the sender passes through the layers it has here, with or without frames; or no longer
+    does."""
 
     now: bool
 
 
 class StageLost(_Message, frozen=True, tag="stage_lost"):
-    """The lender's worker is gone."""
+    """Notice that the lender's worker is gone."""
 
     pipeline: Pipeline
     code: Code
@@ -204,7 +205,7 @@ class StageLost(_Message, frozen=True, tag="stage_lost"):
 
 
 class Whereabouts(_Message, frozen=True, tag="whereabouts"):
-    """Where the sender met other members: `address:port`, last place first. Hints."""
+    """The addresses where the sender met other members: `address:port`, latest first. Hints."""
 
     machines: Annotated[
         dict[
@@ -216,7 +217,7 @@ class Whereabouts(_Message, frozen=True, tag="whereabouts"):
 
 
 class MeasuredLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the sender measured of its way to `machine`, that long ago."""
+    """The sender's measurement of its link to `machine`, with its age."""
 
     machine: Id
     age_s: Seconds
@@ -239,7 +240,7 @@ class LinksMeasured(_Message, frozen=True, tag="links_measured"):
 
 
 class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
-    """A host asks how fast a model of this shape is on this machine."""
+    """A host's question how fast this machine runs a model of this shape."""
 
     request: Count
     shape: ModelShape
@@ -268,13 +269,16 @@ class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
 
 
 class CallMe(_Message, frozen=True, tag="call_me"):
-    """Connect to my port, where I said it is, and tell me whether that went."""
+    """A request to connect to the sender's port, where it said it is, and to report whether that worked."""
 
     request: Count
 
 
 class Called(_Message, frozen=True, tag="called", omit_defaults=True):
-    """The answer; null: not tried, as it was asked a moment ago. `hears`: your announcements, where that is known."""
+    """The answer to CallMe; null: not tried, as it was asked a moment ago.
+
+    `hears`: whether your announcements are heard, if that is known.
+    """
 
     request: Count
     reached: bool | None
@@ -282,7 +286,7 @@ class Called(_Message, frozen=True, tag="called", omit_defaults=True):
 
 
 class Leaving(_Message, frozen=True, tag="leaving"):
-    """This machine goes away on purpose; it may come back."""
+    """Notice that this machine goes away on purpose; it may come back."""
 
     reason: Code
 
@@ -316,9 +320,9 @@ _DECODER: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 _ENCODER = msgspec.json.Encoder()
 
 
-def speak_together(one: int, other: int) -> bool:
-    """Whether two machines of these protocols understand each other: the same, or neighbours."""
-    return min(one, other) >= OLDEST_PROTOCOL and abs(one - other) <= 1
+def speak_together(own: int, other: int) -> bool:
+    """Return whether two machines of these protocols understand each other: the same version, or neighboring ones."""
+    return min(own, other) >= OLDEST_PROTOCOL and abs(own - other) <= 1
 
 
 def encode(message: Message) -> bytes:
@@ -377,7 +381,7 @@ def _printable(fact: Fact) -> Fact:
 
 
 def is_deep(raw: bytes) -> bool:
-    """Whether brackets outside strings nest too far; before any decoder sees them."""
+    """Return whether brackets outside strings nest too deep; checked before any decoder sees them."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0

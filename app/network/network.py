@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What this machine says of itself in HELLO."""
+    """The facts of this machine for HELLO."""
 
     name: str
     device: str
@@ -60,7 +60,7 @@ class Offer:
 
 
 def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> Hello:
-    """What `machine` says of itself when it meets another one."""
+    """Return the greeting of `machine`."""
     return Hello(
         protocol=PROTOCOL,
         build=__version__,
@@ -76,42 +76,42 @@ def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> He
 
 
 class Local(Protocol):
-    """What the network asks of its own node; they are called often and must not wait."""
+    """The node as the network asks it; its methods are called often and must not block."""
 
     def offer(self) -> Offer: ...
     def work(self) -> Work: ...
     def busy(self) -> bool:
-        """Whether an answer is made or layers are loaded here now: links are not measured then."""
+        """Return whether an answer is being made or layers are being loaded here; links are not measured then."""
 
     def link_end(self, own: str, other: str) -> End:
-        """The kind of the interface behind a connection between these addresses."""
+        """Return the kind of interface behind a connection between these addresses."""
 
 
 class Handlers(StageHandlers, Protocol):
-    """What happens on the network, told to the node.
+    """Callbacks for events on the network, implemented by the node.
 
-    For one link: `connected` first, then messages one after the other, at last `disconnected`. A
-    link that ends cancels the handler of its message.
+    For each link: `connected` first, then messages one after another, finally `disconnected`. A link that ends cancels
+    the handler of its message.
     """
 
     async def connected(self, link: PeerLink) -> None: ...
     async def message(self, link: PeerLink, message: Message) -> None: ...
     async def disconnected(self, link: PeerLink) -> None: ...
     def suspected(self, link: PeerLink, doubted: bool) -> None:
-        """Nothing was heard of a machine for 3 s, or something again."""
+        """Handle 3 s of silence from a machine (`doubted`), or its end."""
 
     def kept_out(self, machine: MachineId) -> None:
-        """A machine answers and lets no link come up, or no longer: `Links.kept_out` has why."""
+        """Handle a machine that answers but lets no link come up, or no longer; `Links.kept_out` has the reason."""
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
-        """Who belongs to the household now; empty once this machine was removed from it."""
+        """Handle a change of the members; none are left once this machine was removed from the household."""
 
     def pairing_changed(self, state: pairing.State) -> None:
-        """The pairing window opened, was tried, or closed."""
+        """Handle a pairing window that was opened, tried, or closed."""
 
 
 class Network:
-    """See the module. `sock` is taken over and closed; `rooms`: what members may ask besides, by its path."""
+    """The network of one node; see the module. `sock` is taken over and closed."""
 
     def __init__(
         self,
@@ -165,12 +165,12 @@ class Network:
             await self._tasks.__aexit__(kind, error, trace)
 
     def mount(self, path: str, application: web.Application) -> None:
-        """Let members ask `room` at `path`, beside what is served anyway. Before it is entered only."""
+        """Serve `application` to members at `path`; call before the network is entered."""
         self._listener.mount(path, application)
 
     @property
     def id(self) -> MachineId:
-        """This machine."""
+        """Return the id of this machine."""
         return self._identity.id
 
     @property
@@ -180,7 +180,7 @@ class Network:
 
     @property
     def address(self) -> Address:
-        """Where other machines most probably reach this one."""
+        """Return the address where other machines most probably reach this one."""
         anywhere = self._host in ("::", "0.0.0.0")  # noqa: S104  compared, not bound
         return Address((self.places.own or own_host()) if anywhere else self._host, self.port)
 
@@ -191,12 +191,12 @@ class Network:
 
     @property
     def members(self) -> Mapping[MachineId, Member]:
-        """Everybody of the household, this machine among them; empty before the first pairing."""
+        """Return all members of the household including this machine; none before the first pairing."""
         return self._log.members
 
     @property
     def dismissed(self) -> bool:
-        """Whether this machine was removed from its household."""
+        """Return whether this machine was removed from its household."""
         return self._log.dismissed
 
     @property
@@ -218,19 +218,19 @@ class Network:
         return link
 
     def is_barred(self, machine: MachineId) -> bool:
-        """Whether a member flooded this machine a moment ago."""
+        """Return whether a member flooded this machine a moment ago."""
         return self.calls.is_barred(machine)
 
     def expects(self, host: str) -> bool:
-        """Whether a member was met at the address `host`: nobody else takes its place at a port."""
+        """Return whether a member was met at the address `host`; then its place at a port is kept for it."""
         return self.places.met_at(host)
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
-        """Where `machine` may be, likeliest first."""
+        """Return the addresses where `machine` may be, likeliest first."""
         return self.places.of(machine)
 
     async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
-        """Send to all links, or those to `machines`; whoever is lost meanwhile hears of it later."""
+        """Send to all links, or to those of `machines`; a machine lost meanwhile learns it later."""
         chosen = None if machines is None else set(machines)
         links = [link for link in self.calls.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link, message) for link in links))
@@ -295,17 +295,17 @@ class Network:
         return member
 
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> Member:
-        """What `machine` may do from now on, everywhere. Raises Refused."""
+        """Change the roles of `machine`, everywhere. Raises Refused."""
         await self._spread(await self._log.set_roles(machine, roles), but=None)
         return self.members[machine]
 
     async def rename(self, machine: MachineId, name: str) -> Member:
-        """What `machine` shall call itself; it takes the name over when it hears of it. Raises Refused."""
+        """Change the name of `machine`; it adopts the name when it learns of it. Raises Refused."""
         await self._spread(await self._log.rename(machine, name), but=None)
         return self.members[machine]
 
     def added_by(self, machine: MachineId) -> Sequence[Operation]:
-        """The `add`s that `machine` signed: which of them are kept is asked of who may remove. Raises Refused."""
+        """Return the `add`s that `machine` signed; whoever removes it is asked which to keep. Raises Refused."""
         self._log.require_admin()
         return added_by(self._log.log, machine) if self._log.log else ()
 
@@ -456,9 +456,9 @@ class Network:
         """Push what is new to everybody else."""
         if operations:
             lines = [encode(operation).decode("ascii") for operation in operations]
-            others = [machine for machine in self.calls.up if machine != but]
+            peers = [machine for machine in self.calls.up if machine != but]
             for batch in log_batches(lines):
-                await self.tell(batch, others)
+                await self.tell(batch, peers)
 
     async def _goodbye(self) -> None:
         if self._window is not None:

@@ -1,6 +1,8 @@
-"""Holds what this machine sends to others, and takes from them, to the rate that its owner chose.
+"""Rate limits: of the traffic that this machine's owner allows, and of what one member may ask of this machine.
 
-One bucket each way for all links together. Control links, and with them heartbeats, never come by here.
+LinkPace holds what is sent to others and taken from them to the owner's rate, with one bucket each way for all links.
+Control links, and with them heartbeats, are not counted. Allowance bounds the messages of one member; more is a flood,
+and its link ends for a while. It is kept for the machine, not for its link: redialing does not reset it.
 """
 
 from __future__ import annotations
@@ -30,17 +32,17 @@ class Bucket:
     free_at_s: float = 0.0
 
     def taken(self, n_bytes: int, now_s: float) -> Bucket:
-        """After n_bytes more."""
+        """Return the bucket after n_bytes more."""
         begins_s = max(self.free_at_s, now_s - BURST_S)
         return replace(self, free_at_s=begins_s + n_bytes / self.bytes_per_s)
 
     def wait_s(self, now_s: float) -> float:
-        """How long the next bytes must wait."""
+        """Return how long the next bytes must wait."""
         return max(0.0, self.free_at_s - now_s)
 
     @property
     def slice_bytes(self) -> int:
-        """Into pieces of so much a long message is cut."""
+        """Return the size of the pieces into which a long message is cut."""
         return max(LEAST_SLICE_BYTES, min(MOST_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
 
 
@@ -52,7 +54,7 @@ class Flood(BadMessage):
 
 
 class Kind(Enum):
-    """What is counted: how much may come at once, and how much a second from then on."""
+    """A kind of thing that is counted: its burst, and its rate per second after that."""
 
     PING = 300, 50.0  # one a second is usual
     PONG = 1_000, 100.0  # as many as we asked for
@@ -66,12 +68,12 @@ class Kind(Enum):
 
     @property
     def burst(self) -> float:
-        """How many may come at once."""
+        """Return how many may come at once."""
         return float(self.value[0])
 
     @property
     def per_second(self) -> float:
-        """How many may come in the long run."""
+        """Return how many may come per second in the long run."""
         return float(self.value[1])
 
 
@@ -91,7 +93,7 @@ class Allowance:
 
     @property
     def is_barred(self) -> bool:
-        """Whether it flooded this machine a moment ago."""
+        """Return whether the machine flooded this one a moment ago."""
         return self._clock() < self._barred_until
 
     def take(self, kind: Kind, n: int = 1) -> None:
@@ -107,7 +109,7 @@ class Allowance:
 
 
 class LinkPace:
-    """No limit until `limit`. Waiting is done here, once for each slice."""
+    """The owner's limit, none until `limit` is called. Waiting is done here, once per slice."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -118,7 +120,7 @@ class LinkPace:
         self._held_since, self._held_until = 0.0, -HELD_SECONDS
 
     def limit(self, mbit_per_s: int) -> None:
-        """From now on, each way; 0: as fast as it goes. What waits already waits on, for a moment."""
+        """Set the limit each way; 0: none. Transfers that already wait finish that wait."""
         rate = mbit_per_s * BYTES_OF_MBIT
         self._out, self._in = _with(self._out, rate), _with(self._in, rate)
 
@@ -129,18 +131,18 @@ class LinkPace:
 
     @property
     def slice_bytes(self) -> int:
-        """Into pieces of so much a long message is cut."""
+        """Return the size of the pieces into which a long message is cut."""
         return self._out.slice_bytes if self._out else MOST_SLICE_BYTES
 
     async def leave(self, n_bytes: int) -> None:
-        """Returns when so many bytes may be sent."""
+        """Wait until so many bytes may be sent."""
         if self._out is not None:
             now_s = self._clock()
             waits_s, self._out = self._out.wait_s(now_s), self._out.taken(n_bytes, now_s)
             await self._wait(now_s, waits_s)
 
     def arrive(self, n_bytes: int) -> float:
-        """So many bytes have come: for how many seconds no more may be read."""
+        """Count so many received bytes; return for how many seconds no more may be read."""
         if self._in is None:
             return 0.0
         now_s = self._clock()
@@ -150,18 +152,18 @@ class LinkPace:
         return waits_s
 
     async def arrived(self, n_bytes: int) -> None:
-        """So many bytes have come; returns when more may be read."""
+        """Count so many received bytes, and wait until more may be read."""
         waits_s = self.arrive(n_bytes)
         if waits_s > 0:
             await self._sleep(waits_s)
 
     def held_s(self) -> float:
-        """For how long bytes have been held back, if they are now: then an answer is slow, not lost."""
+        """Return for how long bytes have been held back, 0 if they are not now; an answer is slow then, not lost."""
         now_s = self._clock()
         return max(now_s - self._held_since, 1e-3) if self._is_held(now_s) else 0.0
 
     async def leaving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """The chunks of a body, as they may be sent."""
+        """Yield the chunks of a body as they may be sent."""
         async for chunk in chunks:
             if self._out is None:
                 yield chunk
@@ -173,7 +175,7 @@ class LinkPace:
                 yield bytes(part)
 
     async def arriving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """The chunks of a body, as they may be read."""
+        """Yield the chunks of a body as they may be read."""
         async for chunk in chunks:
             await self.arrived(len(chunk))
             yield chunk

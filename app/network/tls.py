@@ -56,8 +56,11 @@ def pairing_client_context() -> ssl.SSLContext:
 
 
 def upstream_context(certificate: str) -> ssl.SSLContext:
-    """For servers outside the household that a person named: the public authorities vouch for them, or
-    `certificate` (PEM) alone is trusted. Raises ssl.SSLError for one that cannot be read."""
+    """Return a context for servers outside the household that the user named. Raises ssl.SSLError.
+
+    The public authorities vouch for them, or `certificate` (PEM) alone is trusted; SSLError is for one that cannot be
+    read.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate, and for its name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if certificate:
@@ -75,10 +78,10 @@ def peer_der(link: object) -> bytes | None:
 
 
 def let_go(error: Exception) -> None:
-    """Give back what a handshake held that ended with `error`: 256 KiB of buffers, in a ring of references.
+    """Release what a handshake held that ended with `error`: 256 KiB of buffers, in a reference cycle.
 
-    The error holds asyncio's frames, these the future that holds the error. Until the next full collection, hundreds
-    of such rings would lie there: whoever knocks in vain makes the node grow.
+    The error holds asyncio's frames, and these the future that holds the error. Until the next full collection hundreds
+    of such cycles would remain, so failed connection attempts would make the node grow.
     """
     traceback.clear_frames(error.__traceback__)
 

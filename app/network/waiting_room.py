@@ -1,8 +1,12 @@
-"""Who waits at a port and has proved nothing yet: how many may, and who goes when there is no more room.
+"""Limits on connections that have proved nothing yet: how many may wait, and which one goes when there is no room.
 
-Nobody keeps others out by being there first. Whoever comes is let in, and somebody else goes: of the network that has
-the most waiting, the one that has said nothing, and of those the one that waits longest. One machine has any number of
+Nobody keeps others out by being first. A newcomer is let in and another connection goes: in the network with the most
+waiting, one that has said nothing, and of those the one that has waited longest. One machine can have any number of
 IPv6 addresses, so a network of 64 bits counts as one; where members were met last, room is kept for them.
+
+Handshakes that fail are paced as well, since each costs more than anything a stranger could say. A proven member that
+floods nobody pays nothing. A host where a member was met has a budget of its own, which nobody else can use up; all
+other hosts share theirs, as addresses cost nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +62,7 @@ class HandshakePace:
         return max(0.0, (1 - bucket.left) / per_second)
 
     def came_to_nothing(self, host: str) -> None:
-        """A handshake with `host` failed, or let in nobody who is welcome."""
+        """Count a handshake with `host` that failed or admitted nobody."""
         bucket, _ = self._filled(host)
         bucket.left -= 1
 
@@ -77,7 +81,7 @@ class HandshakePace:
 
 
 def network_of(host: str) -> str:
-    """What counts as one machine: an IPv4 address, or an IPv6 network of 64 bits."""
+    """Return what counts as one machine: an IPv4 address, or an IPv6 network of 64 bits."""
     plain = host.partition("%")[0]
     try:
         address = ipaddress.ip_address(plain)
@@ -98,7 +102,7 @@ class _Place:
 
 
 class WaitingRoom(Generic[Who]):
-    """The places and who has them. `expects` says whether a member was met at a host."""
+    """The places and their holders. `expects` tells whether a member was met at a host."""
 
     def __init__(
         self,
@@ -113,11 +117,11 @@ class WaitingRoom(Generic[Who]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __contains__(self, who: Who) -> bool:
-        return who in self._waiting
+    def __contains__(self, guest: Who) -> bool:
+        return guest in self._waiting
 
-    def enter(self, who: Who, host: str) -> Who | None:
-        """Take a place; who must go for it. That is `who` itself where only members wait and it is none."""
+    def enter(self, guest: Who, host: str) -> Who | None:
+        """Take a place; return who must go for it: `guest` itself if only members wait and it is none."""
         place = _Place(network_of(host), self._expects(host))
         gone: Who | None = None
         if self._of_network[place.network] >= self._of_one_network:
@@ -125,43 +129,43 @@ class WaitingRoom(Generic[Who]):
         elif len(self._waiting) >= self._n_places:
             gone = self._least(None, place)
         else:
-            self._take(who, place)
+            self._take(guest, place)
             return None
         if gone is None:
-            return who
+            return guest
         self.leave(gone)
-        self._take(who, place)
+        self._take(guest, place)
         return gone
 
-    def spoke(self, who: Who) -> None:
-        """Its first message is whole: from now on it goes after those that are silent."""
-        if who in self._waiting:
-            self._waiting[who].spoke = True
+    def spoke(self, guest: Who) -> None:
+        """Note that its first message is complete: silent connections now go before it."""
+        if guest in self._waiting:
+            self._waiting[guest].spoke = True
 
-    def leave(self, who: Who) -> None:
-        """It has proved who it is, or is gone. Repeating is harmless."""
-        place = self._waiting.pop(who, None)
+    def leave(self, guest: Who) -> None:
+        """Free the place of a guest that has proved its identity or is gone. Repeating is harmless."""
+        place = self._waiting.pop(guest, None)
         if place is not None:
             self._of_network[place.network] -= 1
             if not self._of_network[place.network]:
                 del self._of_network[place.network]
 
-    def _take(self, who: Who, place: _Place) -> None:
-        self._waiting[who] = place
+    def _take(self, guest: Who, place: _Place) -> None:
+        self._waiting[guest] = place
         self._of_network[place.network] += 1
 
     def _least(self, network: str | None, newcomer: _Place) -> Who | None:
-        """Who of a network, or of all, goes first; nobody who is expected goes for one who is not."""
-        found = [
-            (place.expected, -self._of_network[place.network], place.spoke, number, who)
-            for number, (who, place) in enumerate(self._waiting.items())
+        """Return who goes first, of a network or of all; no expected guest goes for one that is not."""
+        candidates = [
+            (place.expected, -self._of_network[place.network], place.spoke, number, guest)
+            for number, (guest, place) in enumerate(self._waiting.items())
             if network in (None, place.network) and (newcomer.expected or not place.expected)
         ]
-        return min(found, key=lambda one: one[:4])[-1] if found else None
+        return min(candidates, key=lambda candidate: candidate[:4])[-1] if candidates else None
 
 
 class MetHosts:
-    """The hosts from which somebody proved something, latest last."""
+    """The hosts from which a caller proved something, latest last."""
 
     def __init__(self, most: int = MOST_HOSTS) -> None:
         self._most, self._hosts = most, dict[str, None]()
@@ -170,7 +174,7 @@ class MetHosts:
         return host in self._hosts
 
     def met(self, host: str) -> None:
-        """Somebody there has just proved who it is."""
+        """Note that a caller there has just proved its identity."""
         host = plain_host(host)
         self._hosts.pop(host, None)
         self._hosts[host] = None
@@ -240,7 +244,7 @@ async def first_message(sock: socket.socket, begun_within_s: float, whole_within
 
 
 def _is_whole(said: bytes) -> bool:
-    """Whether the TLS stack can decide on it: a whole record, the end of a connection, or no TLS at all."""
+    """Return whether the TLS stack can decide on it: a whole record, the end of a connection, or no TLS at all."""
     if not said or said[0] != TLS_HANDSHAKE:
         return True
     needed = TLS_HEADER_BYTES + int.from_bytes(said[3:5], "big")

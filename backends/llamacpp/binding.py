@@ -123,20 +123,20 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
 
 
 def rearranges(engine: str) -> bool:
-    """Whether weights are laid out anew for several rows at once, by what the engine says of its build.
+    """Return whether weights are repacked for several rows at once, according to the engine's build.
 
-    With AVX-512 prompts are read quicker from weights as the file has them: 4.3 instead of 6.7 ms a row,
-    where steps of eight rows take 128 instead of 115 ms. Without it, steps of eight lose more than
-    prompts gain: 29 instead of 20 ms a row against 9.1 instead of 11.3 (one core of a Zen 5, 0.75 B).
+    With AVX-512 prompts are read faster from weights as the file has them: 4.3 instead of 6.7 ms a row, where steps of
+    eight rows take 128 instead of 115 ms. Without it, steps of eight lose more than prompts gain: 29 instead of 20 ms a
+    row against 9.1 instead of 11.3 (one core of a Zen 5, 0.75 B).
     """
     return "AVX512 = 1" not in engine
 
 
 def why_not(words: str) -> str:
-    """Of what llama.cpp says when it cannot load a model, the cause: what stands before and after is noise."""
+    """Return the cause from llama.cpp's output when it cannot load a model; what stands around it is noise."""
     for line in words.splitlines():
-        _, found, cause = line.rpartition(LOADING)
-        if found:
+        _, library, cause = line.rpartition(LOADING)
+        if library:
             return _INNER.sub("", cause).strip().rstrip(".")
     return words.strip() or "it gives no reason"
 
@@ -149,7 +149,7 @@ def position_planes(model: Any) -> int:
 
 
 def text_of(function: Any, *arguments: Any) -> str:
-    """What a C function with a buffer and its size as last arguments writes; empty when it fails."""
+    """Return the string written by a C function whose last arguments are a buffer and its size; empty when it fails."""
     size = function(*arguments, None, 0)
     if size < 0:
         return ""

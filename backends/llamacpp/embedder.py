@@ -21,7 +21,10 @@ PAIR_TEMPLATE = b"rerank"  # the name of the template that rerankers of families
 
 
 class LlamaEmbedder:
-    """How it pools stands in the model's file: to a vector, or to a score, as `ranks` says."""
+    """An embedding or reranking model of llama.cpp.
+
+    Its file says how it pools: to a vector, or to a score (`ranks`).
+    """
 
     def __init__(self, path: str, context: int, threads: int) -> None:
         """Load; texts have at most `context` tokens. Raises StageError with llama.cpp's words."""
@@ -42,7 +45,7 @@ class LlamaEmbedder:
         self._batch = Batch(llama, context, 1)
 
     def tokenize(self, text: str) -> list[int]:
-        """With the tokens that this model wants before and after a text."""
+        """Return the tokens of a text, with those that this model wants before and after it."""
         return tokenized(self._llama, self._vocab, text, special=False, bos=True)
 
     def embed(self, ids: Sequence[int]) -> Rows:
@@ -62,7 +65,7 @@ class LlamaEmbedder:
                 for part in re.split(r"(\{query\}|\{document\})", written)
             )
             return tokenized(llama, vocab, both, special=True, bos=False)
-        parts = [tokenized(llama, vocab, one, special=False, bos=False) for one in (query, text)]
+        parts = [tokenized(llama, vocab, part, special=False, bos=False) for part in (query, text)]
         end = llama.llama_vocab_eos(vocab)
         end = llama.llama_vocab_sep(vocab) if end == NO_TOKEN else end
         begin = [llama.llama_vocab_bos(vocab)] if llama.llama_vocab_get_add_bos(vocab) else []
@@ -72,7 +75,7 @@ class LlamaEmbedder:
         return [int(token) for token in ids if token != NO_TOKEN]
 
     def score(self, ids: Sequence[int]) -> float:
-        """How well the text of a pair answers its query. Raises StageError."""
+        """Return how well the text of a pair answers its query. Raises StageError."""
         if not self.ranks:
             raise StageError("this model gives vectors and no scores")
         return float(self._pooled(ids)[0])

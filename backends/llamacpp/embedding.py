@@ -51,14 +51,14 @@ class Embedding:
 
     def rows(self, ids: NDArray[np.int32]) -> Rows:
         """Float32 [len(ids), width]. Raises StageError for an id without a row."""
-        wanted: list[int] = ids.tolist()
-        if not all(0 <= token < self.n_rows for token in wanted):
+        rows: list[int] = ids.tolist()
+        if not all(0 <= token < self.n_rows for token in rows):
             raise StageError(f"token ids beyond the {self.n_rows} of the vocabulary")
         if self._unpack is None:
             return self._plain(self._rows[ids])
-        values = np.empty((len(wanted), self._width), dtype=np.float32)
+        values = np.empty((len(rows), self._width), dtype=np.float32)
         start, row_bytes = values.ctypes.data, 4 * self._width
-        for row, token in enumerate(wanted):
+        for row, token in enumerate(rows):
             source = self._start + token * self._row_bytes
             self._unpack(source, start + row * row_bytes, self._width)
         return values
@@ -90,10 +90,10 @@ def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] |
     name = "dequantize_row_" + kind.name.lower().replace("_k", "_K")
     pointer, count = ctypes.c_void_p, ctypes.c_int64
     try:
-        found: Callable[[int, int, int], None] = binding.ggml(name, None, pointer, pointer, count)
+        dequantize: Callable[[int, int, int], None] = binding.ggml(name, None, pointer, pointer, count)
     except AttributeError:
         return None
-    return found
+    return dequantize
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,10 @@ class _Place:
 def _opened(path: str) -> tuple[mmap.mmap, _Place]:
     """The file of a model that has its embedding; a model may have several (`-00001-of-00003.gguf`)."""
     part = _PART.search(path)
-    others = range(1, min(int(part[2]), MAX_PARTS) + 1) if part else ()
-    paths = [path, *(f"{path[: part.start()]}-{n:05}-of-{part[2]}.gguf" for n in others if part)]
-    for one in dict.fromkeys(paths):
-        with open(one, "rb") as file:
+    other_parts = range(1, min(int(part[2]), MAX_PARTS) + 1) if part else ()
+    paths = [path, *(f"{path[: part.start()]}-{n:05}-of-{part[2]}.gguf" for n in other_parts if part)]
+    for candidate in dict.fromkeys(paths):
+        with open(candidate, "rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         place = _find(data)
         if place is not None:
@@ -130,7 +130,7 @@ def _find(data: mmap.mmap) -> _Place | None:
         if key == ALIGNMENT_KEY and kind == U32:
             (alignment,) = struct.unpack_from("<I", data, offset)
         offset = _skip(data, offset, kind)
-    found = None
+    tensor = None
     for _ in range(n_tensors):
         name, offset = _string(data, offset)
         (n_dims,) = struct.unpack_from("<I", data, offset)
@@ -138,10 +138,10 @@ def _find(data: mmap.mmap) -> _Place | None:
         kind, start = struct.unpack_from("<IQ", data, offset + 4 + 8 * n_dims)
         offset += 16 + 8 * n_dims
         if name == TENSOR:
-            found = (shape, kind, start)
-    if found is None:
+            tensor = (shape, kind, start)
+    if tensor is None:
         return None
-    shape, kind, start = found
+    shape, kind, start = tensor
     return _Place(shape, kind, start + -(-offset // alignment) * alignment)
 
 
@@ -154,7 +154,7 @@ def _string(data: mmap.mmap, offset: int) -> tuple[str, int]:
 
 
 def _skip(data: mmap.mmap, offset: int, kind: int) -> int:
-    """Where a value ends."""
+    """Return where a value ends."""
     if kind == STRING:
         (size,) = struct.unpack_from("<Q", data, offset)
         return int(offset + 8 + size)

@@ -22,7 +22,7 @@ UNCUT_POSITIONS = 256  # llama.cpp looks at cells in steps of 256, and cuts from
 
 
 class Batch:
-    """A llama_batch whose arrays are ours: filled for each step, never allocated again."""
+    """A llama_batch whose arrays are ours: filled for each step, never reallocated."""
 
     def __init__(self, llama: Any, n_rows: int, n_slots: int, planes: int = 1) -> None:
         """planes: positions that llama.cpp reads of each hidden state that enters."""
@@ -63,23 +63,23 @@ class Batch:
         planes[-1] = 0
 
     def tokens(self, ids: NDArray[np.int32]) -> None:
-        """These ids go in."""
+        """Feed these ids."""
         self._input = np.ascontiguousarray(ids)
         self.struct.token = self._pointer("token", self._input)
         self.struct.embd = None
 
     def hidden(self, rows: Rows) -> None:
-        """These hidden states go in."""
+        """Feed these hidden states."""
         self._input = np.ascontiguousarray(rows)
         self.struct.embd = self._pointer("embd", self._input)
         self.struct.token = None
 
     def flag_all(self, n_rows: int) -> None:
-        """Every row is wanted: the last layer drops the others."""
+        """Mark every row as an output: the last layer drops the others."""
         self._outputs[:n_rows] = 1
 
     def flag(self, n_rows: int, rows: list[int]) -> None:
-        """Logits are wanted of these rows."""
+        """Mark these rows as those whose logits are wanted."""
         self._outputs[:n_rows] = 0
         self._outputs[rows] = 1
 
@@ -88,11 +88,11 @@ class Batch:
 
 
 class Boundary:
-    """The eval callback of a context. llama.cpp asks it about each node of the graph, some 36 a layer.
+    """The eval callback of a context: reads the last layer's output from the graph, and stops the graph there.
 
-    Comparing names costs 0.35 µs a node, addresses 0.13. A graph is mostly used again or built again
-    in the same place, so the node is found by name once and by address from then on; its name is
-    checked each time that it is read.
+    llama.cpp calls it for each node of the graph, some 36 a layer. Comparing names costs 0.35 µs a node, addresses
+    0.13. A graph is mostly reused or rebuilt in the same place, so the node is found by name once and by address from
+    then on; its name is checked each time that it is read.
     """
 
     def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
@@ -115,7 +115,7 @@ class Boundary:
         self._rows, self._goal, self.reached = rows, (rows.ctypes.data, rows.nbytes), False
 
     def came(self) -> None:
-        """It is computed. Raises StageError when nothing came."""
+        """Check that the output was computed. Raises StageError when nothing came."""
         self._rows = None
         if not self.reached:
             raise StageError(f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes")
@@ -151,12 +151,17 @@ class _Named:
 
 
 def neighbours(segments: Sequence[Segment]) -> list[list[int]]:
-    """Indexes of the segments, in groups that can be computed at once."""
+    """Return the indexes of the segments, in groups that can be computed at once.
+
+    Where each slot has KV cells of its own, llama.cpp computes at once only slots that lie side by side with equally
+    many rows (llama_batch_allocr::split_equal with `sequential`). Other steps it would split itself, in an order of its
+    own; here the order of rows stays the step's.
+    """
     order = sorted(range(len(segments)), key=lambda i: (segments[i].n_tokens, segments[i].slot))
     groups = [order[:1]]
     for before, index in pairwise(order):
-        one, two = segments[before], segments[index]
-        if one.n_tokens == two.n_tokens and one.slot + 1 == two.slot:
+        first, two = segments[before], segments[index]
+        if first.n_tokens == two.n_tokens and first.slot + 1 == two.slot:
             groups[-1].append(index)
         else:
             groups.append([index])
@@ -164,24 +169,24 @@ def neighbours(segments: Sequence[Segment]) -> list[list[int]]:
 
 
 def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> list[list[int]]:
-    """The same groups, but each segment of more than one row is one of its own."""
-    found: list[list[int]] = []
+    """Return the same groups, but with each segment of several rows in a group of its own."""
+    split: list[list[int]] = []
     for group in groups:
         if segments[group[0]].n_tokens > 1:
-            found += [[index] for index in group]
+            split += [[index] for index in group]
         else:
-            found.append(group)
-    return found
+            split.append(group)
+    return split
 
 
 def by_length(segments: Sequence[Segment]) -> list[list[int]]:
-    """Indexes of the segments: those of one row, then each longer one."""
+    """Return the indexes of the segments: those of one row together, then each longer one."""
     single = [i for i, segment in enumerate(segments) if segment.n_tokens == 1]
-    return [one for one in (single, *([i] for i in range(len(segments)) if i not in single)) if one]
+    return [group for group in (single, *([i] for i in range(len(segments)) if i not in single)) if group]
 
 
 class Parts:
-    """One step taken apart, and its outputs put together again."""
+    """One step taken apart into several passes, and its outputs put together again."""
 
     def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
         self._batch, self._due, self._width = batch, due, width
@@ -191,7 +196,7 @@ class Parts:
         self._is_hidden = True
 
     def take(self, group: Sequence[int]) -> tuple[Tokens | Hidden, list[int]]:
-        """These segments as a step of their own, and which of them are due."""
+        """Return these segments as a step of their own, and which of them are due."""
         segments = tuple(self._batch.segments[index] for index in group)
         due = [place for place, index in enumerate(group) if index in self._due]
         rows = np.concatenate([self._rows[index] for index in group])
@@ -201,7 +206,7 @@ class Parts:
         return Hidden(segments, bytes_of(values[rows])), due
 
     def give(self, group: Sequence[int], out: Hidden | Logits) -> None:
-        """The output of a part; copied, because the next part's will lie in the same place."""
+        """Take the output of a part; it is copied, because the next part's will be in the same place."""
         self._is_hidden = isinstance(out, Hidden)
         if isinstance(out, Hidden):
             rows = np.concatenate([self._rows[index] for index in group])
@@ -217,7 +222,7 @@ class Parts:
         self._out[rows] = values
 
     def whole(self) -> Hidden | Logits:
-        """What one pass over the whole step would have returned."""
+        """Return what one pass over the whole step would have returned."""
         rows = memoryview(b"") if self._out is None else bytes_of(self._out)
         if self._is_hidden:
             return Hidden(self._batch.segments, rows)
@@ -225,7 +230,7 @@ class Parts:
 
 
 class States:
-    """The kept states of all slots of one context."""
+    """The kept recurrent states of all slots of one context (see contract.Kept for when they are kept)."""
 
     def __init__(self, llama: Any, context: Any, rule: Keep) -> None:
         self._llama, self._context = llama, context
@@ -235,7 +240,7 @@ class States:
         self._states: dict[tuple[int, int], State] = {}  # by slot and position
 
     def before(self, segments: Sequence[Segment]) -> None:
-        """These are computed next: keep what could not be had again afterwards."""
+        """Keep the states that could not be recovered after these segments are computed."""
         for segment in segments:
             slot = self._slots.get(segment.slot, self._empty)
             if slot.keeps(segment):
@@ -243,7 +248,7 @@ class States:
             self._set(segment.slot, slot.after(segment))
 
     def cut_back(self, slot: int, keep: int) -> None:
-        """Have the state after `keep` positions again. Raises StageError where it was not kept."""
+        """Restore the state after `keep` positions. Raises StageError where it was not kept."""
         held = self._slots.get(slot, self._empty)
         if held.reach(keep) != min(keep, held.end):
             raise StageError(f"slot {slot} has no state after position {keep}")
@@ -344,7 +349,7 @@ class LlamaStage:
         return parts.whole()
 
     def _groups(self, segments: Sequence[Segment]) -> list[list[int]]:
-        """Which segments are computed at once, by their indexes."""
+        """Return which segments are computed at once, by their indexes."""
         if self._config.apart:
             groups = neighbours(segments)
             return prompts_alone(groups, segments) if self._config.traits.recurrent else groups
@@ -419,11 +424,11 @@ class LlamaStage:
         ends = list(accumulate(segment.n_tokens for segment in segments))
         self._batch.flag(n_rows, [ends[index] - 1 for index in due])
         self._decode(n_rows)
-        asked = tuple(segments[index] for index in due)
-        if not asked:
-            return Logits(asked, memoryview(b""))
+        due_segments = tuple(segments[index] for index in due)
+        if not due_segments:
+            return Logits(due_segments, memoryview(b""))
         start = self._llama.llama_get_logits(self._context)
-        return Logits(asked, self._seen(ctypes.addressof(start.contents), len(asked)))
+        return Logits(due_segments, self._seen(ctypes.addressof(start.contents), len(due_segments)))
 
     def _seen(self, address: int, n_rows: int) -> memoryview:
         """The scores there, without a copy. They mostly lie where they lay: a view is made once."""
@@ -447,10 +452,10 @@ class LlamaStage:
             raise StageError(f"llama.cpp failed with {code}: {binding.last_words()}")
 
     def _is_tied(self, n_rows: int) -> bool:
-        """Whether flash attention may cut this step's keys by threads (thread_choice.py).
+        """Return whether flash attention may split this step's keys by threads (thread_choice.py).
 
-        It looks at all cells up to the last one in use, and free ones are filled from the first on: what was never in
-        use together reaches no further.
+        It looks at all cells up to the last one in use, and free ones are filled from the first on, so it reaches no
+        further than the most cells that were ever in use at once.
         """
         config = self._config
         if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:

@@ -1,14 +1,14 @@
-"""How many threads compute a stage's steps: found by trying while they are computed. Pure, standard library only.
+"""The number of threads that compute a stage's steps, found by experiment while computing. Pure, standard library only.
 
-The best number is not known ahead: other programs, slow cores, hyperthreads and quotas make each further thread help
-or harm, and today's answer is not tomorrow's. So a few steps are now and then computed with another number; what is
-quicker stays. What tries cost is bounded by a share of all computing, and tries are sooner where steps suddenly take
-longer: then something else computes, and fewer threads wait less for each other.
+The best number is not known in advance: other programs, slow cores, hyperthreads and quotas make each further thread
+help or harm, and today's answer is not tomorrow's. So now and then a few steps are computed with another number, and
+the faster one stays. The cost of trials is bounded by a share of all computing, and trials come sooner when steps
+suddenly take longer: then something else computes, and fewer threads wait less for each other.
 
-Some steps come out otherwise with another number: llama.cpp's flash attention cuts the keys of a single row by threads
-from 512 cells on, and logits then differ by up to 1.1 (as much as by the engine's own rounding). Such a step is `tied`:
-it is computed with the number found so far, and another is tried only when steps really got slower. So answers repeat.
-What was taken over then is left again for the number from before, as soon as that is quicker: a computer that stood
+Some steps have other results with another number: llama.cpp's flash attention splits the keys of a single row by
+threads from 512 cells on, and logits then differ by up to 1.1 (as much as by the engine's own rounding). Such a step is
+`tied`: it is computed with the number found so far, and another is tried only when steps really got slower. So answers
+repeat. A number adopted then is given up again for the earlier one as soon as that is faster: a computer that stood
 still for some steps makes any other number look better.
 """
 
@@ -87,7 +87,7 @@ class ThreadChoice:
         return self._kind.threads if self._kind else min(self._start, self._limit)
 
     def limit(self, most: int) -> None:
-        """From now on at most so many, and never more than at first."""
+        """Use at most so many threads from now on, and never more than at first."""
         before, self._limit = self._limit, min(max(1, most), self._most)
         for kind in self._kinds.values():
             if max(kind.threads, kind.tried) > self._limit:
@@ -112,7 +112,7 @@ class ThreadChoice:
         return self._kind.now()
 
     def took(self, seconds: float) -> None:
-        """How long the step took that `next` was asked for."""
+        """Record how long the step took for which `next` was called."""
         kind, self_s = self._kind, seconds * self._scale
         if kind is None or self._fixed or self._most == 1:
             return
@@ -159,12 +159,12 @@ class ThreadChoice:
             kind.tried, kind.urgent = candidate, self._tied
 
     def _candidate(self, kind: _Kind) -> int:
-        """What to try next; 0: there is nothing else. Turns where a direction ends."""
+        """Return the number to try next; 0: there is no other. Turns around where a direction ends."""
         for _ in range(2):
             away = max(1, kind.threads >> kind.halvings)
-            found = min(max(1, kind.threads + kind.direction * away), self._limit)
-            if found != kind.threads:
-                return found
+            threads = min(max(1, kind.threads + kind.direction * away), self._limit)
+            if threads != kind.threads:
+                return threads
             kind.direction = -kind.direction
         return 0
 
@@ -175,7 +175,7 @@ class ThreadChoice:
             kind.trial.append(-1.0)  # threads begin or end in the first: it says nothing
             return
         kind.trial.append(seconds)
-        counted = [one for one in kind.trial if one >= 0]
+        counted = [measured for measured in kind.trial if measured >= 0]
         hopeless = min(counted) > HOPELESS * usual_s
         enough = len(counted) >= LEAST_STEPS and sum(counted) >= least_s
         if not (is_long or hopeless or enough or len(counted) >= MOST_STEPS):
@@ -203,6 +203,6 @@ class ThreadChoice:
 
 
 def _mean(seconds: Sequence[float] | deque[float]) -> float:
-    """Without the longest, where there are enough: one hiccup of the system is no news."""
+    """Return the mean without the longest value, if there are enough: one hiccup of the system says nothing."""
     most = sorted(seconds)[: len(seconds) - (len(seconds) > LEAST_STEPS - 1)]
     return sum(most) / len(most)

@@ -1,5 +1,8 @@
-"""How a model writes the calls of its tools: facts that a worker finds in a chat template, and a node reads and
-constrains answers by. Standard library only."""
+"""The format of a model's tool calls: found in a chat template by a worker, used by a node to read and constrain
+answers.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class TemplateFailed(Exception):
 
 
 class Refused(TemplateFailed):
-    """It could not be applied to this chat; another one may do."""
+    """The template could not be applied to this chat; another one may work."""
 
 
 class Objected(Refused):
@@ -24,7 +27,7 @@ class Objected(Refused):
 
 
 class Payload(StrEnum):
-    """What stands between the signs of a call."""
+    """The content between the signs of a call."""
 
     OBJECTS = "objects"  # {"name": …, "arguments": {…}}
     NAMED = "named"  # the tool's name between signs, then its arguments as a JSON object
@@ -36,7 +39,7 @@ class Payload(StrEnum):
 
 
 class Ids(StrEnum):
-    """Which ids of calls a chat template takes."""
+    """The kind of call ids that a chat template accepts."""
 
     ANY = "any"
     SHORT = "short"  # nine letters and digits

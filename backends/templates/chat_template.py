@@ -85,18 +85,18 @@ class ChatTemplate:
             self._find_out(messages, continues=continues)
         with bounded():
             usual = {"enable_thinking": bool(self.thought_name or self.can_switch_thinking)}
-            one = _Rendering(self, {**usual, **(options or {})}, moment(now), tools)
-            told, folded = self._adapted(messages if begun is None else messages[:-1])
+            rendering = _Rendering(self, {**usual, **(options or {})}, moment(now), tools)
+            adapted, folded = self._adapted(messages if begun is None else messages[:-1])
 
             def attempt(chat: list[Message]) -> str:
                 if begun is None:
-                    return one.run(chat, ends=add_generation_prompt)
-                return self._continued(one, chat, begun)
+                    return rendering.run(chat, ends=add_generation_prompt)
+                return self._continued(rendering, chat, begun)
 
             try:
-                return Rendered(attempt(told), folded)
+                return Rendered(attempt(adapted), folded)
             except Refused as refused:
-                for name, other in self._other_ways(told):
+                for name, other in self._other_ways(adapted):
                     with suppress(Refused):
                         return Rendered(attempt(other), tuple(dict.fromkeys((*folded, name))))
                 raise refused
@@ -104,46 +104,46 @@ class ChatTemplate:
     # How a chat is told to it
 
     def _adapted(self, messages: Sequence[Message]) -> tuple[list[Message], tuple[str, ...]]:
-        """In the forms that it takes, and what had to be folded into other messages for that."""
+        """Return the messages in the forms it accepts, and what had to be folded into other messages for that."""
         folded = list[str]()
-        told = list(messages)
-        if told and told[0]["role"] == "system" and not self.takes_system:
-            told = fold_system(told)
+        adapted = list(messages)
+        if adapted and adapted[0]["role"] == "system" and not self.takes_system:
+            adapted = fold_system(adapted)
             folded.append("system")
-        if any(one["role"] == "tool" or one.get("tool_calls") for one in told):
+        if any(message["role"] == "tool" or message.get("tool_calls") for message in adapted):
             if self.takes_results:
-                told = [self._with_arguments(one) for one in told]
+                adapted = [self._with_arguments(message) for message in adapted]
                 if self.takes_answered_calls:
-                    told = with_responses(told)
+                    adapted = with_responses(adapted)
             else:
-                told = joined(fold_tools(told))
+                adapted = joined(fold_tools(adapted))
                 folded.append("tools")
-        told = [self._with_thought(one) for one in told]
-        return self._formed(told), tuple(folded)
+        adapted = [self._with_thought(message) for message in adapted]
+        return self._formed(adapted), tuple(folded)
 
     def _other_ways(self, messages: list[Message]) -> list[tuple[str, list[Message]]]:
-        """To tell the same where the template refuses this chat, though it takes its parts."""
-        ways = list[tuple[str, list[Message]]]()
+        """Return other forms of this chat to try where the template refuses it, though it accepts its parts."""
+        variants = list[tuple[str, list[Message]]]()
         if self.wants_parts:
-            return ways
+            return variants
         if messages and messages[0]["role"] == "system":
             messages = fold_system(messages)
-            ways.append(("system", messages))
-        if any(one.get("tool_calls") and self._thought_of_call(one) for one in messages):
-            messages = [self._with_words_thought(one) for one in messages]
-            ways.append(("thoughts", messages))
-        ways.append(("turns", joined(messages)))
-        if any(one["role"] == "tool" or one.get("tool_calls") for one in messages):
-            ways.append(("tools", joined(fold_tools(messages))))
-        return ways
+            variants.append(("system", messages))
+        if any(message.get("tool_calls") and self._thought_of_call(message) for message in messages):
+            messages = [self._with_words_thought(message) for message in messages]
+            variants.append(("thoughts", messages))
+        variants.append(("turns", joined(messages)))
+        if any(message["role"] == "tool" or message.get("tool_calls") for message in messages):
+            variants.append(("tools", joined(fold_tools(messages))))
+        return variants
 
     def _with_thought(self, message: Message) -> Message:
         """Its thoughts under the name that the template reads; where it reads none, there are none."""
         thought = message.get("reasoning_content")
         if thought is None:
             return message
-        told = {name: value for name, value in message.items() if name != "reasoning_content"}
-        return self._thinking(told, str(thought)) if thought else told
+        copy = {name: value for name, value in message.items() if name != "reasoning_content"}
+        return self._thinking(copy, str(thought)) if thought else copy
 
     def _thinking(self, message: Message, thought: str) -> Message:
         name = self.thought_name_of_calls if message.get("tool_calls") else self.thought_name
@@ -156,12 +156,13 @@ class ChatTemplate:
         return str(message.get(self.thought_name_of_calls) or "")
 
     def _with_words_thought(self, message: Message) -> Message:
-        """What it says before a call as the end of its thought: gpt-oss takes one of both."""
+        """Return the message with its text before a call moved to the end of its thought: gpt-oss accepts only one of
+        both."""
         thought = self._thought_of_call(message)
         if not thought or not message.get("tool_calls"):
             return message
-        told = "\n\n".join(filter(None, (thought, message["content"])))
-        return {**message, "content": "", self.thought_name_of_calls: told}
+        text = "\n\n".join(filter(None, (thought, message["content"])))
+        return {**message, "content": "", self.thought_name_of_calls: text}
 
     def _with_arguments(self, message: Message) -> Message:
         """Arguments of calls as the template reads them: objects, or JSON text."""
@@ -174,21 +175,21 @@ class ChatTemplate:
         ]
         return {**message, "tool_calls": calls}
 
-    def _continued(self, one: _Rendering, before: list[Message], begun: Message) -> str:
-        """What the template writes up to the end of the words that are there.
+    def _continued(self, rendering: _Rendering, before: list[Message], begun: Message) -> str:
+        """Return what the template writes up to the end of the existing text of an answer to be continued.
 
-        It is rendered with marked words in their place: whatever it writes around an answer, or takes away at its ends,
-        is then known. An answer whose thoughts are not told begins behind an empty thought, as llama.cpp has it.
+        It is rendered with marked words in its place, which shows what the template writes around an answer or strips
+        at its ends. An answer whose thoughts are not sent begins after an empty thought, as in llama.cpp.
         """
         content, thought = str(begun["content"]), str(begun.get("reasoning_content") or "")
         _, closes = THOUGHT_SIGNS
         if not (content or thought) or (closes in content and not thought):  # thoughts are in it
-            return one.run(before, ends=True) + content
+            return rendering.run(before, ends=True) + content
         last = {"role": "assistant", "content": ANSWERED}
         if self.thought_name:
-            text, _, _ = self._up_to_answer(one, [*before, self._thinking(last, THOUGHT)])
+            text, _, _ = self._up_to_answer(rendering, [*before, self._thinking(last, THOUGHT)])
             begin, name, rest = text.rpartition(THOUGHT)
-            opens, sign = one.run(before, ends=True), self.reasoning.begin.strip()
+            opens, sign = rendering.run(before, ends=True), self.reasoning.begin.strip()
             if name and not content and opens.rstrip().endswith(sign):
                 return opens + thought  # some tell earlier thoughts without the sign that opens one
             if name:
@@ -196,60 +197,60 @@ class ChatTemplate:
         if thought:  # the template has no words for it
             begin, end = self.reasoning.begin, self.reasoning.end[0]
             blank = "" if begin.endswith("|>") else "\n"  # none beside a control token
-            text = one.run(before, ends=True)
+            text = rendering.run(before, ends=True)
             if not text.rstrip().endswith(begin.strip()):
                 text += begin + blank
             if not content:
                 return text + thought
             return f"{text}{thought}{blank}{end}{blank * 2}{''.join(self.reasoning.answer_begin[:1])}{content}"
-        text, mark, _ = self._up_to_answer(one, [*before, last])
+        text, mark, _ = self._up_to_answer(rendering, [*before, last])
         if mark and is_open(text):
             return text + closes + content
-        begins = one.run(before, ends=True)
+        begins = rendering.run(before, ends=True)
         if is_open(begins):
             return begins.rstrip() + closes + content
         if self.can_switch_thinking:
-            return one.run(before, ends=False) + self._thoughtless + content
+            return rendering.run(before, ends=False) + self._thoughtless + content
         return (text if mark else begins) + content
 
-    def _up_to_answer(self, one: _Rendering, messages: Sequence[Message]) -> tuple[str, str, str]:
+    def _up_to_answer(self, rendering: _Rendering, messages: Sequence[Message]) -> tuple[str, str, str]:
         *before, last = messages
-        return one.run([*before, *self._formed([last])], ends=False).rpartition(ANSWERED)
+        return rendering.run([*before, *self._formed([last])], ends=False).rpartition(ANSWERED)
 
     # What it takes
 
     def _find_out(self, messages: Sequence[Message], *, continues: bool) -> None:
         """Try all that this chat depends on and that was not tried before: it takes longer than one rendering."""
-        found = [self.thought_name, self.can_switch_thinking, self.takes_system]
-        if any(one["role"] == "tool" or one.get("tool_calls") for one in messages):
-            found += [self.takes_results, self.takes_objects, self.takes_answered_calls]
-        if any(one.get("tool_calls") and one.get("reasoning_content") for one in messages):
-            found.append(self.thought_name_of_calls)
+        lookups = [self.thought_name, self.can_switch_thinking, self.takes_system]
+        if any(message["role"] == "tool" or message.get("tool_calls") for message in messages):
+            lookups += [self.takes_results, self.takes_objects, self.takes_answered_calls]
+        if any(message.get("tool_calls") and message.get("reasoning_content") for message in messages):
+            lookups.append(self.thought_name_of_calls)
         if continues:
-            found.append(self._thoughtless)
+            lookups.append(self._thoughtless)
 
     @cached_property
     def wants_parts(self) -> bool:
-        """Whether content must be a list of parts: as text it fails, or is left out."""
+        """Return whether content must be a list of parts: as text it fails or is left out."""
         user = {"role": "user", "content": SAID}
         return SAID not in self._tried([user]) and SAID in self._tried([in_parts(user)])
 
     @cached_property
     def takes_system(self) -> bool:
-        """Whether a system message is told to the model."""
+        """Return whether a system message reaches the model."""
         chat = [{"role": "system", "content": SAID}, {"role": "user", "content": ANSWERED}]
         return SAID in self._tried(self._formed(chat))
 
     @cached_property
     def takes_results(self) -> bool:
-        """Whether what came of a call is told to the model. Some leave out the call itself."""
+        """Return whether the results of calls reach the model. Some templates leave out the call itself."""
         arguments = {"marked_key": SAID}
         shown = self._tried_call(arguments) or self._tried_call(json.dumps(arguments))
         return ANSWERED in shown
 
     @cached_property
     def takes_objects(self) -> bool:
-        """Whether a call's arguments are written as JSON when they are an object, or each by itself."""
+        """Return whether a call's arguments are written as JSON when they are an object, or each by itself."""
         arguments = {"marked_key": SAID}
         shown, of_text = self._tried_call(arguments), self._tried_call(json.dumps(arguments))
         is_told = SAID in shown and f"{{'marked_key': '{SAID}'" not in shown
@@ -257,14 +258,14 @@ class ChatTemplate:
 
     @cached_property
     def takes_answered_calls(self) -> bool:
-        """Whether what came of calls may stand in the message that makes them: Gemma 4 has seen it so."""
+        """Return whether results may stand in the message that makes the calls, as Gemma 4 was trained."""
         call = self._trial_call({"marked_key": SAID})
         response = {"name": "marked_tool", "response": THOUGHT}
         user = {"role": "user", "content": "Marked"}
         result = {"role": "tool", "content": THOUGHT, "tool_call_id": call["id"]}
         calls = {"role": "assistant", "content": "", "tool_calls": [call]}
-        one = self._tried(self._formed([user, {**calls, "tool_responses": [response]}]), [TRIAL_TOOL])
-        return THOUGHT in one and one != self._tried(self._formed([user, calls, result]), [TRIAL_TOOL])
+        text = self._tried(self._formed([user, {**calls, "tool_responses": [response]}]), [TRIAL_TOOL])
+        return THOUGHT in text and text != self._tried(self._formed([user, calls, result]), [TRIAL_TOOL])
 
     @cached_property
     def thought_name(self) -> str:
@@ -298,14 +299,14 @@ class ChatTemplate:
 
     @cached_property
     def can_switch_thinking(self) -> bool:
-        """Whether an answer begins otherwise where `enable_thinking` is off."""
+        """Return whether an answer begins differently if `enable_thinking` is off."""
         user = self._formed([{"role": "user", "content": SAID}])
         begins = {self._tried(user, enable_thinking=on).rpartition(SAID)[2] for on in (True, False)}
         return len(begins) == 2
 
     @cached_property
     def _thoughtless(self) -> str:
-        """How an answer without thoughts begins: what is added for it where they are switched off."""
+        """Return how an answer without thoughts begins: what is added where thinking is switched off."""
         user = self._formed([{"role": "user", "content": SAID}])
         ends = self._tried(user, ends=False).rpartition(SAID)[2]
         begins = self._tried(user, enable_thinking=False).rpartition(SAID)[2]
@@ -327,7 +328,7 @@ class ChatTemplate:
         return self._tried(self._formed(chat), [TRIAL_TOOL])
 
     def _formed(self, messages: Sequence[Mapping[str, Any]]) -> list[Message]:
-        return [in_parts(one) if self.wants_parts else one for one in messages]
+        return [in_parts(message) if self.wants_parts else message for message in messages]
 
     def _tried(
         self,
@@ -337,7 +338,7 @@ class ChatTemplate:
         ends: bool = True,
         **options: Scalar,
     ) -> str:
-        """What it makes of marked words; nothing where it refuses them."""
+        """Render marked words; empty where the template refuses them."""
         try:
             return _Rendering(self, TRIED, moment(None), tools).run(messages, ends=ends, **options)
         except Refused:
@@ -346,7 +347,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _Rendering:
-    """What stays the same while one chat is rendered in several ways."""
+    """The values that stay the same while one chat is rendered in several forms."""
 
     template: ChatTemplate
     options: Mapping[str, Scalar]
@@ -368,15 +369,15 @@ class _Rendering:
 
 
 def is_open(text: str) -> bool:
-    """Whether a thought has begun and not ended in it."""
+    """Return whether a thought begins in the text and does not end."""
     opens, closes = THOUGHT_SIGNS
     return text.rfind(opens) > text.rfind(closes)
 
 
 def fold_system(messages: Sequence[Message]) -> list[Message]:
-    """With the words of the system message before those of the first user message."""
+    """Return the messages with the system message's text put before the first user message."""
     first, *rest = messages
-    at = next((number for number, one in enumerate(rest) if one["role"] == "user"), None)
+    at = next((number for number, message in enumerate(rest) if message["role"] == "user"), None)
     if at is None:
         return [{**first, "role": "user"}, *rest]
     user = {**rest[at], "content": f"{first['content']}\n{rest[at]['content']}"}
@@ -384,52 +385,52 @@ def fold_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def fold_tools(messages: Sequence[Message]) -> list[Message]:
-    """With calls as words of the assistant, and what came of them as words of the user."""
-    told = list[Message]()
+    """Return the messages with calls as text of the assistant, and their results as text of the user."""
+    adapted = list[Message]()
     for message in messages:
         if calls := message.get("tool_calls"):
-            words = [message["content"], *(json.dumps(_called(one), ensure_ascii=False) for one in calls)]
-            told.append({"role": "assistant", "content": "\n".join(filter(None, words))})
+            words = [message["content"], *(json.dumps(_called(call), ensure_ascii=False) for call in calls)]
+            adapted.append({"role": "assistant", "content": "\n".join(filter(None, words))})
         elif message["role"] == "tool":
-            told.append({"role": "user", "content": f"Result of the call:\n{message['content']}"})
+            adapted.append({"role": "user", "content": f"Result of the call:\n{message['content']}"})
         else:
-            told.append(message)
-    return told
+            adapted.append(message)
+    return adapted
 
 
 def with_responses(messages: Sequence[Message]) -> list[Message]:
-    """With what came of calls in the message that makes them, and the words that follow too."""
-    told = list[Message]()
+    """Return the messages with the results of calls, and the text after them, in the message that makes the calls."""
+    adapted = list[Message]()
     for message in messages:
-        last = told[-1] if told else {}
+        last = adapted[-1] if adapted else {}
         calls, responses = last.get("tool_calls", ()), last.get("tool_responses", ())
         if calls and message["role"] == "tool":
             at = len(responses)
             name = calls[at]["function"]["name"] if at < len(calls) else message.get("tool_call_id", "")
             response = {"name": name, "response": as_object(message["content"])}
-            told[-1] = {**last, "tool_responses": [*responses, response]}
+            adapted[-1] = {**last, "tool_responses": [*responses, response]}
         elif responses and message["role"] == "assistant" and not message.get("tool_calls"):
-            told[-1] = {**last, "content": message["content"]}
+            adapted[-1] = {**last, "content": message["content"]}
         else:
-            told.append(message)
-    return told
+            adapted.append(message)
+    return adapted
 
 
 def joined(messages: Sequence[Message]) -> list[Message]:
-    """With what one side says in a row as one message."""
-    told = list[Message]()
+    """Return the messages with successive ones of the same role joined."""
+    merged = list[Message]()
     for message in messages:
         is_plain = not message.get("tool_calls") and message["role"] != "tool"
-        if told and is_plain and told[-1]["role"] == message["role"] and not told[-1].get("tool_calls"):
-            both = filter(None, (told[-1]["content"], message["content"]))
-            told[-1] = {**told[-1], "content": "\n\n".join(both)}
+        if merged and is_plain and merged[-1]["role"] == message["role"] and not merged[-1].get("tool_calls"):
+            both = filter(None, (merged[-1]["content"], message["content"]))
+            merged[-1] = {**merged[-1], "content": "\n\n".join(both)}
         else:
-            told.append(message)
-    return told
+            merged.append(message)
+    return merged
 
 
 def in_parts(message: Message) -> Message:
-    """With its content as a list of parts."""
+    """Return the message with its content as a list of parts."""
     if isinstance(message["content"], list):
         return message
     return {**message, "content": [{"type": "text", "text": message["content"]}]}

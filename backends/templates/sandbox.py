@@ -22,10 +22,10 @@ OF_LISTS = frozenset(("append", "pop"))
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Without the one operator that computes for hours in a single call.
+    """A sandbox without `**`, the one operator that can compute for hours in a single call.
 
-    Lists may grow and shrink: Kimi K2's templates keep the ids of calls so. Nobody else has any of them: what a
-    template is given was copied for it, and its own begin anew with each prompt.
+    Lists may grow and shrink, as Kimi K2's templates keep the ids of calls in them. They are not shared: a template's
+    input was copied for it, and its own lists start anew with each prompt.
     """
 
     intercepted_binops = frozenset(("**",))
@@ -60,12 +60,12 @@ class _Generation(Extension):
 
 @lru_cache(maxsize=2)  # a worker has one vocabulary, and few of them a template of their own for tools
 def compiled(template: str) -> Template:
-    """Takes longer than all else that is done for a prompt."""
+    """Compile a template, which takes longer than everything else for a prompt."""
     return _environment().from_string(template)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    """As transformers sets it up, which templates are written against."""
+    """Return the environment that transformers sets up, for which templates are written."""
     environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, undefined=_Nothing, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
@@ -80,7 +80,7 @@ def _unchanged(value: object) -> object:
 
 
 def _listed(value: object) -> object:
-    """What a filter gives piece by piece, such as `map`."""
+    """Return as a list the output of a filter that yields items, such as `map`."""
     if isinstance(value, Iterator):
         return list(value)
     if isinstance(value, Undefined):
@@ -99,7 +99,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """With the blanks, and the arguments, of transformers' filter: models have seen no other JSON in training."""
+    """Encode with the spacing and arguments of transformers' filter: models saw no other JSON in training."""
     return json.dumps(
         value, default=_listed, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )

@@ -1,7 +1,7 @@
-"""How a chat template writes calls of tools: seen in what it makes of calls whose names and values are known.
+"""The format of tool calls in a chat template, found by rendering calls whose names and values are known.
 
 Nothing is concluded from names that occur in a template: it is rendered, and the texts around what was put in are the
-signs. Where it writes no calls, the words that it tells a model are looked at.
+signs. Where it writes no calls, its instructions to the model are examined.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST, SECOND = "qfirsttool", "qsecondtool"
 A_KEY, B_KEY = "aakeyq", "bbkeyq"
 A_TEXT, C_TEXT, B_NUMBER = "xvaluex", "yvaluey", 73514
 IDS = ("q8w7e6r5t", "z1x2c3v4b")  # nine letters and digits: Mistral's templates refuse others
-LONG_IDS = tuple(f"call_{'0' * 23}{one}" for one in IDS)
+LONG_IDS = tuple(f"call_{'0' * 23}{digit}" for digit in IDS)
 KINDS: Mapping[str, Any] = {
     "string": A_TEXT,
     "integer": B_NUMBER,
@@ -49,18 +49,20 @@ Json = dict[str, Any]
 
 
 def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Sequence[str] = ()) -> CallFormat | None:
-    """How a model of this template writes calls; None: in no way that can be read. ends: the control tokens that end an
-    answer, as templates write them."""
+    """Return how a model with this template writes calls; None: in no way that can be read.
+
+    ends: the control tokens that end an answer, as templates write them.
+    """
     if not template:
         return None
     try:
-        return _Look(template, dict(tokens or {}), tuple(one for one in ends if one)).format()
+        return _Look(template, dict(tokens or {}), tuple(end for end in ends if end)).format()
     except TemplateFailed:
         return None
 
 
 def written_behind(text: str, plain: str, answer: str) -> str:
-    """What was written of a model's turn: `plain` is a chat whose last message is this answer alone."""
+    """Return what was written of a model's turn: `plain` is a chat whose last message is this answer alone."""
     at = plain.rfind(answer)
     before, behind = plain[:at], plain[at + len(answer) :]
     text = text[begins(text, before) :]
@@ -68,12 +70,12 @@ def written_behind(text: str, plain: str, answer: str) -> str:
 
 
 class _Unclear(Exception):
-    """What was written is none of the forms that are known."""
+    """Output that has none of the known forms."""
 
 
 @dataclass(frozen=True)
 class _Written:
-    """What a template wrote of some calls."""
+    """The output of a template for some calls."""
 
     text: str
     begins: int  # where the first of them may begin
@@ -120,21 +122,21 @@ class _Look:
 
     def _of_calls(self, takes_text: bool) -> CallFormat:
         """Raises _Unclear, TemplateFailed."""
-        one, ids = self._first(takes_text)
+        with_one, ids = self._first(takes_text)
         two, is_single = self._second(takes_text, ids)
         plain = self._render({"role": "assistant", "content": TEXT})
-        found = self._compared(one, two, plain, self._with_text(takes_text, ids))
-        asked = self._render(prompt=True)
-        sign = found.lead.strip()
-        if sign and not found.section and asked.endswith(sign):  # the prompt has written it already
-            told = plain[begins(plain, asked) : plain.rfind(TEXT)]
-            found = replace(found, opened=sign, told=told.removeprefix(sign))
+        call_format = self._compared(with_one, two, plain, self._with_text(takes_text, ids))
+        with_prompt = self._render(prompt=True)
+        sign = call_format.lead.strip()
+        if sign and not call_format.section and with_prompt.endswith(sign):  # the prompt has written it already
+            lead_in = plain[begins(plain, with_prompt) : plain.rfind(TEXT)]
+            call_format = replace(call_format, opened=sign, told=lead_in.removeprefix(sign))
         return replace(
-            found,
+            call_format,
             is_single=is_single,
             takes_text=takes_text,
-            ids=self._ids(found, takes_text),
-            keyed=self._keyed(found, takes_text) if found.payload is Payload.TAGGED else (),
+            ids=self._ids(call_format, takes_text),
+            keyed=self._keyed(call_format, takes_text) if call_format.payload is Payload.TAGGED else (),
         )
 
     def _first(self, takes_text: bool) -> tuple[str, tuple[str, str]]:
@@ -158,14 +160,14 @@ class _Look:
         except TemplateFailed:
             return ""
 
-    def _compared(self, one: str, two: str, plain: str, with_text: str) -> CallFormat:
+    def _compared(self, with_one: str, two: str, plain: str, with_text: str) -> CallFormat:
         """The signs, from what is between known texts. Raises _Unclear."""
         at = plain.rfind(TEXT)
         before, behind = (plain[:at], plain[at + len(TEXT) :]) if at >= 0 else (plain, "")
-        text = two or one
+        text = two or with_one
         begin = begins(text, before)
         payload, items = _items(text, begin)
-        single = _items(one, begins(one, before))[1][0] if two else items[0]
+        single = _items(with_one, begins(with_one, before))[1][0] if two else items[0]
         pre = _slots(text[begin : items[0].begin])
         if (at := with_text.rfind(TEXT)) >= 0:
             try:
@@ -192,7 +194,7 @@ class _Look:
             section, lead = "", section.replace(FIRST, NAME) + lead
         parts = [_parts(text, item) for item in items]
         head, named, rest = _counted(parts)
-        found = CallFormat(
+        call_format = CallFormat(
             payload, section, lead, head, named, rest, trail.rstrip() if len(items) < 2 else trail,
             between, section_end.rstrip(),
         )  # fmt: skip
@@ -200,21 +202,21 @@ class _Look:
             case Payload.NAMED if FUNCTIONS in lead and MESSAGE in named:
                 return CallFormat(Payload.HARMONY, is_single=True)
             case Payload.GEMMA:
-                return replace(found, section_end="")
+                return replace(call_format, section_end="")
             case Payload.PYTHON:
-                return _python(found)
+                return _python(call_format)
             case Payload.NESTED:
                 return _nested(text, items[0])
             case Payload.OBJECTS:
                 if (section + lead).strip() in ("", PYTHON_TAG):  # Llama's stand alone, with its sign or without
-                    found = replace(found, section="", lead="", between="; ", also=(PYTHON_TAG,))
-                return _keys(found, text, items[0])
+                    call_format = replace(call_format, section="", lead="", between="; ", also=(PYTHON_TAG,))
+                return _keys(call_format, text, items[0])
             case Payload.TAGGED:
-                return _tagged(found, one, single)
-        return found
+                return _tagged(call_format, with_one, single)
+        return call_format
 
-    def _ids(self, found: CallFormat, takes_text: bool) -> Ids:
-        if "functions." in found.lead + found.head and NUMBER in found.named:
+    def _ids(self, call_format: CallFormat, takes_text: bool) -> Ids:
+        if "functions." in call_format.lead + call_format.head and NUMBER in call_format.named:
             return Ids.COUNTED
         try:
             self._render(_called(1, LONG_IDS, takes_text))
@@ -222,32 +224,32 @@ class _Look:
             return Ids.SHORT
         return Ids.ANY
 
-    def _keyed(self, found: CallFormat, takes_text: bool) -> tuple[tuple[str, str], ...]:
-        """What stands between a key and its value, for each kind of value that is written so."""
-        told: dict[str, str] = {}
+    def _keyed(self, call_format: CallFormat, takes_text: bool) -> tuple[tuple[str, str], ...]:
+        """Return what stands between a key and its value, for each kind of value that is written so."""
+        signs: dict[str, str] = {}
         for kind, value in KINDS.items():
             call = _call(FIRST, {A_KEY: value}, IDS[0], takes_text)
             try:
                 text = self._render({"role": "assistant", "content": "", "tool_calls": [call]})
             except TemplateFailed:
                 continue
-            at = text.rfind(found.key + A_KEY)
-            behind = text[at + len(found.key + A_KEY) :]
+            at = text.rfind(call_format.key + A_KEY)
+            behind = text[at + len(call_format.key + A_KEY) :]
             for written in (value if isinstance(value, str) else "", *_spelled(value)):
-                if at >= 0 and written and (end := behind.find(written + found.value_end)) >= 0:
-                    told[kind] = behind[:end]
+                if at >= 0 and written and (end := behind.find(written + call_format.value_end)) >= 0:
+                    signs[kind] = behind[:end]
                     break
-        return tuple(told.items())
+        return tuple(signs.items())
 
     def _of_words(self) -> CallFormat | None:
-        """What the model is told to write, where earlier calls are not written at all."""
+        """Return the format that the model is instructed to write, where earlier calls are not rendered at all."""
         try:
-            told = _own(self._render(prompt=True), self._render(prompt=True, tools=False))
+            instructions = _own(self._render(prompt=True), self._render(prompt=True, tools=False))
         except TemplateFailed:
             return None
-        if FIRST not in told:
+        if FIRST not in instructions:
             return None
-        if TOLD_PYTHON.search(told):
+        if TOLD_PYTHON.search(instructions):
             section, end = PYTHON_SIGNS
             return CallFormat(
                 Payload.PYTHON,
@@ -258,15 +260,15 @@ class _Look:
                 section_end=f"]{end}",
                 writes_calls=False,
             )
-        if found := TOLD_SIGNS.search(told):
+        if match := TOLD_SIGNS.search(instructions):
             return CallFormat(
-                Payload.OBJECTS, lead=f"{found[1]}\n", head='{"name": "', named=f'", "{found[2]}": ', rest="}",
-                trail=f"\n{found[3]}", between="\n", arguments_key=found[2], writes_calls=False,
+                Payload.OBJECTS, lead=f"{match[1]}\n", head='{"name": "', named=f'", "{match[2]}": ', rest="}",
+                trail=f"\n{match[3]}", between="\n", arguments_key=match[2], writes_calls=False,
             )  # fmt: skip
-        if found := TOLD_LIST.search(told):
+        if match := TOLD_LIST.search(instructions):
             return CallFormat(
                 Payload.OBJECTS,
-                section=f"{found[1]}[",
+                section=f"{match[1]}[",
                 head='{"name": "',
                 named='", "arguments": ',
                 rest="}",
@@ -284,20 +286,20 @@ def _tool(name: str) -> Json:
 
 
 def _call(name: str, arguments: Json, call_id: str, takes_text: bool) -> Json:
-    given = json.dumps(arguments) if takes_text else arguments
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": given}}
+    written = json.dumps(arguments) if takes_text else arguments
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": written}}
 
 
 def _called(n: int, ids: Sequence[str], takes_text: bool) -> Message:
     calls = [
-        _call(name, arguments, one, takes_text)
-        for name, arguments, one in zip((FIRST, SECOND), ARGUMENTS, ids, strict=True)
+        _call(name, arguments, call_id, takes_text)
+        for name, arguments, call_id in zip((FIRST, SECOND), ARGUMENTS, ids, strict=True)
     ]
     return {"role": "assistant", "content": "", "tool_calls": calls[:n]}
 
 
 def _own(text: str, other: str) -> str:
-    """What of a text is not the beginning of another."""
+    """Return the part of a text after its common beginning with another."""
     n = _same(text, other)
     return text[n:]
 
@@ -308,8 +310,10 @@ def _same(text: str, other: str) -> int:
 
 
 def begins(text: str, before: str) -> int:
-    """Where what was written of the calls begins: behind what stands before the text of an answer, or else where it
-    differs from that, at a sign's beginning."""
+    """Return where the calls begin: after what precedes the text of an answer, or where the output differs from that.
+
+    In the second case it is moved to the beginning of a sign.
+    """
     n = _same(text, before)
     if n == len(before):
         return n
@@ -320,25 +324,25 @@ def begins(text: str, before: str) -> int:
 
 
 def _tail(text: str, behind: str, ends: Sequence[str]) -> str:
-    """Without what ends the message."""
+    """Return the text without what ends the message."""
     text = text[: len(text) - len(_common_end(text, behind))]
-    found = [at for end in ends if (at := text.find(end)) >= 0]
-    return text[: min(found, default=len(text))]
+    ends_at = [at for end in ends if (at := text.find(end)) >= 0]
+    return text[: min(ends_at, default=len(text))]
 
 
 def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
     """The calls that are written from there on. Raises _Unclear."""
-    found = list[_Item]()
+    items = list[_Item]()
     payload, at = Payload.OBJECTS, begin
     for name, arguments in zip((FIRST, SECOND), ARGUMENTS, strict=True):
         if text.find(name, at) < 0:
             break
         payload, item = _item(text, at, name, arguments)
-        found.append(item)
+        items.append(item)
         at = item.end
-    if not found:
+    if not items:
         raise _Unclear
-    return payload, found
+    return payload, items
 
 
 def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Item]:
@@ -348,7 +352,7 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Ite
         if begin > named + len(name) + 200:
             break
         if begin < named < end:
-            inner = next((one for one in _objects(text, named) if one[2] == arguments), None)
+            inner = next((candidate for candidate in _objects(text, named) if candidate[2] == arguments), None)
             if inner is None or inner[1] > end:
                 raise _Unclear
             return Payload.OBJECTS, _Item(begin, named, named + len(name), inner[0], inner[1], end)
@@ -393,28 +397,28 @@ def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
         at += 1
 
 
-def _common_end(one: str, other: str) -> str:
+def _common_end(text: str, other: str) -> str:
     """The signs with which both end."""
-    a, b = SIGNS.findall(one), SIGNS.findall(other)
+    a, b = SIGNS.findall(text), SIGNS.findall(other)
     n = 0
     while n < min(len(a), len(b)) and a[-1 - n] == b[-1 - n]:
         n += 1
     return "".join(a[len(a) - n :])
 
 
-def _commonbegins(one: str, other: str) -> str:
+def _commonbegins(text: str, other: str) -> str:
     """The signs with which both begin."""
-    found = ""
-    for a, b in zip(SIGNS.findall(one), SIGNS.findall(other), strict=False):
+    common = ""
+    for a, b in zip(SIGNS.findall(text), SIGNS.findall(other), strict=False):
         if a != b:
             break
-        found += a
-    return found
+        common += a
+    return common
 
 
 def _slots(text: str) -> str:
-    for one in (*IDS, *LONG_IDS):
-        text = text.replace(one, ID)
+    for call_id in (*IDS, *LONG_IDS):
+        text = text.replace(call_id, ID)
     return text
 
 
@@ -427,52 +431,54 @@ def _parts(text: str, item: _Item) -> tuple[str, str, str]:
 
 
 def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
-    """With what stands for a number where those of two calls differ in nothing else."""
+    """Return the parts with a placeholder where those of two calls differ only in a number."""
     if len(parts) < 2:
         return parts[0]
-    told = [one if one == other else re.sub(r"\d+", NUMBER, one) for one, other in zip(parts[0], parts[1], strict=True)]
-    return told[0], told[1], told[2]
+    signs = [
+        part if part == other else re.sub(r"\d+", NUMBER, part) for part, other in zip(parts[0], parts[1], strict=True)
+    ]
+    return signs[0], signs[1], signs[2]
 
 
-def _keys(found: CallFormat, text: str, item: _Item) -> CallFormat:
-    """Which keys the name and the arguments have. Raises _Unclear."""
+def _keys(call_format: CallFormat, text: str, item: _Item) -> CallFormat:
+    """Find the keys of the name and the arguments. Raises _Unclear."""
     value = json.loads(text[item.begin : item.end])
     inner = value
     while isinstance(inner, dict) and len(inner) and FIRST not in inner.values():
         if FIRST in inner:
-            return replace(found, name_key="", arguments_key="")
-        inner = next((one for one in inner.values() if isinstance(one, dict)), None)
+            return replace(call_format, name_key="", arguments_key="")
+        inner = next((child for child in inner.values() if isinstance(child, dict)), None)
     if not isinstance(inner, dict):
         raise _Unclear
-    names = [key for key, one in inner.items() if one == FIRST]
-    arguments = [key for key, one in inner.items() if one == ARGUMENTS[0]]
+    names = [key for key, field in inner.items() if field == FIRST]
+    arguments = [key for key, field in inner.items() if field == ARGUMENTS[0]]
     if not names or not arguments:
         raise _Unclear
-    return replace(found, name_key=names[0], arguments_key=arguments[0])
+    return replace(call_format, name_key=names[0], arguments_key=arguments[0])
 
 
-def _tagged(found: CallFormat, one: str, item: _Item) -> CallFormat:
-    """What stands around each argument. Raises _Unclear."""
-    before = one[item.name_end : item.arguments]
-    value_end = one.find(A_TEXT, item.arguments) + len(A_TEXT)
-    mid = one[value_end : one.find(B_KEY, value_end)]
+def _tagged(call_format: CallFormat, with_one: str, item: _Item) -> CallFormat:
+    """Find what stands around each argument. Raises _Unclear."""
+    before = with_one[item.name_end : item.arguments]
+    value_end = with_one.find(A_TEXT, item.arguments) + len(A_TEXT)
+    mid = with_one[value_end : with_one.find(B_KEY, value_end)]
     key = _common_end(before, mid)
     end = mid[: len(mid) - len(key)]
     if not key.strip() or not end.strip():
         raise _Unclear
-    if not found.trail.startswith(end):
+    if not call_format.trail.startswith(end):
         raise _Unclear
-    named = found.named
+    named = call_format.named
     counted = re.sub(r"\d+", NUMBER, key) if NUMBER in named else key
     named = named.removesuffix(key).removesuffix(counted)
-    return replace(found, named=named, key=key, value_end=end, trail=found.trail[len(end) :])
+    return replace(call_format, named=named, key=key, value_end=end, trail=call_format.trail[len(end) :])
 
 
-def _python(found: CallFormat) -> CallFormat:
+def _python(call_format: CallFormat) -> CallFormat:
     """Raises _Unclear."""
-    if not found.section.endswith("[") or not found.section_end.startswith("]"):
+    if not call_format.section.endswith("[") or not call_format.section_end.startswith("]"):
         raise _Unclear
-    return replace(found, named="(", rest=")", between=", ")
+    return replace(call_format, named="(", rest=")", between=", ")
 
 
 def _nested(text: str, item: _Item) -> CallFormat:
@@ -496,5 +502,5 @@ def _nested(text: str, item: _Item) -> CallFormat:
 
 
 def _spelled(value: object) -> tuple[str, ...]:
-    """How templates write a value that is no text."""
+    """Return the ways in which templates write a value that is no text."""
     return json.dumps(value), str(value)

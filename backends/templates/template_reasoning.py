@@ -1,8 +1,8 @@
-"""How a model's thoughts stand in what it writes, found out by applying its chat template to chats made up for that.
+"""The format of a model's thoughts, found by applying its chat template to chats made up for that.
 
 Nothing is looked up by a model's name. A template that writes earlier thoughts shows the signs around them; one that
-only takes them away names the signs in its source; and what it writes where an answer begins, with each of the
-switches that it reads, shows whether thinking can be turned off.
+only removes them names the signs in its source; and what it writes where an answer begins, with each of the switches
+that it reads, shows whether thinking can be turned off.
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
     """The form that a model of this template gives its thoughts. Raises nothing: a template that cannot be applied
     shows nothing."""
     probe = _Probe(render)
-    found = _shown(probe) or _named(source)
-    if found is None:
+    reasoning = _shown(probe) or _named(source)
+    if reasoning is None:
         return HABIT
-    on, off = _switch(source, probe, found)
+    on, off = _switch(source, probe, reasoning)
     option, efforts = _efforts(source, probe, {**on})
     return ReasoningFormat(
-        found.begin,
-        found.end,
-        messages=found.messages,
-        answer_begin=found.answer_begin,
-        answer_end=found.answer_end,
+        reasoning.begin,
+        reasoning.end,
+        messages=reasoning.messages,
+        answer_begin=reasoning.answer_begin,
+        answer_end=reasoning.answer_end,
         switch_on=on,
         switch_off=off,
         effort_option=option,
@@ -93,7 +93,7 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
 
 
 def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
-    """As `reasoning_format`, of a template by its text. tokens: as `render` takes them."""
+    """Return `reasoning_format` of a template given by its text. tokens: as `render` takes them."""
     if not source:
         return HABIT
     from backends.templates import sandbox  # heavy, and most workers only compute
@@ -133,20 +133,20 @@ def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, 
 
 
 def _shown(probe: _Probe) -> ReasoningFormat | None:
-    """By a chat whose last answer was thought about, in each of the ways to say so."""
+    """Find the format with a chat whose last answer has a thought, in each of the ways to pass it."""
     for switch in ({}, {"enable_thinking": True, "thinking": True, "add_thoughts": True}):
         plain = probe([ASKED, ANSWERED], switch) or ""
         for answered, rest in ((ANSWERED, ()), (CALLED, (RESULT,))):  # some tell those before a call alone
             for field in FIELDS:
-                told = probe([ASKED, thinking(answered, THOUGHT, field), *rest], switch) or ""
-                if THOUGHT in told and (found := _around(told, plain)):
-                    return found
+                rendered = probe([ASKED, thinking(answered, THOUGHT, field), *rest], switch) or ""
+                if THOUGHT in rendered and (around := _around(rendered, plain)):
+                    return around
     return None
 
 
-def _around(told: str, plain: str) -> ReasoningFormat | None:
-    """What stands before and behind a thought, if these are signs."""
-    before, _, behind = told.partition(THOUGHT)
+def _around(rendered: str, plain: str) -> ReasoningFormat | None:
+    """Return the format given by what stands before and after a thought, if these are signs."""
+    before, _, behind = rendered.partition(THOUGHT)
     before, behind = before.rstrip(), behind.lstrip()
     if before.endswith("<|channel|>analysis<|message|>"):
         return ReasoningFormat(
@@ -165,7 +165,7 @@ def _around(told: str, plain: str) -> ReasoningFormat | None:
     for begin, end in PAIRS:
         if before.endswith(begin) and behind.startswith(end):
             return _with_answer(begin, end, behind)
-    opened = [one for one in MARK.finditer(before) if one.end() == len(before)]
+    opened = [mark for mark in MARK.finditer(before) if mark.end() == len(before)]
     closed = MARK.match(behind)
     if not opened or closed is None:
         return None
@@ -176,38 +176,40 @@ def _around(told: str, plain: str) -> ReasoningFormat | None:
 
 
 def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
-    """Also what stands around the answer, where that has signs of its own."""
-    between, found, after = behind.removeprefix(end).partition(ANSWER)
+    """Return the format with the signs around the answer, where it has any."""
+    between, answer, after = behind.removeprefix(end).partition(ANSWER)
     between = between.strip()
-    if not found or not MARK.match(between) or len(between) > MOST_SIGN_CHARS:
+    if not answer or not MARK.match(between) or len(between) > MOST_SIGN_CHARS:
         return ReasoningFormat(begin, (end,))
     return ReasoningFormat(begin, (end,), answer_begin=(between,), answer_end=_run_of_marks(after))
 
 
 def _run_of_marks(text: str) -> tuple[str, ...]:
     """The signs that end an answer: the first one, with the words that belong to it."""
-    found = MARK.match(text.lstrip())
-    if found is None:
+    mark = MARK.match(text.lstrip())
+    if mark is None:
         return ()
-    if found.group() == "<|close|>":  # its name stands between two signs
+    if mark.group() == "<|close|>":  # its name stands between two signs
         whole = re.match(r"(<\|close\|>\w+<\|sep\|>)+", text.lstrip())
         return tuple(re.findall(r"<\|close\|>\w+<\|sep\|>", whole.group())) if whole else ()
-    return (found.group(),)
+    return (mark.group(),)
 
 
 def _named(source: str) -> ReasoningFormat | None:
-    """By the signs in the template's source: what it takes away from earlier answers, or tells the model to write."""
+    """Find the format by the signs in the template's source: what it strips from earlier answers, or asks for."""
     for begin, end in PAIRS:
         if end in source:
-            frame = next((one for one in ANSWERS if all(sign in source for sign in one)), None)
+            frame = next((signs for signs in ANSWERS if all(sign in source for sign in signs)), None)
             return ReasoningFormat(
                 begin, (end,), answer_begin=(frame[0],) if frame else (), answer_end=(frame[1],) if frame else ()
             )
     return None
 
 
-def _switch(source: str, probe: _Probe, found: ReasoningFormat) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
-    """What turns thinking on and off: a variable that the template reads, and that changes what it writes."""
+def _switch(
+    source: str, probe: _Probe, reasoning: ReasoningFormat
+) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
+    """Return what turns thinking on and off: a variable that the template reads, and that changes its output."""
     for name, on, off in SWITCHES:
         if name not in source or (isinstance(off, str) and not _quoted(off, source)):
             continue
@@ -219,15 +221,15 @@ def _switch(source: str, probe: _Probe, found: ReasoningFormat) -> tuple[dict[st
 
 
 def _efforts(source: str, probe: _Probe, on: Mapping[str, Scalar]) -> tuple[str, tuple[str, ...]]:
-    """How hard it may be told to think: the variable, and the values that change what the template writes."""
+    """Return the variable that sets how hard to think, and its values that change the output."""
     for name in EFFORT_OPTIONS:
         if name not in source:
             continue
         plain = probe([ASKED], on, begins=True)
-        told = {value: probe([ASKED], {**on, name: value}, begins=True) for value in EFFORTS}
+        rendered = {value: probe([ASKED], {**on, name: value}, begins=True) for value in EFFORTS}
         other = {
             value: text
-            for value, text in told.items()
+            for value, text in rendered.items()
             if text is not None and (_quoted(value, source) or value in COMMON_EFFORTS)
         }
         changing = {value: text for value, text in other.items() if text != plain}

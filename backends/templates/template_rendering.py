@@ -56,19 +56,19 @@ def rendered(
     at: datetime,
     values: Mapping[str, object],
 ) -> str:
-    """As `render`, within `bounded` that is already entered."""
+    """Render as `render` does, inside an already entered `bounded`."""
     from backends.templates import sandbox  # heavy, and most workers only compute
 
-    given = {
+    variables = {
         **values,
         "messages": deepcopy(list(messages)),  # a template may change lists
         "add_generation_prompt": add_generation_prompt,
         "strftime_now": at.strftime,
     }
     if tools:
-        given["tools"] = given[TOOLS_TOO] = deepcopy(list(tools))
+        variables["tools"] = variables[TOOLS_TOO] = deepcopy(list(tools))
     try:
-        return _joined(sandbox.compiled(template).generate(given))
+        return _joined(sandbox.compiled(template).generate(variables))
     except sandbox.TemplateError as error:
         raise Refused(error.message or type(error).__name__) from None
     except (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
@@ -76,7 +76,7 @@ def rendered(
 
 
 def moment(now: LocalTime | None) -> datetime:
-    """With the clocks of its place. Raises TemplateFailed for one that no clock shows."""
+    """Return the moment with the clocks of its place. Raises TemplateFailed for an impossible one."""
     if now is None:
         return datetime.now().astimezone()
     try:
@@ -87,14 +87,14 @@ def moment(now: LocalTime | None) -> datetime:
 
 
 def _joined(parts: Iterator[str]) -> str:
-    found: list[str] = []
+    pieces: list[str] = []
     size = 0
     for part in parts:
         size += len(part)
         if size > MAX_TEXT:
             raise TemplateFailed(f"the chat template writes more than {MAX_TEXT >> 20} MiB")
-        found.append(part)
-    return "".join(found)
+        pieces.append(part)
+    return "".join(pieces)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""What a worker may reach once it serves: its own files, to be read; no network, and no other program (SAFETY.md 7).
+"""The confinement of a serving worker: only its own files to read, no network, and no other program (SAFETY.md 7).
 
-A model file is a stranger's, and parsers in native code have flaws: what takes a worker over by one shall find
-nothing. Linux alone, by Landlock (files, TCP, signals) and seccomp (sockets); elsewhere it is as free as its user.
+A model file comes from a stranger, and native parsers have flaws: code that takes a worker over through one must find
+nothing. Linux only, by Landlock (files, TCP, signals) and seccomp (sockets); elsewhere it is as free as its user.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """What a process is kept from."""
+    """The restrictions of a process."""
 
     files: bool = False  # but for those it was told
     network: bool = False
@@ -91,14 +91,14 @@ class Walls:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What this system has to confine a process with."""
+    """The means of this system to confine a process."""
 
     landlock: int  # its version; 0: none
     seccomp: bool
 
     @property
     def walls(self) -> Walls:
-        """What they would do, as far as is known without doing it."""
+        """Return the restrictions they would give, as far as is known without applying them."""
         return Walls(bool(self.landlock), self.seccomp)
 
 
@@ -112,7 +112,7 @@ def means() -> Means:
 
 
 def confine_as_told() -> None:
-    """As `confine`, with what whoever started this process wrote into its environment; nothing there: free."""
+    """Confine this process as its parent's environment variable says; without one it stays free."""
     if READS in os.environ:
         walls = confine([str(path) for path in json.loads(os.environ[READS])])
         if walls != means().walls:
@@ -120,7 +120,7 @@ def confine_as_told() -> None:
 
 
 def confine(reads: Sequence[str]) -> Walls:
-    """From now on, for good, and for all that this process starts: before it has a second thread. How far it went.
+    """Confine this process and all that it starts, for good, before it has a second thread; return the restrictions.
 
     reads: files and folders beside those of the system and of Python, whose code is still loaded.
     """
@@ -135,8 +135,10 @@ def confine(reads: Sequence[str]) -> Walls:
 
 
 def start_nothing() -> bool:
-    """From now on this process starts threads alone, and no other process, and reaches into none: no signal, no look
-    at its memory. Linux only."""
+    """Allow this process threads only from now on: no other process, no signal to one, no look at its memory.
+
+    Linux only.
+    """
     if sys.platform != "linux" or not means().seccomp or _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
         return False
     machine = platform.machine()
@@ -168,13 +170,13 @@ def _refused(number: int, how: int) -> list[tuple[int, int, int, int]]:
 
 
 def _own_code() -> list[str]:
-    """Where modules and libraries are loaded from; of a folder above the user's files, what is ours alone."""
+    """Return where modules and libraries are loaded from; of a folder above the user's files, only our part."""
     home = Path.home()
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     places = [*sys.path, *libraries, sys.prefix, sys.base_prefix, sys.exec_prefix]
-    found = [Path(place).resolve() for place in places if place and os.path.isabs(place)]
+    folders = [Path(place).resolve() for place in places if place and os.path.isabs(place)]
     ours = Path(__file__).resolve().parent
-    return [str(ours), *(str(one) for one in found if not home.is_relative_to(one))]
+    return [str(ours), *(str(folder) for folder in folders if not home.is_relative_to(folder))]
 
 
 def _confine_files(version: int, reads: Iterable[str]) -> bool:
@@ -196,7 +198,10 @@ def _confine_files(version: int, reads: Iterable[str]) -> bool:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    """What is not on this system needs no rule. One that cannot be added is told: its files cannot be read then."""
+    """Add a rule.
+
+    A path that is not on this system needs none; a rule that fails is logged, as its files are unreadable then.
+    """
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:

@@ -1,7 +1,8 @@
-"""Forks processes for a worker that may start none itself: whatever takes it over starts few, and nothing else.
+"""A server that forks processes for a worker that may start none itself, so that an intruder can start only a few of
+them.
 
-The starter is forked before the worker is confined. It opens no file of anybody's, and reads nothing but a byte with
-each socket that it is handed.
+The starter is forked before the worker is confined. It opens nobody's files, and reads nothing but one byte with each
+socket that it is handed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Serve = Callable[[socket.socket, int], None]  # a connection; the address space 
 
 
 class Starter:
-    """The way to it, in its worker."""
+    """The worker's connection to the starter."""
 
     def __init__(self, make_ready: Callable[[], Serve]) -> None:
         """make_ready: called once in the starter, when it is first asked; gives what each process does.
@@ -42,11 +43,11 @@ class Starter:
         other.close()
 
     def close(self) -> None:
-        """It ends."""
+        """End the starter."""
         self._socket.close()
 
     def new(self) -> socket.socket:
-        """A connection to a new process. Raises OSError."""
+        """Return a connection to a new process. Raises OSError."""
         ours, other = socket.socketpair()
         with other:
             socket.send_fds(self._socket, [NEW], [other.fileno()])
@@ -55,12 +56,12 @@ class Starter:
 
 @lru_cache(maxsize=1)
 def of_grammars() -> Starter:
-    """This process's own, forked now unless it is there. Raises OSError."""
+    """Return this process's starter, forking it if necessary. Raises OSError."""
     return Starter(_ready_for_grammars)
 
 
 def end() -> None:
-    """Of this process: what it forked ends, too."""
+    """End this process's starter, and so everything that it forked."""
     if of_grammars.cache_info().currsize:
         of_grammars().close()
         of_grammars.cache_clear()
@@ -81,15 +82,15 @@ def _fork() -> int:
 
 
 def _start(fd: int, make_ready: Callable[[], Serve]) -> None:
-    """What the starter does until its worker is gone."""
+    """Run the starter until its worker is gone."""
     asks = _alone(fd)
     confine.confine_as_told()
     os.environ.update(ONE_THREAD)
     serve: Serve | None = None
     living: set[int] = set()
     while True:
-        told, handed, _, _ = socket.recv_fds(asks, len(NEW), 1)
-        if not told:
+        order, handed, _, _ = socket.recv_fds(asks, len(NEW), 1)
+        if not order:
             return
         serve = serve or make_ready()
         held = process.address_bytes()  # once it is confined, a copy cannot look itself
@@ -103,8 +104,8 @@ def _start(fd: int, make_ready: Callable[[], Serve]) -> None:
                 finally:
                     os._exit(0)
             living.add(child)
-        for one in handed:
-            os.close(one)
+        for descriptor in handed:
+            os.close(descriptor)
 
 
 def _reap(living: set[int]) -> None:
@@ -115,7 +116,7 @@ def _reap(living: set[int]) -> None:
 
 
 def _alone(fd: int) -> socket.socket:
-    """This is a new process: nothing of the one before is open here but that, and nobody reads what it complains."""
+    """Detach a new process: only the given descriptor stays open, and its error output goes nowhere."""
     process.forget_statm()
     gc.disable()  # what the one before had open is not closed by us
     faulthandler.disable()

@@ -1,4 +1,4 @@
-"""How a worker waits for its next frame: awake and ready for a moment after a step, asleep otherwise."""
+"""The wait of a worker for its next frame: awake and ready for a moment after a step, asleep otherwise."""
 
 from __future__ import annotations
 
@@ -23,20 +23,23 @@ ASLEEP_S = 1.0  # for so long each wait is slept through then
 if sys.platform == "win32":  # no wait is awake there
 
     def switches() -> int:
-        """Nothing is counted."""
+        """Return 0: this system does not count them."""
         return 0
 
 else:
     import resource
 
     def switches() -> int:
-        """How often the system gave this process's core to another while it could have gone on."""
+        """Return how often the system gave this process's core to another while it could have gone on."""
         return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 class Waiting:
-    """Waits on one pipe. Always asleep where the system has no poll() for pipes (Windows), and where a control
-    group counts this process's time: what is spent awake would be missing for the work."""
+    """A wait on one pipe.
+
+    Always asleep where the system has no poll() for pipes (Windows), and where a control group counts this process's
+    time: time spent awake would be missing for the work.
+    """
 
     def __init__(self, fd: int, rehearse: Callable[[], None] = lambda: None) -> None:
         """rehearse: goes the way of a frame as far as it can without one. Weights that streamed through the

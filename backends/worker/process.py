@@ -1,4 +1,4 @@
-"""What a worker asks of its operating system: clean pipes, an end with its parent, a memory limit."""
+"""The services that a worker needs of its operating system: clean pipes, an end with its parent, limits on memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # elsewhere than in glibc it m
 
 
 def quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
-    """In cores, by this process's control group and those above it; None: no limit."""
+    """Return the processor time in cores that this process's control group and those above it allow; None: no limit."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -36,7 +36,7 @@ def quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
 
 
 def _limits(line: str, groups: Path) -> Iterator[float]:
-    """Of one hierarchy, as /proc/self/cgroup names it."""
+    """Yield the limits of one hierarchy, as /proc/self/cgroup names it."""
     _, controllers, path = line.split(":", 2)
     if controllers and "cpu" not in controllers.split(","):
         return
@@ -109,14 +109,14 @@ def end_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
-    """On Windows the parent's id stays the same: there its Job Object ends us."""
+    """End with the parent. On Windows the parent's id stays the same: there its Job Object ends us."""
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
     os._exit(1)
 
 
 def resident_bytes() -> int:
-    """Memory this process holds now; its peak where the present is not told, 0 where neither is."""
+    """Return the memory this process holds now; its peak if that is all the system reports, 0 if it reports neither."""
     if sys.platform == "linux":
         held = _statm(1)
     elif sys.platform == "win32":
@@ -141,16 +141,16 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
     else:
         import resource
 
-        which = resource.RLIMIT_AS if mapped else resource.RLIMIT_DATA
-        before, hard = resource.getrlimit(which)
+        limit = resource.RLIMIT_AS if mapped else resource.RLIMIT_DATA
+        before, hard = resource.getrlimit(limit)
         most = _statm(0 if mapped else 5) + n_bytes
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
-        resource.setrlimit(which, (most, hard))
+        resource.setrlimit(limit, (most, hard))
         try:
             yield
         finally:
-            resource.setrlimit(which, (before, hard))
+            resource.setrlimit(limit, (before, hard))
 
 
 def address_bytes() -> int:
@@ -167,12 +167,12 @@ def peak_bytes() -> int:
 
 
 def forget_statm() -> None:
-    """This process is a copy of another one: what that has open tells of that."""
+    """Forget the open statm file: this process is a copy of another one, whose memory that file describes."""
     _statm_file.cache_clear()
 
 
 def address_at_most(most: int) -> None:
-    """From now on the address space is at most so large; can be told anew. Linux only."""
+    """Limit the address space from now on; can be changed again. Linux only."""
     if sys.platform == "linux":
         import resource
 
@@ -181,12 +181,12 @@ def address_at_most(most: int) -> None:
 
 
 def bound(limit_bytes: int, threads: int) -> int:
-    """What a worker with this limit may hold beside what it holds before it loads, all told."""
+    """Return how much a worker with this limit may hold, all told, beside what it holds before it loads."""
     return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES
 
 
 def keep_below(n_bytes: int) -> None:
-    """From now on private memory is at most so much: allocations beyond it fail. Linux only; can be told anew."""
+    """Limit private memory from now on: allocations beyond it fail. Linux only; can be changed again."""
     if sys.platform == "linux":
         import resource
 

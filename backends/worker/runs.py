@@ -61,7 +61,7 @@ class Steps:
         self._forgets = deque(maxlen=KEPT_FORGETS)
 
     def admit(self, step: Frame) -> Answers | None:
-        """What to answer without computing; None: compute it now. Raises BadFrame."""
+        """Return the answer to a repeated step; None: compute it now. Raises BadFrame."""
         check_step(step, self.agreed)
         early = self._stale(step) or _kept(self._outputs, step.seq)
         if early:
@@ -78,7 +78,7 @@ class Steps:
         self._outputs.append((step.seq, outputs))
 
     def admit_forget(self, frame: Frame) -> Answers | None:
-        """As `admit`, for a FORGET. Raises BadFrame."""
+        """Admit a FORGET as `admit` does a step. Raises BadFrame."""
         if frame.pipeline != self.agreed.pipeline or frame.payload:
             raise BadFrame("a forget for another pipeline, or with a payload")
         if not 1 <= len(frame.segments) <= self.agreed.slots:
@@ -88,7 +88,7 @@ class Steps:
         return self._stale(frame) or (_kept(self._forgets, frame.seq) if frame.seq else None)
 
     def admit_begin(self, frame: Frame) -> Answers | None:
-        """As `admit`, for a BEGIN. Raises BadFrame."""
+        """Admit a BEGIN as `admit` does a step. Raises BadFrame."""
         if frame.pipeline != self.agreed.pipeline or len(frame.segments) != 1:
             raise BadFrame("a beginning for another pipeline, or not of one slot")
         if frame.segments[0].slot >= self.agreed.slots:
@@ -103,7 +103,7 @@ class Steps:
         return done
 
     def kept(self, segment: Segment) -> int:
-        """How many positions of the slot remain after an admitted FORGET."""
+        """Return how many positions of the slot remain after an admitted FORGET."""
         return min(segment.pos, self.next_pos[segment.slot])
 
     def forgotten(self, frame: Frame) -> Answers:
@@ -127,7 +127,7 @@ class Steps:
 
 
 def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
-    return next((given for known, given in answers if known == seq), None)
+    return next((answer for known, answer in answers if known == seq), None)
 
 
 # How likely a sampled token was, and which were likelier: scores -> log probabilities, and their bytes.
@@ -142,7 +142,7 @@ def likeliest(logits: Rows, token: int, n: int) -> Likely:
     n = min(n, MOST_LIKELY, len(scores))
     best = np.argpartition(-scores, n - 1)[:n] if n else np.empty(0, dtype=np.intp)
     best = best[np.lexsort((best, -scores[best]))]
-    return tuple((int(one), float(scores[one])) for one in (token, *best))
+    return tuple((int(token_id), float(scores[token_id])) for token_id in (token, *best))
 
 
 def likely_to_wire(likely: Likely) -> bytes:
@@ -185,7 +185,7 @@ def open_engine(config: StageConfig) -> Engine:
 
 @dataclass(slots=True)
 class Sequence:
-    """How the sequence in a slot of the last run goes on."""
+    """The state of the sequence in a slot of the last run."""
 
     due_from: int
     sampler: Greedy | Sampler
@@ -219,7 +219,7 @@ class Run:
             self._engine.forget(slot)
 
     def serves(self, order: OpenStage) -> bool:
-        """Whether this very run is asked for again, with a newer epoch."""
+        """Return whether this same run is requested again, with a newer epoch."""
         same = self.config == order.config and self._number == order.number
         return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
 
@@ -256,7 +256,7 @@ class Run:
         return outputs
 
     def rehearse(self, frame: Frame) -> None:
-        """What `step` does before the engine computes, with a step that was answered already."""
+        """Repeat what `step` does before the engine computes, with a step that was already answered."""
         self._steps.admit(frame)
         self._engine.place(self._batch(frame))
 
@@ -316,7 +316,7 @@ class Run:
     def _sample(self, frame: Frame, out: Logits) -> Answers:
         n_due = len(out.segments)
         scores = np.frombuffer(out.rows, np.float32).reshape(n_due, -1) if n_due else ()
-        told: list[Frame] = []
+        frames: list[Frame] = []
         ids: list[int] = []
         for segment, row in zip(out.segments, scores, strict=True):
             sequence = self._sequences[segment.slot]
@@ -330,12 +330,12 @@ class Run:
                 code = "sampling_failed" if is_sound else "numbers_not_finite"
                 raise BadSlots(code, [segment.slot], str(error)) from None
             if sequence.tells_logits:
-                told.append(self._frame(Kind.LOGITS, frame, Number.F32, (segment,), row.tobytes()))
+                frames.append(self._frame(Kind.LOGITS, frame, Number.F32, (segment,), row.tobytes()))
             if sequence.likely is not None:
-                found = likely_to_wire(likeliest(row, ids[-1], sequence.likely))
-                told.append(self._frame(Kind.LIKELY, frame, Number.F32, (segment,), found))
-        told.append(self._frame(Kind.SAMPLED, frame, Number.IDS, out.segments, ids_to_wire(ids)))
-        return tuple(told)
+                likely = likely_to_wire(likeliest(row, ids[-1], sequence.likely))
+                frames.append(self._frame(Kind.LIKELY, frame, Number.F32, (segment,), likely))
+        frames.append(self._frame(Kind.SAMPLED, frame, Number.IDS, out.segments, ids_to_wire(ids)))
+        return tuple(frames)
 
     def _frame(
         self, kind: Kind, to: Frame, number: Number, segments: tuple[Segment, ...], payload: bytes | memoryview

@@ -1,4 +1,4 @@
-"""What one worker does with each frame that comes in: orders, steps, forgets. No pipe."""
+"""The service of one worker: its reaction to each incoming frame, be it an order, a step or a forget. No pipe."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes lon
 
 
 class Vectors:
-    """At most one model at a time."""
+    """The embedding model, at most one at a time."""
 
     def __init__(self) -> None:
         self._model: LlamaEmbedder | None = None
@@ -96,7 +96,7 @@ class Service:
         self._last: Frame | None = None  # the last step that went well, to be rehearsed
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
-        """What to send back, in order. Raises BadFrame for a frame that no node of ours sends."""
+        """Yield the frames to send back, in order. Raises BadFrame for a frame that no node of ours sends."""
         match frame.kind:
             case Kind.TEXT:
                 yield from self._obey(frame)
@@ -133,9 +133,9 @@ class Service:
                 return run.forget(frame)
             if frame.kind is Kind.BEGIN:
                 return run.begin_from(frame)
-            told = run.step(frame)
+            answers = run.step(frame)
             self._last = frame
-            return told
+            return answers
         except BadFrame as error:  # nothing has changed
             return (lost(frame, "stage_bad_step", str(error)),)
         except BadSlots as error:  # its layers are whole
@@ -151,16 +151,16 @@ class Service:
         before = decode(frame.payload)
         if before.kind is not Kind.STEP:
             raise BadFrame(f"a {before.kind.name} frame to be followed")
-        told = self._move(before)
-        if told[-1].kind is not Kind.SAMPLED:
-            return told
-        if [s.slot for s in told[-1].segments] != [s.slot for s in frame.segments]:
-            return (*told, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
-        tokens = np.maximum(ids_from_wire(told[-1].payload), 0)  # where none came, that answer is over
+        answers = self._move(before)
+        if answers[-1].kind is not Kind.SAMPLED:
+            return answers
+        if [s.slot for s in answers[-1].segments] != [s.slot for s in frame.segments]:
+            return (*answers, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
+        tokens = np.maximum(ids_from_wire(answers[-1].payload), 0)  # where none came, that answer is over
         step = replace(frame, kind=Kind.STEP, payload=bytes_of(tokens))
         after = self._move(step)
         self._last = self._last and before  # what comes next is a step of the last run again
-        return (*told, *after)
+        return (*answers, *after)
 
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
         """A stage that failed may be half changed: it ends, and its host builds a new one."""
@@ -209,15 +209,17 @@ class Service:
                 ids = self._tokenize(order.text, special=order.special, bos=order.bos)
                 yield orders.Tokenized(request=order.request, ids=ids)
             case orders.Render():
-                found, number = self._render(order), order.request
-                is_long = len(found.text) > SHORT_CHARS
-                told = orders.Rendered(request=number, text=found.text, folded=found.folded)
+                rendered, number = self._render(order), order.request
+                is_long = len(rendered.text) > SHORT_CHARS
+                answer = orders.Rendered(request=number, text=rendered.text, folded=rendered.folded)
                 if is_long or not order.ids:
-                    yield msgspec.structs.replace(told, last=not order.ids)
+                    yield msgspec.structs.replace(answer, last=not order.ids)
                 if order.ids:
-                    ids = self._tokenize(found.text, special=True, bos=True)
+                    ids = self._tokenize(rendered.text, special=True, bos=True)
                     yield (
-                        orders.Tokenized(request=number, ids=ids) if is_long else msgspec.structs.replace(told, ids=ids)
+                        orders.Tokenized(request=number, ids=ids)
+                        if is_long
+                        else msgspec.structs.replace(answer, ids=ids)
                     )
             case orders.OpenEmbedder():
                 yield self._vectors.open(order)
@@ -296,7 +298,7 @@ class Service:
 
 
 def _names(text: Text) -> dict[str, str]:
-    """Those that templates write themselves."""
+    """Return the tokens that templates write themselves."""
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 
 
@@ -328,7 +330,7 @@ def _run(order: orders.OpenStage) -> Run:
 
 
 def _is_short(error: Exception) -> bool:
-    """Whether it says that memory is short."""
+    """Return whether the error says that memory is short."""
     if isinstance(error, MemoryError | OutOfMemory):
         return True
     return isinstance(error, StageError) and any(sign in str(error) for sign in NO_MEMORY)

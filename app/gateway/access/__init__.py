@@ -1,1 +1,1 @@
-"""Who may ask: keys, origins, budgets, slow clients."""
+"""Access control for the API: keys, origins, budgets, slow clients."""

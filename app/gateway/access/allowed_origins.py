@@ -29,41 +29,41 @@ MOST_HEADERS = 2048  # characters of the names of headers that a page wants to s
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """By which names and from which origins a listener may be asked. All are looked up at each request."""
+    """The names and origins by which a listener may be reached. All are looked up at each request."""
 
     own_names: Callable[[], Collection[str]]
     host_names: Callable[[], Collection[str]] = NO_NAMES
     origins: Callable[[], Collection[str]] = NO_NAMES
 
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
-        """Status and words for a foreign Host or Origin. Notes an allowed origin on the request."""
+        """Return status and text for a foreign Host or Origin, or None; note an allowed origin on the request."""
         is_own = request.host in self.own_names()
         if not is_own and not api_access.is_allowed_host(request.host, self.host_names()):
             return 421, FOREIGN_HOST
-        given = request.headers.getall(hdrs.ORIGIN, [])
-        if not given:
+        origins = request.headers.getall(hdrs.ORIGIN, [])
+        if not origins:
             return None
-        if len(given) > 1 or given[0] not in self.origins():  # browsers write it in one way only
+        if len(origins) > 1 or origins[0] not in self.origins():  # browsers write it in one way only
             return 403, FOREIGN_ORIGIN
-        request[ALLOWED] = given[0]
+        request[ALLOWED] = origins[0]
         return None
 
 
 def is_preflight(request: web.Request) -> bool:
-    """Whether a browser asks if a page of an allowed origin may ask. Browsers send no key with it."""
+    """Return whether a browser asks if a page of an allowed origin may send a request. Browsers send no key with it."""
     asks = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
     return request.method == hdrs.METH_OPTIONS and asks and ALLOWED in request
 
 
 def preflight(request: web.Request) -> web.Response:
-    """What a page may send: it says nothing about keys or models."""
+    """Return what a page may send; it reveals nothing about keys or models."""
     headers: dict[str, str] = {
         hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS,
         hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_SECONDS),
     }
-    wanted = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
-    if wanted and len(wanted) <= MOST_HEADERS:
-        headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = wanted
+    headers_asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+    if headers_asked and len(headers_asked) <= MOST_HEADERS:
+        headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = headers_asked
     if request.headers.get("Access-Control-Request-Private-Network") == "true":
         headers["Access-Control-Allow-Private-Network"] = "true"
     return web.Response(status=204, headers=headers)

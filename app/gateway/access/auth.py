@@ -1,4 +1,4 @@
-"""What every request to the Chat API must show before any route sees it (SAFETY.md 7), and its log line."""
+"""The checks that every request to the Chat API must pass before any route sees it (SAFETY.md 7), and its log line."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HOME = web.RequestKey("home", str)
 
 
 def nothing_at(method: str, path: str, known: Collection[str]) -> str:
-    """`known`: the paths at which something is."""
+    """Return the text for a path where nothing is. `known`: the paths that exist."""
     begun = f"There is nothing at {method} {path[:100]}"
     if path in SHELF:
         cure = "`poolhouse pull NAME` or `poolhouse import FILE.gguf` adds one"
@@ -79,23 +79,23 @@ def nothing_at(method: str, path: str, known: Collection[str]) -> str:
 
 
 class Door(Protocol):
-    """Whom a gate lets in."""
+    """The identity check of one kind of caller."""
 
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
-        """Status and words for a request that came by a way that nobody should take."""
+        """Return status and text for a request that came by a forbidden way, or None."""
 
     def key_of(self, request: web.Request) -> str | None:
-        """The name of who asks, for limits and the log; None: a stranger."""
+        """Return the caller's name for limits and the log; None for a stranger."""
 
     def whose(self, request: web.Request, key: str) -> Requester:
         """The same for a person to read, who looks at what was answered."""
 
     def may_be_curl(self, request: web.Request) -> bool:
-        """Whether a body may be JSON though its header does not say so."""
+        """Return whether a body may be JSON though its header does not say so."""
 
 
 class KeyDoor:
-    """For programs: by one of our own names, with one of our keys."""
+    """The check for programs: a name of our own as Host, and one of our keys."""
 
     def __init__(self, keys: ApiKeys, access: Access, ollama_open: Callable[[], bool], *, tells_health: bool) -> None:
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
@@ -116,8 +116,11 @@ class KeyDoor:
         return KEYLESS if key == NO_KEY else Requester("program", key)
 
     def may_be_curl(self, request: web.Request) -> bool:
-        """As Ollama's examples have it: `curl -d` says that it sends a form. A web page can send a form too, but
-        no header with a key, unless CORS allows its origin."""
+        """Return whether this is Ollama's API asked with a key.
+
+        Ollama's examples use `curl -d`, which declares a form. A web page can send a form too, but no header with a
+        key, unless CORS allows its origin.
+        """
         if api_of(request.path) is not Api.OLLAMA or self._keys.owner(_bearer(request)) is None:
             return False
         return "Content-Type" not in request.headers or request.content_type == FORM
@@ -144,8 +147,8 @@ class Auth:
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         self._arrived(request)
-        given = request.headers.get(ID, "")
-        name = given if _GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        sent_id = request.headers.get(ID, "")
+        name = sent_id if _GIVEN_ID.fullmatch(sent_id) else f"req_{secrets.token_hex(12)}"
         request[ASKER], request[HOME] = Asker("", name), ""
         begun, answer = time.monotonic(), None
         try:
@@ -159,14 +162,14 @@ class Auth:
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if objection := self._objection(request):
             return objection
-        who = request[ASKER]
+        asker = request[ASKER]
         self._let_in(request.remote or "")
-        if self._open[who.key] >= (most := self._at_once(who.key)):
+        if self._open[asker.key] >= (most := self._at_once(asker.key)):
             words = f"This key may have no more requests open than {most}. Wait until one of them is answered."
             return refusal(request, 429, words, retry_after_s=1)
-        self._open[who.key] += 1
+        self._open[asker.key] += 1
         try:
-            async with self.under_way.until_closed(request, who.key):
+            async with self.under_way.until_closed(request, asker.key):
                 if request.method == "POST":
                     await _bid_go_on(request)
                     body = await unpacked_body(request, MAX_BODY_BYTES)
@@ -189,7 +192,7 @@ class Auth:
             answer.headers["Allow"] = allowed
             return answer
         except web.HTTPException as error:
-            known = {one.canonical for one in request.app.router.resources()}
+            known = {resource.canonical for resource in request.app.router.resources()}
             return refusal(request, error.status, nothing_at(request.method, request.path, known))
         except RecursionError:  # what can be read just so can be too deep to be written again
             return _explained(request, too_deep())
@@ -197,13 +200,13 @@ class Auth:
             log.exception("%s failed", request.path)
             return _explained(request, AppError("bug"))
         finally:
-            self._open[who.key] -= 1
+            self._open[asker.key] -= 1
             self._open += Counter()  # drops the zeros
 
     def _objection(self, request: web.Request) -> web.Response | None:
-        """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-        if found := self._door.misplaced(request):
-            return _parted(refusal(request, *found))
+        """Return why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
+        if misplaced := self._door.misplaced(request):
+            return _parted(refusal(request, *misplaced))
         if is_preflight(request):
             return preflight(request)
         if unread := unreadable(request.headers.getall("Content-Encoding", [])):
@@ -215,8 +218,8 @@ class Auth:
             words = WRONG_KEY if _given_key(request) else NO_KEY_SHOWN
             return _parted(refusal(request, 401, words))
         request[HOME] = "" if key == NO_KEY else self._home
-        given = request.headers.get(PROGRAM, "")
-        program = given if _GIVEN_ID.fullmatch(given) else ""
+        sent_program = request.headers.get(PROGRAM, "")
+        program = sent_program if _GIVEN_ID.fullmatch(sent_program) else ""
         marks = request.headers.get(PASSED, "").split(",")[:MOST_PASSED]
         request[ASKER] = replace(
             request[ASKER],
@@ -232,7 +235,7 @@ class Auth:
         return None
 
     def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
-        """No text, no key: who (by the key's name), what, how it went."""
+        """Count and log a request: the key's name, the path and the outcome; no text and no key."""
         self._figures.requests.labels(path=path, status=str(status)).inc()
         asker = request[ASKER]
         facts = about(
@@ -243,57 +246,61 @@ class Auth:
 
 
 def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
-    """Routes of which nobody is told to send a body before the gate has let him in."""
+    """Return routes whose clients are told to send a body only after the checks."""
 
     async def not_yet(_: web.Request) -> None:
         return None
 
-    return [web.RouteDef(one.method, one.path, one.handler, one.kwargs | {"expect_handler": not_yet}) for one in routes]
+    return [
+        web.RouteDef(route.method, route.path, route.handler, route.kwargs | {"expect_handler": not_yet})
+        for route in routes
+    ]
 
 
 async def _template(request: web.Request) -> str:
-    """The route as it is written, also where it has another method; what strangers make up is no name of a figure."""
+    """Return the route's path pattern, also for a wrong method; paths made up by strangers must not become metric
+    labels."""
     if (resource := request.match_info.route.resource) is not None:
         return resource.canonical
     if isinstance(request.match_info.http_exception, web.HTTPMethodNotAllowed):
-        for one in request.app.router.resources():
-            if (await one.resolve(request))[1]:
-                return one.canonical
+        for candidate in request.app.router.resources():
+            if (await candidate.resolve(request))[1]:
+                return candidate.canonical
     return "(none)"
 
 
 async def _bid_go_on(request: web.Request) -> None:
-    """Say that the body may come, to who waits for that."""
+    """Tell a client that waits for it that the body may come."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # the answer itself has not begun
 
 
 def _parted(answer: web.Response) -> web.Response:
-    """A stranger's connection is not kept."""
+    """Close a stranger's connection after the answer."""
     answer.force_close()
     return answer
 
 
 def _named(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """With the id of the request, and who answered it if not the pool."""
+    """Add the id of the request, and who answered it if not the pool."""
     answer.headers.update(ids_of(request) | from_elsewhere(request[ASKER]))
     return answer
 
 
 def ids_of(request: web.Request) -> dict[str, str]:
-    """The headers of an answer with the request's id, as the clients of its API read it."""
+    """Return the headers with the request's id, as the clients of its API read it."""
     name = request[ASKER].request
     return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is Api.ANTHROPIC else {})
 
 
 def from_elsewhere(asker: Asker) -> dict[str, str]:
-    """The header of an answer that is not the pool's."""
+    """Return the header of an answer that is not the pool's."""
     return {UPSTREAM: asker.origin.upstream} if asker.origin.upstream else {}
 
 
 def refusal(request: web.Request, status: int, words: str, retry_after_s: int | None = None) -> web.Response:
-    """A refusal in the shape of the API that was asked."""
+    """Return a refusal in the shape of the API that was called."""
     code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # it is no model's
     words = with_home(words, request[HOME])
     body = shaped(api_of(request.path), status, words, request[ASKER].request, code)
@@ -308,7 +315,7 @@ def _explained(request: web.Request, error: AppError) -> web.Response:
 
 
 def _given_key(request: web.Request) -> str:
-    """As OpenAI's and Ollama's clients send it, or as Anthropic's do."""
+    """Return the key as clients of OpenAI and Ollama send it, or those of Anthropic."""
     return _bearer(request) or request.headers.get("X-Api-Key", "")
 
 

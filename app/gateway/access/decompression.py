@@ -33,21 +33,21 @@ class BadPacking(ValueError):
 
 
 class _Unpacker(Protocol):
-    """What gzip's and zstd's have in common here."""
+    """The common interface of gzip and zstd."""
 
     def feed(self, data: bytes) -> bytes:
-        """At most PIECE_BYTES of what `data` unpacks to. Raises BadPacking."""
+        """Return at most PIECE_BYTES of unpacked `data`. Raises BadPacking."""
 
     @property
     def has_more(self) -> bool:
-        """Whether `feed(b"")` gives more."""
+        """Return whether `feed(b"")` gives more."""
 
     def check_end(self) -> None:
         """Raises BadPacking where the end is missing or isn't the end."""
 
 
 def unreadable(encodings: Sequence[str]) -> str:
-    """Why a body with these Content-Encoding headers is not read; empty for one that is."""
+    """Return why a body with these Content-Encoding headers is not read; empty for one that is."""
     named = _named(encodings)
     if len(named) > 1:
         return CHAINED
@@ -85,8 +85,8 @@ async def unpacked_body(request: web.Request, limit: int) -> bytes:
 
 
 def _named(encodings: Sequence[str]) -> list[str]:
-    """In lower case; `identity` is none, and x-gzip is gzip's old name (RFC 9110)."""
-    names = [name.strip().lower() for one in encodings for name in one.split(",")]
+    """Return the encodings in lower case; `identity` is none, and x-gzip is gzip's old name (RFC 9110)."""
+    names = [name.strip().lower() for header in encodings for name in header.split(",")]
     return [name.removeprefix("x-") for name in names if name not in ("", "identity")]
 
 
@@ -99,11 +99,11 @@ class _Gzip:
         if data and self._stream.eof:
             raise BadPacking("bytes after the end of gzip")
         try:
-            given = self._stream.decompress(self._stream.unconsumed_tail + data, PIECE_BYTES)
+            unpacked = self._stream.decompress(self._stream.unconsumed_tail + data, PIECE_BYTES)
         except zlib.error as error:
             raise BadPacking(str(error)) from None
-        self._was_full = len(given) == PIECE_BYTES
-        return given
+        self._was_full = len(unpacked) == PIECE_BYTES
+        return unpacked
 
     @property
     def has_more(self) -> bool:
@@ -124,10 +124,10 @@ class _Zstd:
         if data and self._stream.eof:
             raise BadPacking("bytes after the end of zstd")
         try:
-            given: bytes = self._stream.decompress(data, max_length=PIECE_BYTES)
+            unpacked: bytes = self._stream.decompress(data, max_length=PIECE_BYTES)
         except zstd.ZstdError as error:
             raise BadPacking(str(error)) from None
-        return given
+        return unpacked
 
     @property
     def has_more(self) -> bool:

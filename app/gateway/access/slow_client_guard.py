@@ -30,7 +30,7 @@ TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last tw
 
 
 def runner_of(application: web.Application) -> web.AppRunner:
-    """What serves it, with the limits that both of its doors have."""
+    """Return a server for the application, with the limits that the local and the LAN port share."""
     return web.AppRunner(
         application,
         handler_cancellation=True,
@@ -56,7 +56,7 @@ class SlowClientGuard:
         self._server: asyncio.Server | None = None
 
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
-        """On the first of these ports that is free (0: any); which one. Raises BadInput when none is."""
+        """Listen on the first of these ports that is free (0: any) and return it. Raises BadInput when none is."""
         loop = asyncio.get_running_loop()
         connection = self.watched(runner)
         first = 0
@@ -91,7 +91,7 @@ class SlowClientGuard:
         self._forget(transport)
         served = self._kept.pop(transport, request.protocol)
         if len(self._kept) >= MOST_KEPT:  # the one that rests longest makes room
-            rest = next((one for one, other in self._kept.items() if other.rests), None)
+            rest = next((idle for idle, other in self._kept.items() if other.rests), None)
             if rest is not None:
                 del self._kept[rest]
                 rest.close()
@@ -135,7 +135,7 @@ class _Discreet(web.RequestHandler):
 
     @property
     def rests(self) -> bool:
-        """Whether it answers nothing now."""
+        """Return whether it answers nothing now."""
         return not self._request_in_progress
 
     def handle_error(

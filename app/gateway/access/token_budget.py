@@ -34,12 +34,12 @@ class Budget:
         raise Busy("api_tokens_minute", most=most, seconds=seconds)
 
     def spend(self, key: str, n_tokens: int) -> None:
-        """So many more of this key."""
+        """Count so many more tokens of this key."""
         if n_tokens > 0 and self._most(key):
             self._recent(key).append((self._clock(), n_tokens))
 
     def of(self, key: str) -> Callable[[int], None]:
-        """What to tell as they are computed: who leaves before the end has had them as well."""
+        """Return a callback that counts tokens as they are computed: a client that leaves early has had them too."""
         return partial(self.spend, key)
 
     def _recent(self, key: str) -> deque[tuple[float, int]]:

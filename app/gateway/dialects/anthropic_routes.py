@@ -139,10 +139,10 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.thinking.asked(effort) if self.thinking else Thinking(effort=effort)
 
 
-def _tool(one: ToolGiven) -> Tool:
-    if one.type not in (None, "custom"):
-        raise BadInput("api_unsupported", what=f"the tool {str(one.type)[:40]}")
-    return Tool(one.name, one.description or "", one.input_schema or {}, one.strict)
+def _tool(tool: ToolGiven) -> Tool:
+    if tool.type not in (None, "custom"):
+        raise BadInput("api_unsupported", what=f"the tool {str(tool.type)[:40]}")
+    return Tool(tool.name, tool.description or "", tool.input_schema or {}, tool.strict)
 
 
 def _messages(message: Message) -> list[Json]:
@@ -157,19 +157,19 @@ def _messages(message: Message) -> list[Json]:
     blocks = [block for block in message.content if block.get("type") not in ("thinking", "redacted_thinking")]
     if message.role == "assistant":
         thoughts = [block.get("thinking") for block in message.content]
-        thought = "\n\n".join(one for one in thoughts if isinstance(one, str))
+        thought = "\n\n".join(part for part in thoughts if isinstance(part, str))
         calls = [block for block in blocks if block.get("type") == "tool_use"]
         text = text_of([block for block in blocks if block.get("type") != "tool_use"])
         if not calls:
             return [thought_with({"role": "assistant", "content": text}, thought)]
         return [thought_with(assistant(text, [_used(call) for call in calls]), thought)]
-    found: list[Json] = []
+    messages: list[Json] = []
     for block in blocks:
         if block.get("type") == "tool_result":
             content, of = text_of(block.get("content")), str(block.get("tool_use_id", ""))
-            found.append({"role": "tool", "content": content, "tool_call_id": of})
+            messages.append({"role": "tool", "content": content, "tool_call_id": of})
     texts = [block for block in blocks if block.get("type") != "tool_result"]
-    return [*found, {"role": "user", "content": text_of(texts)}] if texts or not found else found
+    return [*messages, {"role": "user", "content": text_of(texts)}] if texts or not messages else messages
 
 
 def _used(block: Json) -> tuple[str, str, object]:
@@ -202,13 +202,13 @@ class Answer:
         return self._frame(content) | self._reason() | {"usage": _usage(self.whole.ended)}
 
     def begin(self) -> list[tuple[str, Json]]:
-        """How much was read is told at the end: it is not known yet."""
+        """Return the first events. The number of tokens read is not known yet, and sent at the end."""
         usage = dict.fromkeys(USAGE, 0)
         message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
         return [("message_start", {"message": message})]
 
     def events(self, piece: Piece) -> list[tuple[str, Json]]:
-        """What a stream says of a piece: name and data of each event."""
+        """Return the events of a piece: name and data of each."""
         self.whole.add(piece)
         match piece:
             case Said(text=text):
@@ -245,21 +245,21 @@ class Answer:
 
     def _grown(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
         """More of a block of this kind, begun if the last one is another."""
-        told = [] if self.open == kind else self._closed()
+        events = [] if self.open == kind else self._closed()
         if self.open != kind:
             self.open = kind
             empty = {"text": ""} if kind == "text" else {"thinking": "", "signature": ""}
-            told.append(self._block({"type": kind, **empty}))
-        return [*told, ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta})]
+            events.append(self._block({"type": kind, **empty}))
+        return [*events, ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta})]
 
     def _closed(self) -> list[tuple[str, Json]]:
         was, self.open = self.open, ""
         at = {"index": self.n_blocks - 1}
-        told: list[tuple[str, Json]] = []
+        events: list[tuple[str, Json]] = []
         if was == "thinking":
             sign = {"type": "signature_delta", "signature": _signature(self.whole.thought)}
-            told.append(("content_block_delta", at | {"delta": sign}))
-        return [*told, ("content_block_stop", at)] if was else []
+            events.append(("content_block_delta", at | {"delta": sign}))
+        return [*events, ("content_block_stop", at)] if was else []
 
     def _call(self, call: Called) -> list[tuple[str, Json]]:
         begin = self._tool_use(call.id, call.name)
@@ -273,9 +273,9 @@ class Answer:
         delta = {"type": "input_json_delta", "partial_json": text}
         return "content_block_delta", {"index": self.n_blocks - 1, "delta": delta}
 
-    def _block(self, what: Json) -> tuple[str, Json]:
+    def _block(self, block: Json) -> tuple[str, Json]:
         self.n_blocks += 1
-        return "content_block_start", {"index": self.n_blocks - 1, "content_block": what}
+        return "content_block_start", {"index": self.n_blocks - 1, "content_block": block}
 
 
 def _signature(thought: str) -> str:
@@ -288,9 +288,9 @@ def _usage(end: Ended) -> Json:
     return dict(zip(USAGE, (read, end.reused_tokens, 0, end.answer_tokens), strict=True))
 
 
-def check_answerable(asked: MessagesRequest) -> None:
+def check_answerable(body: MessagesRequest) -> None:
     """An answer needs its length. Raises BadInput."""
-    if asked.max_tokens is None:
+    if body.max_tokens is None:
         raise BadInput("bad_request", why="max_tokens is missing", field="max_tokens")
 
 
@@ -304,12 +304,12 @@ class AnthropicRoutes:
         return [web.post("/v1/messages", self.messages), web.post("/v1/messages/count_tokens", self.count)]
 
     async def messages(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, MessagesRequest)
-        check_answerable(asked)
-        wish = asked.wish(chance=secrets.randbelow(1 << 31))
+        body = read(request, MessagesRequest)
+        check_answerable(body)
+        wish = body.wish(chance=secrets.randbelow(1 << 31))
         model, origin = await self._answering.model(wish.model), request[ASKER].origin
         answer = Answer(f"msg_{secrets.token_hex(12)}", model, origin)
-        if asked.stream:
+        if body.stream:
             return await send(request, EVENTS, self._events(wish, request[ASKER], answer))
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
             async for piece in pieces:
@@ -325,7 +325,7 @@ class AnthropicRoutes:
         begun = False
         async with aclosing(self._answering.answer(wish, asker)) as pieces:
             async for piece in pieces:
-                told = [] if begun else answer.begin()
+                events = [] if begun else answer.begin()
                 begun = True
-                for name, data in (*told, *answer.events(piece)):
+                for name, data in (*events, *answer.events(piece)):
                     yield event({"type": name} | data, name)

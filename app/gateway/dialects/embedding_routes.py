@@ -67,27 +67,27 @@ class OllamaEmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-def texts_of(given: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
+def texts_of(texts: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
     """One text or several, each as words or as token ids. Raises BadInput."""
-    kinds = set(map(type, given))  # of a million token ids as quickly as can be
-    if isinstance(given, str):
-        found: list[Text] = [given]
+    kinds = set(map(type, texts))  # of a million token ids as quickly as can be
+    if isinstance(texts, str):
+        parsed: list[Text] = [texts]
     elif kinds == {int}:
-        found = [cast("tuple[int, ...]", tuple(given))]
+        parsed = [cast("tuple[int, ...]", tuple(texts))]
     elif int in kinds:
         raise _odd("input is texts, or token ids, and not both")
     else:
-        found = [one if isinstance(one, str) else tuple(cast("list[int]", one)) for one in given]
-    if len(found) > MOST_TEXTS:
+        parsed = [item if isinstance(item, str) else tuple(cast("list[int]", item)) for item in texts]
+    if len(parsed) > MOST_TEXTS:
         raise _odd(f"input has more than {MOST_TEXTS} texts")
-    for text in found:
+    for text in parsed:
         if not text:
             raise _odd("a text of input is empty")
         if len(text) > MOST_CHARS:
             raise _odd(f"a text of input has more than {MOST_CHARS} characters")
         if not isinstance(text, str) and not 0 <= min(text) <= max(text) < 1 << 30:
             raise _odd("a token id of input is out of bounds")
-    return tuple(found)
+    return tuple(parsed)
 
 
 def openai_list(made: Embedded, encoding: str | None) -> Json:
@@ -135,25 +135,25 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
     return_text: bool | None = None
 
     def all_texts(self) -> list[str]:
-        """Those to be scored. Raises BadInput."""
-        given = self.documents if self.texts is None else self.texts
-        if not given:
+        """Return the texts to be scored. Raises BadInput."""
+        texts = self.documents if self.texts is None else self.texts
+        if not texts:
             name = "documents" if self.texts is None else "texts"
             raise BadInput("bad_request", why=f"{name} is empty", field=name)
-        return [one if isinstance(one, str) else one.text for one in given]
+        return [text if isinstance(text, str) else text.text for text in texts]
 
     def answer(self, made: Ranked) -> Json | list[Json]:
         """The best one first; those that score alike in the order in which they came."""
         texts, is_tei = self.all_texts(), self.texts is not None
         score = "score" if is_tei else "relevance_score"
-        found: list[Json] = [{"index": index, score: one.value} for index, one in enumerate(made.scores)]
-        for one in found:
+        ranked: list[Json] = [{"index": index, score: rank.value} for index, rank in enumerate(made.scores)]
+        for result in ranked:
             if is_tei and self.return_text:
-                one["text"] = texts[one["index"]]
+                result["text"] = texts[result["index"]]
             elif not is_tei and self.return_documents:
-                one["document"] = {"text": texts[one["index"]]}
-        found.sort(key=lambda one: -one[score])
-        results = found[: self.top_n]
+                result["document"] = {"text": texts[result["index"]]}
+        ranked.sort(key=lambda result: -result[score])
+        results = ranked[: self.top_n]
         if is_tei:
             return results
         usage = {"prompt_tokens": made.n_tokens, "total_tokens": made.n_tokens}
@@ -176,33 +176,33 @@ class EmbeddingRoutes:
         ]
 
     async def openai(self, request: web.Request) -> web.Response:
-        asked = read(request, EmbeddingsRequest)
-        made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=False)
-        return _json(openai_list(made, asked.encoding_format))
+        body = read(request, EmbeddingsRequest)
+        made = await self._made(request, body.model, body.texts(), body.dimensions, cut=False)
+        return _json(openai_list(made, body.encoding_format))
 
     async def ollama(self, request: web.Request) -> web.Response:
-        begun, asked = time.monotonic(), read(request, OllamaEmbedRequest)
-        cut = asked.truncate is not False
-        made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=cut)
+        begun, body = time.monotonic(), read(request, OllamaEmbedRequest)
+        cut = body.truncate is not False
+        made = await self._made(request, body.model, body.texts(), body.dimensions, cut=cut)
         return _json(ollama_list(made, time.monotonic() - begun))
 
     async def ollama_one(self, request: web.Request) -> web.Response:
-        asked = read(request, OllamaEmbeddingsRequest)
-        texts = (asked.prompt,) if asked.prompt else ()
-        made = await self._made(request, asked.model, texts, None, cut=True)
+        body = read(request, OllamaEmbeddingsRequest)
+        texts = (body.prompt,) if body.prompt else ()
+        made = await self._made(request, body.model, texts, None, cut=True)
         return _json({"embedding": [*made.vectors[0].values] if texts else []})
 
     async def rerank(self, request: web.Request) -> web.Response:
-        asked = read(request, RerankRequest)
-        texts = asked.all_texts()
+        body = read(request, RerankRequest)
+        texts = body.all_texts()
         key = request[ASKER].key
         self._budget.check(key)
         embeddings = self._embeddings()
-        entry = await embeddings.reranker(asked.model)
+        entry = await embeddings.reranker(body.model)
         async with self._queue.turn(key):
             self._budget.check(key)
-            made = await embeddings.rank(entry, asked.query, texts, self._counted(key))
-        return _json(asked.answer(made))
+            made = await embeddings.rank(entry, body.query, texts, self._counted(key))
+        return _json(body.answer(made))
 
     async def _made(
         self, request: web.Request, model: str, texts: Sequence[Text], size: int | None, *, cut: bool
@@ -225,6 +225,6 @@ class EmbeddingRoutes:
         return read
 
 
-def _json(told: Json | list[Json]) -> web.Response:
+def _json(answer: Json | list[Json]) -> web.Response:
     """Millions of numbers: Python's own writer would keep every stream of this node waiting for seconds."""
-    return web.Response(body=msgspec.json.encode(told), content_type="application/json")
+    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

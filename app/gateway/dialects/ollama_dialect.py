@@ -1,4 +1,4 @@
-"""What Ollama's API is asked with -> an ApiRequest, and pieces -> what it says, one JSON object a line. No I/O."""
+"""Ollama's API: its requests become an ApiRequest, and pieces become its answers, one JSON object a line. No I/O."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 
 
 class Options(msgspec.Struct, frozen=True):
-    """Those that mean something here; the others are ignored, as Ollama does."""
+    """The options that mean something here; the others are ignored, as by Ollama."""
 
     temperature: Annotated[float, Meta(ge=0, le=MOST_HEAT)] | None = None
     top_k: TopK = None
@@ -103,7 +103,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What both have."""
+    """The common fields of a chat and a generate request."""
 
     model: str = ""
     stream: bool | None = None
@@ -114,7 +114,7 @@ class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lets_go(self) -> bool:
-        """Whether the model is wanted no longer than for this answer."""
+        """Return whether the model is needed only for this answer."""
         return str(self.keep_alive).rstrip("hms") in ("0", "0.0")
 
     def common(self, chance: int) -> ApiRequest:
@@ -136,7 +136,7 @@ class OllamaChatRequest(OllamaRequest, frozen=True, kw_only=True):
 
     def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
-        tools = tuple(one.function.tool() for one in self.tools or ())
+        tools = tuple(tool.function.tool() for tool in self.tools or ())
         return replace(self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools)
 
 
@@ -162,20 +162,20 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
 
 
 def _thinking(think: bool | str | None) -> Thinking:
-    """On, off, or how hard. As with Ollama, a model that cannot do it is refused."""
+    """Return on, off, or the effort. As with Ollama, a model that cannot think is refused."""
     if isinstance(think, str) and think:
         return Thinking(think != "none", "" if think == "none" else think, must=True)
     return Thinking(think if isinstance(think, bool) else None, must=True)
 
 
-def _schema(given: str | Json | None) -> object:
-    match given:
+def _schema(schema: str | Json | None) -> object:
+    match schema:
         case None | "":
             return None
         case "json":
             return {"type": "object"}
         case dict():
-            return given
+            return schema
     raise BadInput("bad_request", why="format is json or a JSON schema", field="format")
 
 
@@ -187,7 +187,7 @@ def _message(message: Message) -> Json:
         case "system" | "user":
             return {"role": message.role, "content": text}
         case "assistant" if message.tool_calls:
-            calls = [("", one.function.name, one.function.arguments) for one in message.tool_calls]
+            calls = [("", call.function.name, call.function.arguments) for call in message.tool_calls]
             return thought_with(assistant(text, calls), message.thinking)
         case "assistant":
             return thought_with({"role": "assistant", "content": text}, message.thinking)
@@ -206,7 +206,7 @@ class Answer:
     whole: Whole = field(default_factory=Whole)
 
     def line(self, piece: Piece, now: float, took_s: float) -> Json:
-        """What a stream says of a piece."""
+        """Return the line of a stream for a piece."""
         self.whole.add(piece)
         match piece:
             case Said(text=text):
@@ -229,7 +229,7 @@ class Answer:
         return self._frame(text, whole, now, self.whole.thought) | self._end(took_s)
 
     def brought(self, now: float, reason: Literal["load", "unload"] = "load") -> Json:
-        """What is said to who asked nothing."""
+        """Return the answer to a request without a prompt, which only loads or unloads."""
         return self._frame("", [], now) | {"done": True, "done_reason": reason}
 
     def _frame(self, text: str, calls: list[Called], now: float, thought: str = "") -> Json:

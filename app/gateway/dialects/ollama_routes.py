@@ -32,16 +32,16 @@ RUNS = "Ollama is running"  # word for word: programs look for it
 
 
 class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which model is meant; older clients call it `name`."""
+    """The model to describe; older clients call it `name`."""
 
     model: str = ""
     name: str = ""
 
     def wanted(self) -> str:
         """Raises BadInput."""
-        if not (found := (self.model or self.name).removesuffix(":latest")):
+        if not (name := (self.model or self.name).removesuffix(":latest")):
             raise BadInput("bad_request", why="model is missing", field="model")
-        return found
+        return name
 
 
 def listed(model: Json, modified: str) -> Json:
@@ -95,7 +95,7 @@ def shown(model: Json, card: ModelCard | None, since: str, context: int | None) 
 
 
 def _parameters(context: int | None) -> str:
-    """What an answer has where its request says nothing, a line each, as Ollama writes them."""
+    """Return the default parameters, one a line, as Ollama writes them."""
     usual = USUAL_OPTIONS if context is None else {"num_ctx": context, **USUAL_OPTIONS}
     return "\n".join(f"{name:<30} {value:g}" for name, value in usual.items())
 
@@ -112,8 +112,10 @@ def parameter_size(count: int) -> str:
 
 
 def _digest(model: Json) -> str:
-    """Of an upstream's only the name is known. Ollama's command line cuts it to twelve letters, and breaks where there
-    are fewer."""
+    """Return a digest. Of an upstream's model only the name is known.
+
+    Ollama's command line cuts the digest to twelve letters, and breaks where there are fewer.
+    """
     return str(model.get("id") or hashlib.sha256(model["name"].encode()).hexdigest())
 
 
@@ -160,9 +162,9 @@ class OllamaRoutes:
 
     async def loaded(self, request: web.Request) -> web.Response:
         known = await self._known()
-        contexts = {name: one.context for name, one in self._answering.ready().items()}
+        contexts = {name: placement.context for name, placement in self._answering.ready().items()}
         if not contexts:  # of a guest, what its hosts have loaded
-            contexts = {name: one["context"] for name, one in known.items() if one.get("context")}
+            contexts = {name: model["context"] for name, model in known.items() if model.get("context")}
         models = [running(known[name], contexts[name]) for name in contexts if name in known]
         return web.json_response({"models": models})
 
@@ -174,28 +176,28 @@ class OllamaRoutes:
         model = known.get(name, {"name": name})
         card = await self._cards.of(model)
         context = there.context if there else model.get("context") or None
-        told = msgspec.json.encode(shown(model, card, self._since, context))  # NaN of a file is null
-        return web.Response(body=told, content_type="application/json")
+        encoded = msgspec.json.encode(shown(model, card, self._since, context))  # NaN of a file is null
+        return web.Response(body=encoded, content_type="application/json")
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, OllamaChatRequest)
-        if not asked.messages:
-            return await self._brought(request, asked, chat=True)
-        return await self._answer(request, asked, chat=True)
+        body = read(request, OllamaChatRequest)
+        if not body.messages:
+            return await self._brought(request, body, chat=True)
+        return await self._answer(request, body, chat=True)
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, OllamaGenerateRequest)
-        if not asked.prompt:
-            return await self._brought(request, asked, chat=False)
-        return await self._answer(request, asked, chat=False)
+        body = read(request, OllamaGenerateRequest)
+        if not body.prompt:
+            return await self._brought(request, body, chat=False)
+        return await self._answer(request, body, chat=False)
 
     async def _answer(
-        self, request: web.Request, asked: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
+        self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.StreamResponse:
-        begun, wish = time.monotonic(), asked.wish(secrets.randbelow(1 << 31))
+        begun, wish = time.monotonic(), body.wish(secrets.randbelow(1 << 31))
         answer = Answer(await self._answering.model(wish.model), chat, request[ASKER].origin)
-        keeping = self._going.keeping(answer.model, lets_go=asked.lets_go)
-        if asked.stream is not False:
+        keeping = self._going.keeping(answer.model, lets_go=body.lets_go)
+        if body.stream is not False:
             lines = self._lines(wish, request[ASKER], answer, begun, keeping)
             return await send(request, NDJSON, lines)
         with keeping:
@@ -205,21 +207,21 @@ class OllamaRoutes:
         return web.json_response(answer.object(time.time(), time.monotonic() - begun))
 
     async def _brought(
-        self, request: web.Request, asked: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
+        self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.Response:
-        """Who asks nothing wants the model loaded, or gone."""
-        model = await self._answering.model(asked.model)
-        if asked.lets_go:
+        """Load or unload the model: a request without a prompt asks for that."""
+        model = await self._answering.model(body.model)
+        if body.lets_go:
             self._going.at_once(model)
             return web.json_response(Answer(model, chat).brought(time.time(), "unload"))
-        await self._answering.bring(asked.model, request[ASKER])
+        await self._answering.bring(body.model, request[ASKER])
         return web.json_response(Answer(model, chat).brought(time.time()))
 
     async def _known(self) -> dict[str, Json]:
-        """Of the shelf, and those that upstreams answer for."""
+        """Return the models of the shelf, and those that upstreams answer for."""
         elsewhere = {name: {"name": name} for name in self._answering.elsewhere()}
         here: dict[str, Json] = {model["name"]: model for model in await self._listed()}
-        return here | {name: told for name, told in elsewhere.items() if name not in here}
+        return here | {name: model for name, model in elsewhere.items() if name not in here}
 
     async def _lines(
         self, wish: ApiRequest, asker: Asker, answer: Answer, begun: float, keeping: AbstractContextManager[None]

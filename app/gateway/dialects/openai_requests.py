@@ -1,4 +1,4 @@
-"""What OpenAI's chat and text completions are asked with -> an ApiRequest. No I/O."""
+"""OpenAI's chat and text completion requests, read into an ApiRequest. No I/O."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ FORMS = (  # llama.cpp's and vLLM's: an answer without what they ask for would b
 USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
 
 
-def tool_choice(given: str | Json | None, function_of: Callable[[Json], object]) -> str:
+def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]) -> str:
     """auto, none, "" for any tool, or the name of one. Raises BadInput."""
-    match given:
+    match choice:
         case None | "auto":
             return "auto"
         case "none":
@@ -87,9 +87,9 @@ def tool_choice(given: str | Json | None, function_of: Callable[[Json], object])
     raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function", field="tool_choice")
 
 
-def schema_asked(given: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
+def schema_asked(response_format: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
     """The JSON schema of an answer; None: any text. `name`: what it is called there. Raises BadInput."""
-    match given:
+    match response_format:
         case None | {"type": "text"}:
             return None
         case {"type": "json_object", "schema": dict(schema)}:  # llama.cpp's, as is the next without its own object
@@ -97,7 +97,7 @@ def schema_asked(given: Json | None, schema_of: Callable[[Json], object], name: 
         case {"type": "json_object"}:
             return {"type": "object"}
         case {"type": "json_schema"}:
-            match schema_of(given) or given:
+            match schema_of(response_format) or response_format:
                 case {"schema": dict(schema)}:
                     return schema
     why = f"{name} is text, json_object, or json_schema with its schema"
@@ -144,12 +144,12 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
     @property
     def thought(self) -> str | None:
-        """What the model thought before."""
+        """Return the model's earlier thought."""
         return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
 
 
 class OpenAiRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What both have."""
+    """The common fields of chat and text completions."""
 
     model: str = ""
     stream: bool | None = None
@@ -233,8 +233,8 @@ class ChatRequest(OpenAiRequest, frozen=True, kw_only=True):
     def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         self.check("functions", "audio")
-        tools = tuple(one.function.tool() for one in self.tools or ())
-        choice = tool_choice(self.tool_choice, lambda one: one.get("function"))
+        tools = tuple(tool.function.tool() for tool in self.tools or ())
+        choice = tool_choice(self.tool_choice, lambda named: named.get("function"))
         likely = (self.top_logprobs or 0) if self.logprobs else None
         return ApiRequest(
             model=self.model,
@@ -244,7 +244,10 @@ class ChatRequest(OpenAiRequest, frozen=True, kw_only=True):
             stop=stops(self.stop),
             n=self.n or 1,
             schema=schema_asked(
-                self.response_format, lambda one: one.get("json_schema"), "response_format", "response_format"
+                self.response_format,
+                lambda response_format: response_format.get("json_schema"),
+                "response_format",
+                "response_format",
             ),
             tools=() if choice == "none" else tools,
             must_call=choice if choice not in FREE else None,
@@ -265,16 +268,18 @@ class ChatRequest(OpenAiRequest, frozen=True, kw_only=True):
 
 
 def thinking_asked(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
-    """What is asked of thinking. That it be left out is refused where it cannot be; how hard a model that does not
-    think at all is to think says nothing."""
+    """Return the requested thinking.
+
+    Turning it off is refused where that is impossible; an effort for a model that does not think at all is ignored.
+    """
     on = False if effort == "none" else on
     most = None if most_tokens is None or most_tokens < 0 else most_tokens
     return Thinking(on, "" if effort in (None, "none") else effort[:32], most, must=on is False)
 
 
-def template_kwargs(given: Json | None) -> Json:
+def template_kwargs(options: Json | None) -> Json:
     """Variables of the chat template, but for the one that is told it by the name that it has there."""
-    return {name: value for name, value in (given or {}).items() if name != "enable_thinking"}
+    return {name: value for name, value in (options or {}).items() if name != "enable_thinking"}
 
 
 class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
@@ -299,21 +304,21 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
         )
 
 
-def _prompt(given: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
+def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
     """One text, or the token ids of one. Raises BadInput for several."""
-    match given:
+    match prompt:
         case str():
-            return given
+            return prompt
         case [(str() | list()) as only]:
             return _prompt(only)
-        case _ if all(isinstance(token, int) for token in given):
-            return tuple(given)  # type: ignore[arg-type]
+        case _ if all(isinstance(token, int) for token in prompt):
+            return tuple(prompt)  # type: ignore[arg-type]
     raise BadInput("api_one_prompt", field="prompt")
 
 
-def as_given(asked: object, *names: str) -> Json:
-    """Those of its fields that were given."""
-    return {name: value for name in names if (value := getattr(asked, name)) is not None}
+def as_given(body: object, *names: str) -> Json:
+    """Return those of its fields that were given."""
+    return {name: value for name in names if (value := getattr(body, name)) is not None}
 
 
 def given(usual: Sampling, **values: float | None) -> Sampling:
@@ -324,21 +329,21 @@ def given(usual: Sampling, **values: float | None) -> Sampling:
     return replace(usual, **changes)
 
 
-def stops(given: Stops) -> tuple[str, ...]:
-    return tuple(filter(None, [given] if isinstance(given, str) else given or ()))
+def stops(stop: Stops) -> tuple[str, ...]:
+    return tuple(filter(None, [stop] if isinstance(stop, str) else stop or ()))
 
 
-def _biases(given: dict[str, float]) -> tuple[tuple[int, float], ...]:
-    found = []
-    for token, bias in given.items():
+def _biases(logit_bias: dict[str, float]) -> tuple[tuple[int, float], ...]:
+    biases = []
+    for token, bias in logit_bias.items():
         if not (token.isascii() and token.isdecimal() and len(token) < 10 and -100 <= bias <= 100):
             raise BadInput("bad_request", why="logit_bias gives token ids a bias from -100 to 100", field="logit_bias")
-        found.append((int(token), float(bias)))
-    return tuple(found)
+        biases.append((int(token), float(bias)))
+    return tuple(biases)
 
 
 def _message(message: ChatMessage) -> Json:
-    """As chat templates read it. Raises BadInput."""
+    """Return the message as chat templates read it. Raises BadInput."""
     if message.role == "user" and message.content is None:  # it may stand under another name
         raise BadInput("bad_request", why="a message of the user has no content", field="messages")
     text = text_of(message.content, ("text", "refusal"))
@@ -368,24 +373,27 @@ def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
     """A message of the model with calls: id, name, arguments as an object, or as JSON text; one that was cut short
     stays text, for `whole_calls`. Raises BadInput."""
     check_calls(calls)
-    told = []
-    for name_of_call, name, given in calls:
-        whole = object_of(given) if isinstance(given, str) else None
-        values = given if whole is None else whole
+    written = []
+    for name_of_call, name, arguments in calls:
+        whole = object_of(arguments) if isinstance(arguments, str) else None
+        values = arguments if whole is None else whole
         if not isinstance(values, dict | str):
             raise _no_object()
         function = {"name": name, "arguments": values}
-        told.append({"id": name_of_call, "type": "function", "function": function})
-    return {"role": "assistant", "content": text, "tool_calls": told}
+        written.append({"id": name_of_call, "type": "function", "function": function})
+    return {"role": "assistant", "content": text, "tool_calls": written}
 
 
 def whole_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
-    """Of arguments that were cut short, what is whole: it is read piece by piece, so of a few only. Raises BadInput."""
-    functions = [call["function"] for one in messages for call in one.get("tool_calls", ())]
-    cut = [one for one in functions if isinstance(one["arguments"], str)]
-    for number, one in enumerate(cut):
-        one["arguments"] = arguments_of(one["arguments"]) if number < MOST_CUT else None
-        if one["arguments"] is None:
+    """Return the messages with truncated arguments cut back to what is complete. Raises BadInput.
+
+    They are read piece by piece, so only a few are accepted.
+    """
+    functions = [call["function"] for message in messages for call in message.get("tool_calls", ())]
+    cut = [function for function in functions if isinstance(function["arguments"], str)]
+    for number, function in enumerate(cut):
+        function["arguments"] = arguments_of(function["arguments"]) if number < MOST_CUT else None
+        if function["arguments"] is None:
             raise _no_object()
     return tuple(messages)
 

@@ -61,23 +61,23 @@ class ServerRoutes:
         return [*(web.get(path, self.health) for path in HEALTH), web.get("/props", self.props)]
 
     async def health(self, request: web.Request) -> web.Response:
-        """Whether a request is answered now. Where nothing is loaded it is: the request has its model loaded."""
+        """Report whether a request is answered now. If nothing is loaded it is: the request loads its model."""
         if self._hosting().loading and not self._answering.ready():
             error = {"code": 503, "message": LOADING, "type": "unavailable_error"}
             return web.json_response({"error": error}, status=503)
         return web.json_response({"status": "ok"})
 
     async def props(self, request: web.Request) -> web.Response:
-        """Of the model that `?model=NAME` names, or of the one that answers where none is named. Raises BadInput."""
+        """Describe the model that `?model=NAME` names, or else the one that answers. Raises BadInput."""
         name = await self._answering.model(request.query.get("model", ""))
         running = self._answering.ready().get(name)
         if running is None:
             raise BadInput("nothing_loaded")
         known = {model["name"]: model for model in await self._listed()}
-        found = await self._cards.of(known.get(name, {"name": name}))
-        card = found.card if found else None
+        details = await self._cards.of(known.get(name, {"name": name}))
+        card = details.card if details else None
         params: Json = {field: getattr(USUAL, field) for field in SAMPLING}
-        told: Json = {
+        props: Json = {
             "default_generation_settings": {
                 "params": params | {"max_tokens": -1, "n_predict": -1},
                 "n_ctx": running.context,
@@ -96,7 +96,7 @@ class ServerRoutes:
             "build_info": f"poolhouse-{__version__}",
             "is_sleeping": False,
         }
-        return web.Response(body=msgspec.json.encode(told), content_type="application/json")
+        return web.Response(body=msgspec.json.encode(props), content_type="application/json")
 
 
 # Pieces of answers -> what OpenAI's chat and text completions say, whole or in chunks. No I/O.
@@ -123,7 +123,7 @@ class Answers:
         return self._frame(kind, choices) | {"usage": self.usage()}
 
     def chunks(self, piece: Piece) -> list[Json]:
-        """What a stream says of a piece; the first one of each answer begins it."""
+        """Return the chunks of a piece; the first one of each answer begins it."""
         begins = piece.index not in self.wholes
         before = self.wholes.setdefault(piece.index, Whole()).n_said
         self.add(piece)
@@ -163,7 +163,7 @@ class Answers:
         return self._frame(kind, []) | {"usage": self.usage()}
 
     def usage(self) -> Json:
-        ends = [one.ended for one in self.wholes.values()]
+        ends = [whole.ended for whole in self.wholes.values()]
         prompt = max(end.prompt_tokens for end in ends)
         answer = sum(end.answer_tokens for end in ends)
         thought = sum(end.thought_tokens for end in ends)
@@ -186,17 +186,17 @@ class Answers:
             **self.origin.told(),
         }
 
-    def _choice(self, index: int, one: Whole) -> Json:
-        reason = REASONS[one.ended.reason]
+    def _choice(self, index: int, whole: Whole) -> Json:
+        reason = REASONS[whole.ended.reason]
         if not self.chat:
-            likely = _text_likely(one.likely, 0)
-            return {"index": index, "text": one.text, "logprobs": likely, "finish_reason": reason}
-        message: Json = {"role": "assistant", "content": one.text or (None if one.calls else "")}
-        if one.thought:
-            message["reasoning_content"] = one.thought
-        if one.calls:
-            message["tool_calls"] = [_call(call) for call in one.calls]
-        return {"index": index, "message": message, "logprobs": _chat_likely(one.likely), "finish_reason": reason}
+            likely = _text_likely(whole.likely, 0)
+            return {"index": index, "text": whole.text, "logprobs": likely, "finish_reason": reason}
+        message: Json = {"role": "assistant", "content": whole.text or (None if whole.calls else "")}
+        if whole.thought:
+            message["reasoning_content"] = whole.thought
+        if whole.calls:
+            message["tool_calls"] = [_call(call) for call in whole.calls]
+        return {"index": index, "message": message, "logprobs": _chat_likely(whole.likely), "finish_reason": reason}
 
     def _text_part(self, piece: Piece, offset: int) -> Json:
         said = piece if isinstance(piece, Said) else None
@@ -216,7 +216,9 @@ def _call(call: Called) -> Json:
 def _chat_likely(tokens: Sequence[Likely]) -> Json | None:
     if not tokens:
         return None
-    content = [_token(*chosen) | {"top_logprobs": [_token(*one) for one in best]} for chosen, *best in tokens]
+    content = [
+        _token(*chosen) | {"top_logprobs": [_token(*candidate) for candidate in best]} for chosen, *best in tokens
+    ]
     return {"content": content, "refusal": None}
 
 
@@ -238,10 +240,10 @@ def _text_likely(tokens: Sequence[Likely], offset: int) -> Json | None:
 
 
 def _by_text(likely: Iterable[tuple[bytes, float]]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    by_text: dict[str, float] = {}
     for piece, log in likely:
-        found.setdefault(piece.decode("utf-8", "replace"), log)
-    return found
+        by_text.setdefault(piece.decode("utf-8", "replace"), log)
+    return by_text
 
 
 class OpenAiRoutes:
@@ -275,21 +277,21 @@ class OpenAiRoutes:
         if name not in known:
             name = await self._answering.model(name)  # raises what says which there are
             if name not in known:
-                told = self._told({"name": name}) | {"owned_by": "upstream"}
-                return web.json_response(told)
+                entry = self._told({"name": name}) | {"owned_by": "upstream"}
+                return web.json_response(entry)
         return web.json_response(self._told(known[name]))
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, ChatRequest)
-        wish = asked.wish(chance=secrets.randbelow(1 << 31))
+        body = read(request, ChatRequest)
+        wish = body.wish(chance=secrets.randbelow(1 << 31))
         answers = await self._begun(wish, request[ASKER], "chatcmpl", chat=True)
-        return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
+        return await self._answer(request, wish, answers, bool(body.stream), body.wants_usage)
 
     async def text(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, CompletionRequest)
-        wish = asked.wish(chance=secrets.randbelow(1 << 31))
+        body = read(request, CompletionRequest)
+        wish = body.wish(chance=secrets.randbelow(1 << 31))
         answers = await self._begun(wish, request[ASKER], "cmpl", chat=False)
-        return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
+        return await self._answer(request, wish, answers, bool(body.stream), body.wants_usage)
 
     async def _begun(self, wish: ApiRequest, asker: Asker, kind: str, *, chat: bool) -> Answers:
         model = await self._answering.model(wish.model)

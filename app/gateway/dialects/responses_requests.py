@@ -1,4 +1,4 @@
-"""What OpenAI's Responses API is asked with -> an ApiRequest: its core, without stored responses. No I/O."""
+"""OpenAI's Responses API requests, read into an ApiRequest: its core, without stored responses. No I/O."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class ToolGiven(msgspec.Struct, frozen=True):
     tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
 
     def told(self) -> Json:
-        """As a response tells it again."""
+        """Return the tool as a response repeats it."""
         if self.type == "namespace":
-            within = [one.told() for one in self.tools or ()]
+            within = [tool.told() for tool in self.tools or ()]
             return {"type": self.type, "name": self.name, "description": self.description or "", "tools": within}
         return {
             "type": "function",
@@ -59,18 +59,18 @@ class ToolGiven(msgspec.Struct, frozen=True):
 
 
 def called(namespace: object, name: str) -> str:
-    """What the model calls it. Codex has a namespace for each MCP server: `mcp__NAME`, or `mcp__NAME__`."""
+    """Return the model's name for a tool. Codex has a namespace for each MCP server: `mcp__NAME`, or `mcp__NAME__`."""
     return f"{namespace.rstrip('_')}__{name}" if isinstance(namespace, str) and namespace else name
 
 
-def each(given: Sequence[ToolGiven]) -> tuple[tuple[Tool, ...], Mapping[str, Own]]:
+def each(items: Sequence[ToolGiven]) -> tuple[tuple[Tool, ...], Mapping[str, Own]]:
     """All functions, and which one of the program's is meant by each name. Raises BadInput."""
     tools: list[Tool] = []
     meant: dict[str, Own] = {}
-    for one in given:
-        is_space = one.type == "namespace" and bool(one.name)
-        for tool in (one.tools or ()) if is_space else (one,):
-            own = (one.name or "" if is_space else "", tool.name or "")
+    for item in items:
+        is_space = item.type == "namespace" and bool(item.name)
+        for tool in (item.tools or ()) if is_space else (item,):
+            own = (item.name or "" if is_space else "", tool.name or "")
             if tool.type != "function" or not tool.name:
                 raise BadInput("api_unsupported", what=f"the tool {tool.type[:40]}", field="tools")
             name = called(*own)
@@ -119,7 +119,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
-        choice = tool_choice(self.tool_choice, lambda one: one)
+        choice = tool_choice(self.tool_choice, lambda named: named)
         form = self.text.format if self.text else None
         sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)
         return ApiRequest(
@@ -127,7 +127,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
             messages=whole_calls(self._messages()),
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
             max_tokens=limit_of(self.max_output_tokens),
-            schema=schema_asked(form, lambda one: one, "text.format", "text"),
+            schema=schema_asked(form, lambda response_format: response_format, "text.format", "text"),
             tools=() if choice == "none" else each(self.own_tools)[0],
             must_call=choice if choice not in FREE else None,
             calls_in_pieces=bool(self.stream),
@@ -139,30 +139,30 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_tools(self) -> list[ToolGiven]:
-        """Those that the program runs itself."""
-        return [one for one in self.tools or () if one.type not in HOSTED]
+        """Return the tools that the program runs itself."""
+        return [tool for tool in self.tools or () if tool.type not in HOSTED]
 
     def _further(self) -> Json:
-        """As OpenAI's chats call it."""
+        """Return the other fields under their names in OpenAI's chats."""
         form = self.text.format if self.text else None
         if form and form.get("type") == "json_schema":
             rest = {name: value for name, value in form.items() if name != "type"}
             form = {"type": "json_schema", "json_schema": rest}
-        told = {
+        fields = {
             "response_format": form,
             "verbosity": self.text and self.text.verbosity,
             "reasoning_effort": self.reasoning and self.reasoning.effort,
         }
         same = "temperature", "top_p", "service_tier", "prompt_cache_key", "safety_identifier"
         kept = as_given(self, *same)
-        return kept | {name: value for name, value in told.items() if value is not None}
+        return kept | {name: value for name, value in fields.items() if value is not None}
 
     def _messages(self) -> tuple[Json, ...]:
-        found: list[Json] = []
+        messages: list[Json] = []
         if self.instructions:
-            found.append({"role": "system", "content": self.instructions})
+            messages.append({"role": "system", "content": self.instructions})
         if isinstance(self.input, str):
-            return (*found, {"role": "user", "content": self.input})
+            return (*messages, {"role": "user", "content": self.input})
         thought = ""
         for item in self.input:
             if item.get("type") == "reasoning":
@@ -170,24 +170,24 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
             for message in map(partial(_with_thought, thought), _item(item)):
                 thought = ""
                 # what one turn says and calls is one message: templates want it together, some refuse two in a row
-                if found and "tool_calls" in message and found[-1]["role"] == "assistant":
-                    calls = [*found[-1].get("tool_calls", ()), *message["tool_calls"]]
+                if messages and "tool_calls" in message and messages[-1]["role"] == "assistant":
+                    calls = [*messages[-1].get("tool_calls", ()), *message["tool_calls"]]
                     check_calls(calls)
-                    found[-1] = message | found[-1] | {"tool_calls": calls}
+                    messages[-1] = message | messages[-1] | {"tool_calls": calls}
                 else:
-                    found.append(message)
+                    messages.append(message)
         if thought:  # it was cut within it, and goes on there
-            found.append(thought_with({"role": "assistant", "content": ""}, thought))
-        return tuple(found)
+            messages.append(thought_with({"role": "assistant", "content": ""}, thought))
+        return tuple(messages)
 
 
 def _with_thought(thought: str, message: Json) -> Json:
-    """What was thought belongs to what the model says next."""
+    """Return the message with the thought that preceded it."""
     return thought_with(message, thought) if message["role"] == "assistant" else message
 
 
 def _thought(item: Json) -> str:
-    """What a model thought before what it says or calls next. Of one that is sealed nothing can be read."""
+    """Return the text of a reasoning item. An encrypted one cannot be read."""
     parts = [*(item.get("content") or ()), *(item.get("summary") or ())]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return "\n\n".join(text for text in texts[:64] if isinstance(text, str))

@@ -71,7 +71,7 @@ class Response:
         ]
 
     def events(self, piece: Piece) -> Events:
-        """What a stream says of a piece; the items are gathered on the way."""
+        """Return the events of a piece; the items are gathered on the way."""
         self.whole.add(piece)
         match piece:
             case Said(text=text):
@@ -88,22 +88,22 @@ class Response:
                 return self._think(text) if text else []
             case Called():
                 item = self._item(piece.id, piece.name)
-                told = [*self._closed(), self._call_begun(item), self._arguments(piece.arguments)]
-                return [*told, *self._call_done(piece)]
+                events = [*self._closed(), self._call_begun(item), self._arguments(piece.arguments)]
+                return [*events, *self._call_done(piece)]
             case Ended():
-                told = self._closed(is_cut=piece.reason == "length")
+                events = self._closed(is_cut=piece.reason == "length")
                 last = "response.incomplete" if piece.reason == "length" else "response.completed"
-                return [*told, self._event(last, response=self.object())]
+                return [*events, self._event(last, response=self.object())]
 
     def _think(self, text: str) -> Events:
         """More of a reasoning item, which ends where anything else begins."""
-        told = [] if self.thinks else self._closed()
+        events = [] if self.thinks else self._closed()
         at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
         if not self.thinks:
             self.thinks = True
             item = self._thought("in_progress", [])
-            told.append(self._event("response.output_item.added", output_index=len(self.output), item=item))
-        return [*told, self._event("response.reasoning_text.delta", **at, delta=text)]
+            events.append(self._event("response.output_item.added", output_index=len(self.output), item=item))
+        return [*events, self._event("response.reasoning_text.delta", **at, delta=text)]
 
     def _thought_id(self) -> str:
         return f"rs_{self.id.removeprefix('resp_')}_{len(self.output)}"
@@ -118,13 +118,13 @@ class Response:
         at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
         text = self.whole.thought
         item = self._thought(_status(is_cut), [{"type": "reasoning_text", "text": text}])
-        told = [
+        events = [
             self._event("response.reasoning_text.done", **at, text=text),
             self._event("response.output_item.done", output_index=len(self.output), item=item),
         ]
         self.output.append(item)
         self.whole.thoughts.clear()
-        return told
+        return events
 
     def failed(self, why: Json) -> tuple[str, Json]:
         """The last event of a stream that ends in the middle; `why` as OpenAI's other APIs say it."""
@@ -169,14 +169,14 @@ class Response:
         self.open = False
         at, text = self._message_at(), self.whole.text
         item = self._message(_status(is_cut), [_text(text)])
-        told = [
+        events = [
             self._event("response.output_text.done", **at, text=text, logprobs=[]),
             self._event("response.content_part.done", **at, part=_text(text)),
             self._event("response.output_item.done", output_index=len(self.output), item=item),
         ]
         self.output.append(item)
         self.whole.said.clear()
-        return told
+        return events
 
     def _item(self, call_id: str, name: str) -> Json:
         namespace, own = self.meant.get(name, ("", name))
@@ -239,18 +239,18 @@ class ResponsesRoutes:
         return [web.post("/v1/responses", self.responses), web.post("/v1/responses/input_tokens", self.count)]
 
     async def responses(self, request: web.Request) -> web.StreamResponse:
-        asked = read(request, ResponsesRequest)
-        wish = asked.wish(chance=secrets.randbelow(1 << 31))
+        body = read(request, ResponsesRequest)
+        wish = body.wish(chance=secrets.randbelow(1 << 31))
         model = await self._answering.model(wish.model)
         answer = Response(
             f"resp_{secrets.token_hex(12)}",
             model,
             int(time.time()),
-            _again(asked),
+            _again(body),
             request[ASKER].origin,
-            meant=each(asked.own_tools)[1] if wish.tools else {},
+            meant=each(body.own_tools)[1] if wish.tools else {},
         )
-        if asked.stream:
+        if body.stream:
             events = self._events(wish, request[ASKER], answer)
             return await send(request, EVENTS, events, in_words=partial(_failed, request, answer))
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
@@ -268,9 +268,9 @@ class ResponsesRoutes:
         begun = False
         async with aclosing(self._answering.answer(wish, asker)) as pieces:
             async for piece in pieces:
-                told = [] if begun else answer.begin()
+                events = [] if begun else answer.begin()
                 begun = True
-                for name, data in (*told, *answer.events(piece)):
+                for name, data in (*events, *answer.events(piece)):
                     yield event(data, name)
 
 
@@ -280,15 +280,15 @@ def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
     return event(data, name)
 
 
-def _again(asked: ResponsesRequest) -> Json:
-    """What a response tells again of its request."""
+def _again(body: ResponsesRequest) -> Json:
+    """Return the fields of its request that a response repeats."""
     return {
-        "instructions": asked.instructions,
-        "max_output_tokens": asked.max_output_tokens,
-        "temperature": asked.temperature,
-        "top_p": asked.top_p,
-        "parallel_tool_calls": asked.parallel_tool_calls is not False,
-        "tool_choice": asked.tool_choice or "auto",
-        "tools": [tool.told() for tool in asked.own_tools],
-        "metadata": asked.metadata or {},
+        "instructions": body.instructions,
+        "max_output_tokens": body.max_output_tokens,
+        "temperature": body.temperature,
+        "top_p": body.top_p,
+        "parallel_tool_calls": body.parallel_tool_calls is not False,
+        "tool_choice": body.tool_choice or "auto",
+        "tools": [tool.told() for tool in body.own_tools],
+        "metadata": body.metadata or {},
     }

@@ -1,1 +1,1 @@
-"""Where the API listens: loopback, the home network, and for guests of the household."""
+"""The ports of the API: loopback, the home network, and for guests of the household."""

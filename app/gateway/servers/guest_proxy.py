@@ -1,4 +1,4 @@
-"""A guest's own programs: what they ask of this machine's Chat API goes to a host as it is, and back."""
+"""A guest's own programs: their requests to this machine's Chat API go to a host unchanged, and the answers back."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ REFUSED = 409  # the listener's own; no answer of the Chat API has it
 
 
 class _Named(msgspec.Struct):
-    """All that must be known of a body to pass it on."""
+    """The only field of a body that must be known to forward it."""
 
     model: str = ""
 
 
 def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """The middleware that asks a host in this machine's place."""
+    """Return the middleware that asks a host in this machine's place."""
     secret = secrets.token_bytes(16)
 
     @web.middleware
@@ -45,9 +45,9 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
         if not guesting.passes(model):
             return await handler(request)
         host = await guesting.host_for(model)
-        who = request[ASKER]
-        named = {ID: who.request, PROGRAM: _nameless(secret, who.key)}
-        headers = HEADERS | named | {PASSED: ",".join(who.passed)}
+        asker = request[ASKER]
+        named = {ID: asker.request, PROGRAM: _nameless(secret, asker.key)}
+        headers = HEADERS | named | {PASSED: ",".join(asker.passed)}
         # as the route is written: a path with `..` in it would lead to another door of the host
         path = _route(request)
         async with host.asked("POST", path, request[BODY], headers) as answer:
@@ -64,7 +64,10 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
 
 
 def _nameless(secret: bytes, key: str) -> str:
-    """Tells programs apart, so that none hears by how soon its answer comes what another one asked; no name is told."""
+    """Return a pseudonym that tells programs apart without revealing their names.
+
+    Otherwise one could learn from the timing of its answer what another one asked.
+    """
     return hmac.new(secret, key.encode(), "sha256").hexdigest()[:32]
 
 
@@ -75,7 +78,7 @@ def _route(request: web.Request) -> str:
 
 
 def _model(body: bytes) -> str:
-    """Empty for a body that nobody can read: its own route, or the host, says why."""
+    """Return the model's name; empty for an unreadable body: its own route, or the host, reports why."""
     try:
         return decode(body, _Named).model.removesuffix(":latest")
     except (ValueError, RecursionError):
@@ -95,46 +98,48 @@ async def _whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
 
 
 async def _poured(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    """One that is too large to be held here, as vectors of many texts are. A host that goes away in the middle leaves
-    a connection that ends there."""
-    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
-    given.content_length = answer.content_length
+    """Forward an answer that is too large to be held here, such as vectors of many texts.
+
+    A host that goes away in the middle leaves a connection that ends there.
+    """
+    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
+    response.content_length = answer.content_length
     try:
         async with aclosing(host.chunks(answer)) as chunks:
             async for chunk in chunks:
-                await write(request, given, chunk)
+                await write(request, response, chunk)
     except Unreachable:
         if request.transport is not None:
             request.transport.abort()
-        return given
-    await given.write_eof()
-    return given
+        return response
+    await response.write_eof()
+    return response
 
 
 async def _streamed(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    """A host that goes away in the middle ends the stream in its API's shape."""
+    """Forward a stream. A host that goes away in the middle ends it with an error in its API's shape."""
     name = request[ASKER].request
-    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
+    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
     request[BEGUN] = True
-    await given.prepare(request)
+    await response.prepare(request)
     async with aclosing(host.chunks(answer)) as chunks:
         async for chunk in _or_error(chunks, lambda e: in_stream(api_of(request.path), e, name)):
             try:
                 async with asyncio.timeout(UNREAD_SECONDS):
-                    await given.write(chunk)
+                    await response.write(chunk)
             except (ConnectionError, TimeoutError):  # it takes nothing, or has gone
                 if request.transport is not None:
                     request.transport.abort()
-                return given
-    await given.write_eof()
-    return given
+                return response
+    await response.write_eof()
+    return response
 
 
 async def _or_error(
-    chunks: AsyncGenerator[bytes, None], told: Callable[[Unreachable], bytes]
+    chunks: AsyncGenerator[bytes, None], as_error: Callable[[Unreachable], bytes]
 ) -> AsyncGenerator[bytes, None]:
     try:
         async for chunk in chunks:
             yield chunk
     except Unreachable as error:
-        yield told(error)
+        yield as_error(error)

@@ -1,4 +1,4 @@
-"""A host's door for guests: the Chat API over a member's pinned link, which is its key (SAFETY.md 4)."""
+"""A host's API for guests: the Chat API over a member's pinned link, which is its key (SAFETY.md 4)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "
 
 @contextmanager
 def naming(host: Callable[[], str]) -> Iterator[None]:
-    """Within it an error whose cure lies with the host says so. host: what the household calls it."""
+    """Make errors inside name the host that can fix them. host: its name in the household."""
     try:
         yield
     except AppError as error:
@@ -56,7 +56,7 @@ def naming(host: Callable[[], str]) -> Iterator[None]:
 
 
 def naming_the_host(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """The middleware that does so."""
+    """Return the middleware that does so."""
 
     @web.middleware
     async def named(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -67,14 +67,17 @@ def naming_the_host(host: Callable[[], str]) -> Callable[..., Awaitable[web.Stre
 
 
 class MemberDoor:
-    """The listener has checked who comes, and that it is a guest. `may`: it is, and this machine is a host."""
+    """The check for guests. The listener has checked who comes; `may`: it is a guest, and this machine is a host."""
 
     def __init__(self, may: Callable[[MachineId], bool]) -> None:
         self._may = may
 
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
-        """A browser has no certificate of a member; a page's request would be no guest's all the same. A guest's node
-        unpacks what its programs send, and the listener for members would unpack any amount."""
+        """Return status and text for a refused request, or None.
+
+        A browser has no member's certificate, and a page's request would not be the guest's anyway. A guest's node
+        unpacks what its programs send; the listener for members would unpack any amount.
+        """
         if "Origin" in request.headers:
             return 403, FOREIGN_ORIGIN
         if "Content-Encoding" in request.headers:
@@ -84,19 +87,19 @@ class MemberDoor:
         return None
 
     def key_of(self, request: web.Request) -> str | None:
-        """No key of an owner has a space in its name."""
+        """Return the guest's name; no key of an owner has a space in its name."""
         return f"guest {request[MEMBER].id[:16]}"
 
     def whose(self, request: web.Request, key: str) -> Requester:
         return member_asks(request[MEMBER].name, request[MEMBER].roles)
 
     def may_be_curl(self, request: web.Request) -> bool:
-        """What a guest's node passes on says what it is."""
+        """Return False: what a guest's node forwards declares its type."""
         return False
 
 
 def while_may(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """The middleware that ends what is answered once its guest has gone, or may not ask here any more."""
+    """Return the middleware that ends an answer once its guest has gone, or may no longer ask here."""
 
     @web.middleware
     async def ends(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -121,7 +124,7 @@ async def _answered(answer: Awaitable[web.StreamResponse]) -> web.StreamResponse
 
 
 class GuestRoutes:
-    """What a guest's own window and command line ask; its programs use the routes of the Chat API."""
+    """The routes for a guest's own window and command line; its programs use those of the Chat API."""
 
     def __init__(
         self,
@@ -138,15 +141,15 @@ class GuestRoutes:
         return [web.get("/models", self.models), web.post("/ask", self.ask)]
 
     async def models(self, request: web.Request) -> web.Response:
-        """No path on this computer is in it."""
-        told = [{fact: model[fact] for fact in FACTS} for model in await self._listed()]
+        """List the models, without any path on this computer."""
+        listed = [{fact: model[fact] for fact in FACTS} for model in await self._listed()]
         ready = self._answering.ready()
-        for model in told:
+        for model in listed:
             model["context"] = ready[model["name"]].context if model["name"] in ready else 0
         loaded = self._hosting().loaded
-        first, beside = loaded.first, [one.entry.name for one in loaded.but(loaded.first)]
+        first, beside = loaded.first, [placement.entry.name for placement in loaded.but(loaded.first)]
         name = first.entry.name if first else None
-        return web.json_response({"models": told, "loaded": name, "beside": beside})
+        return web.json_response({"models": listed, "loaded": name, "beside": beside})
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
         order = read(request, requests.Ask)
@@ -159,7 +162,7 @@ class GuestRoutes:
                     yield line
 
     async def _answer(self, order: requests.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
-        """In turn with everybody's programs, and of a model that they might ask."""
+        """Answer in turn with all programs, and only with a model that they may use."""
         answering = self._answering
         self._budget.check(asker.key)
         talk = f"{asker.key} {order.conversation}" if order.conversation else None
@@ -170,17 +173,17 @@ class GuestRoutes:
             whose=asker.whose,
             read=self._budget.of(asker.key),
         )
-        async with answering.turn(asker.key, order.model or "") as wanted:
+        async with answering.turn(asker.key, order.model or "") as model:
             self._budget.check(asker.key)
-            if words := by_another(order.model, wanted):
-                yield {"by": {"model": wanted, "text": words}}
+            if words := by_another(order.model, model):
+                yield {"by": {"model": model, "text": words}}
 
             async def ask(running: Placement) -> GenerationRequest:
-                if running.entry.name != wanted:  # somebody loaded another one in this moment
-                    raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
+                if running.entry.name != model:  # somebody loaded another one in this moment
+                    raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                 return question
 
-            answer = self._hosting().answered(wanted, ask, brings=answering.brings(wanted))
+            answer = self._hosting().answered(model, ask, brings=answering.brings(model))
             async with aclosing(answer) as lines:
                 async for line in lines:
                     if delta := line.get("delta"):

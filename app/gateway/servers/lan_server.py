@@ -34,10 +34,10 @@ NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 
 
 class LanDoor:
-    """Open or closed. `group` carries what it does; `chosen`: interfaces to use beside the usual ones.
+    """The port on the LAN, open or closed. `group` runs its tasks; `chosen`: interfaces to use beside the usual ones.
 
-    expects: whether a member was met at a host. It has a place before strangers, and so have the hosts of programs
-    that showed a key.
+    expects: whether a member was met at a host. It has a place before strangers, and so do the hosts of programs that
+    showed a key.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class LanDoor:
         return host in self.known or self._expects(host)
 
     def names(self) -> set[str]:
-        """What a request's Host may be."""
+        """Return the values that a request's Host may have."""
         return {str(Address(address, self.port)) for address in self.addresses}
 
     async def open(
         self, application: web.Application, ports: Iterable[int], keys: Keystore, group: asyncio.TaskGroup
     ) -> None:
-        """Raises BadInput where no address or no port is to be had, Refused where the keyring is locked."""
+        """Listen. Raises BadInput if no address or no port is available, Refused where the keyring is locked."""
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not addresses:
             raise BadInput("api_no_lan")
@@ -79,17 +79,19 @@ class LanDoor:
         self._listen(made, context, group)
 
     async def followed(self, keys: Keystore, group: asyncio.TaskGroup) -> bool:
-        """Listen where this computer is by now, and cut nobody off at the addresses that stayed. False: it cannot, and
-        must be opened anew. Raises Refused."""
+        """Listen at this computer's present addresses without interrupting those that stayed. Raises Refused.
+
+        Return False if that is impossible and the port must be opened again.
+        """
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not (self.port and addresses):
             return False
         context = await self._context(keys, addresses)
         try:
-            made, _ = _sockets([one for one in addresses if one not in self.addresses], [self.port])
+            made, _ = _sockets([address for address in addresses if address not in self.addresses], [self.port])
         except BadInput:  # another program has the port there
             return False
-        gone = [self._listening.pop(one) for one in self.addresses if one not in addresses]
+        gone = [self._listening.pop(address) for address in self.addresses if address not in addresses]
         self._listen(made, context, group)
         for sock, accepting in gone:
             accepting.cancel()
@@ -120,7 +122,7 @@ class LanDoor:
             await runner.cleanup()
 
     async def moved(self) -> bool:
-        """Whether this computer has other addresses now."""
+        """Return whether this computer has other addresses now."""
         return self.addresses != await asyncio.to_thread(lan_addresses, self._chosen())
 
     async def _context(self, keys: Keystore, addresses: Sequence[str]) -> ssl.SSLContext:
@@ -187,17 +189,22 @@ class LanDoor:
 
 
 def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
-    """Of the interfaces that join a household, IPv4 first; none that hold on one wire only. Blocks."""
-    found = [address for one in usable(interfaces(), chosen) for address in one.addresses if "%" not in address]
-    return _sorted(found)
+    """Return the addresses of interfaces that join a household, IPv4 first; none that is valid on one wire only.
+
+    Blocks.
+    """
+    addresses = [
+        address for interface in usable(interfaces(), chosen) for address in interface.addresses if "%" not in address
+    ]
+    return _sorted(addresses)
 
 
 def _sorted(addresses: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(addresses, key=lambda one: (ipaddress.ip_address(one).version, one)))
+    return tuple(sorted(addresses, key=lambda address: (ipaddress.ip_address(address).version, address)))
 
 
 def _sockets(addresses: Sequence[str], ports: Sequence[int]) -> tuple[dict[str, socket.socket], int]:
-    """Listening at all addresses on the first port that is free at each. Raises BadInput."""
+    """Listen at all addresses on the first port that is free at each. Raises BadInput."""
     for port in ports:
         made: dict[str, socket.socket] = {}
         try:

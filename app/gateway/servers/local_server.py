@@ -56,7 +56,7 @@ LOOK_SECONDS = 10.0  # between looks at this computer's addresses
 
 
 class ChatApi:
-    """One surface; `change` opens and closes it. `lan`: its door on the LAN."""
+    """The whole API: `change` opens and closes it. `lan`: its port on the LAN."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ChatApi:
         return self.choice.at_once_of(key)
 
     async def start(self, group: asyncio.TaskGroup) -> None:
-        """Listen, if the owner wants it. A node serves its household also without it."""
+        """Listen, if the owner wants it. A node serves its household without it too."""
         self._group = group
         self.upstreams.tell_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
@@ -130,7 +130,7 @@ class ChatApi:
             await self._close()
 
     async def told(self) -> Json:
-        """How it stands; no key is in it."""
+        """Return its state, without any key."""
         choice = self.choice
         return {
             **{name: getattr(choice, name) for name in choice.__struct_fields__},
@@ -148,21 +148,21 @@ class ChatApi:
 
     async def change(self, order: requests.ChangeApi) -> Json:
         """Save, and open or close at once. Raises BadInput for ports that are all taken, Refused."""
-        given = {
+        changes = {
             field: value
             for field in order.__struct_fields__
             if field in ApiChoice.__struct_fields__ and (value := getattr(order, field)) is not msgspec.UNSET
         }
         async with self._changing:  # two changes at once are both kept
-            given |= allowed_origins.changed(self.choice, order)
-            wanted = msgspec.structs.replace(self.choice, **given)
-            moves = wanted.port != self.choice.port
-            if wanted.on and (moves or not self.port):
-                await self._moved(wanted.port)
-            elif not wanted.on:
+            changes |= allowed_origins.changed(self.choice, order)
+            choice = msgspec.structs.replace(self.choice, **changes)
+            moves = choice.port != self.choice.port
+            if choice.on and (moves or not self.port):
+                await self._moved(choice.port)
+            elif not choice.on:
                 await self._closed()
-            await self._lan_changed(wanted)
-            await self._choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
+            await self._lan_changed(choice)
+            await self._choices.change(lambda now: msgspec.structs.replace(now, api=choice))
         return await self.told()
 
     async def limit(self, order: requests.LimitKey) -> Json:
@@ -181,7 +181,7 @@ class ChatApi:
         return key
 
     async def remove_key(self, name: str) -> None:
-        """With its limits, and what was asked with it ends. Raises BadInput, Refused."""
+        """Remove a key with its limits, and end its requests. Raises BadInput, Refused."""
         await self.keys.remove(name)
         self._end_of(name)
         await self._save(
@@ -201,9 +201,9 @@ class ChatApi:
         async with self._changing:
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=how(now.api)))
 
-    async def _lan_changed(self, wanted: ApiChoice) -> None:
+    async def _lan_changed(self, choice: ApiChoice) -> None:
         try:
-            await self._lan_as(wanted)
+            await self._lan_as(choice)
         except AppError:
             if not self.choice.on:
                 await self._closed()
@@ -220,7 +220,7 @@ class ChatApi:
                 await self.lan.open(self._application(self._lan_gate()), ports, keys, self._group)
 
     async def _watch_addresses(self) -> None:
-        """What was opened on addresses that are gone is opened on those that came, and the others stay as they are."""
+        """Follow this computer's addresses on the LAN; connections at those that stayed are not interrupted."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self.choice.on and self.choice.lan and await self.lan.moved():
@@ -318,7 +318,7 @@ class ChatApi:
         return app
 
     def for_guests(self) -> web.Application:
-        """What guests may ask of this machine, over their links; it needs no key and is never off."""
+        """Return the application for guests, reached over their links; it needs no key and is never off."""
         may = self._rights.may_be_asked_by
         gate = Auth(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
         host = self._rights.name

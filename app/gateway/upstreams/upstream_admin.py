@@ -1,4 +1,4 @@
-"""What the owner does with upstreams: add, change, remove, look at."""
+"""The owner's management of upstreams: add, change, remove, test."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class UpstreamDesk:
 
     async def told(self) -> list[Json]:
         """All of them; no key is in it, but whether there is one (None: the place for them cannot be opened)."""
-        those = self._now()
-        keys = await self._names_of_keys() if those else frozenset[str]()
+        configured = self._now()
+        keys = await self._names_of_keys() if configured else frozenset[str]()
         return [
             {
                 "name": name,
-                "url": one.url,
-                "models": one.models,
-                "on": one.on,
-                "cap_tokens": one.cap_tokens,
+                "url": upstream.url,
+                "models": upstream.models,
+                "on": upstream.on,
+                "cap_tokens": upstream.cap_tokens,
                 "spent_tokens": min(self._upstreams.spent.get(name, 0), MOST_SPENT),
                 "is_counted": self._upstreams.is_counted(name),
                 "last_contact": self._upstreams.reached.get(name),
-                "own_certificate": bool(one.certificate),
+                "own_certificate": bool(upstream.certificate),
                 "has_key": None if keys is None else name in keys,
             }
-            for name, one in sorted(those.items())
+            for name, upstream in sorted(configured.items())
         ]
 
     async def add(self, order: requests.AddUpstream) -> None:
-        """In place of one of this name. It is off until it is turned on. Raises BadInput, Refused."""
+        """Add an upstream, replacing one of this name. It is off until it is turned on. Raises BadInput, Refused."""
         new = Upstream(checked_url(order.url), order.models, order.cap_tokens, certificate=order.certificate)
         try:
             upstream_context(order.certificate)
@@ -65,38 +65,38 @@ class UpstreamDesk:
             raise BadInput("upstream_key_odd")
         await self._keep_key(order.name, order.key)
         self._upstreams.reached.pop(order.name, None)  # by another address, maybe
-        await self._save(lambda those: those | {order.name: new})
+        await self._save(lambda configured: configured | {order.name: new})
 
     async def test(self, name: str) -> Json:
-        """Whether it answers, and which models it lacks. Raises BadInput, Unreachable, Busy."""
-        one = self._known(name)
-        there = await self._upstreams.models_there(name, one)
-        missing = sorted(set(one.models.values()) - set(there))
+        """Return whether it answers, and which models it lacks. Raises BadInput, Unreachable, Busy."""
+        upstream = self._known(name)
+        there = await self._upstreams.models_there(name, upstream)
+        missing = sorted(set(upstream.models.values()) - set(there))
         return {"name": name, "models": there[:MOST_TOLD], "missing": missing}
 
     async def change(self, name: str, order: requests.ChangeUpstream) -> None:
         """Raises BadInput."""
         was = self._known(name)
-        given: Json = {} if order.on is None else {"on": order.on}
-        given |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}
+        changes: Json = {} if order.on is None else {"on": order.on}
+        changes |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}
         if order.forget_spent:
             await self._upstreams.forget(name)
-        new = msgspec.structs.replace(was, **given)
-        await self._save(lambda those: those | {name: new})
+        new = msgspec.structs.replace(was, **changes)
+        await self._save(lambda configured: configured | {name: new})
 
     async def remove(self, name: str) -> None:
-        """With its key. Raises BadInput, Refused."""
+        """Remove an upstream with its key. Raises BadInput, Refused."""
         self._known(name)
         await self._keep_key(name, "")
         await self._upstreams.forget(name)
-        await self._save(lambda those: {key: one for key, one in those.items() if key != name})
+        await self._save(lambda configured: {key: upstream for key, upstream in configured.items() if key != name})
 
     def _known(self, name: str) -> Upstream:
-        those = self._now()
-        if name not in those:
-            there = ", ".join(sorted(those)) or "none"
+        configured = self._now()
+        if name not in configured:
+            there = ", ".join(sorted(configured)) or "none"
             raise BadInput("upstream_unknown", name=name[:40], there=there)
-        return those[name]
+        return configured[name]
 
     async def _names_of_keys(self) -> Collection[str] | None:
         try:
@@ -108,12 +108,18 @@ class UpstreamDesk:
         had = name in await self._upstreams.keys.all()
         if key or had:
             await self._upstreams.keys.change(
-                lambda keys: {one: kept for one, kept in keys.items() if one != name} | ({name: key} if key else {})
+                lambda keys: (
+                    {upstream: kept for upstream, kept in keys.items() if upstream != name}
+                    | ({name: key} if key else {})
+                )
             )
 
 
 def checked_url(url: str) -> str:
-    """Without a slash at its end. Keys travel to it: plain HTTP is for this computer alone. Raises BadInput."""
+    """Return the URL without a final slash.
+
+    Keys are sent to it, so plain HTTP is for this computer only. Raises BadInput.
+    """
     odd = BadInput("upstream_url", url=url[:100])
     try:
         parts = urlsplit(url.strip())

@@ -97,7 +97,7 @@ def path_of(wish: ApiRequest) -> str:
 
 
 def _form(schema: object) -> Json:
-    """Of an answer, as the other APIs mean it: it is kept to."""
+    """Return the response format of an answer; like the other APIs, strict."""
     if schema == {"type": "object"}:
         return {"type": "json_object"}
     form = {"name": "answer", "schema": schema, "strict": True}
@@ -105,31 +105,31 @@ def _form(schema: object) -> Json:
 
 
 def _tool(tool: Tool) -> Json:
-    """Without what says nothing: some servers refuse an empty schema."""
+    """Return the tool without empty fields: some servers refuse an empty schema."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    told: Json = {name: value for name, value in function.items() if value}
+    written: Json = {name: value for name, value in function.items() if value}
     if tool.strict is not None:
-        told["strict"] = tool.strict
-    return {"type": "function", "function": told}
+        written["strict"] = tool.strict
+    return {"type": "function", "function": written}
 
 
 def _messages(messages: Sequence[Json]) -> list[Json]:
     """Templates read a call's arguments as values, the API as text. There what a tool answered names its call, which
     Ollama's programs do not."""
-    told: list[Json] = []
+    written: list[Json] = []
     open_calls: list[tuple[str, str]] = []  # whose answers have not come: name, id
     for place, message in enumerate(messages):
         if "tool_calls" in message:
-            told.append(_calling(message, place))
-            open_calls = [(one["function"]["name"], one["id"]) for one in told[-1]["tool_calls"]]
+            written.append(_calling(message, place))
+            open_calls = [(earlier["function"]["name"], earlier["id"]) for earlier in written[-1]["tool_calls"]]
         elif message["role"] == "tool" and not message.get("tool_call_id") and open_calls:
-            named = [one for one in open_calls if one[0] == message.get("name")]
+            named = [open_call for open_call in open_calls if open_call[0] == message.get("name")]
             call = (named or open_calls)[0]
             open_calls.remove(call)
-            told.append({**message, "tool_call_id": call[1]})
+            written.append({**message, "tool_call_id": call[1]})
         else:
-            told.append({name: value for name, value in message.items() if name != THOUGHT})
-    return told
+            written.append({name: value for name, value in message.items() if name != THOUGHT})
+    return written
 
 
 def _calling(message: Json, place: int) -> Json:
@@ -162,17 +162,17 @@ class Heard:
     _last: dict[int, list[str]] = field(default_factory=dict)  # by number; some servers give none
 
     def pieces(self, chunk: Json) -> list[Piece]:
-        """What a chunk says. Raises ValueError, TypeError, KeyError or AttributeError for what is none."""
-        found: list[Piece] = []
+        """Return the pieces of a chunk. Raises ValueError, TypeError, KeyError or AttributeError for an invalid one."""
+        pieces: list[Piece] = []
         for choice in (chunk.get("choices") or ())[:1]:  # one answer was asked for
             delta = choice.get("delta") or {}
             text = self._taken(delta.get("content") or choice.get("text"))
             likely = tuple(_likelies(choice.get("logprobs") or {}))
             if text or likely:
-                found.append(Said(self.index, text, likely))
+                pieces.append(Said(self.index, text, likely))
             thought = self._taken(delta.get("reasoning_content") or delta.get("reasoning"))
             if thought:
-                found.insert(0, Thought(self.index, thought))
+                pieces.insert(0, Thought(self.index, thought))
             if text or likely or thought:
                 self.n_chunks += 1
             calls = delta.get("tool_calls") or ()
@@ -190,7 +190,7 @@ class Heard:
             self.reused_tokens = _count(details.get("cached_tokens"))
             written = usage.get("completion_tokens_details") or {}
             self.thought_tokens = _count(written.get("reasoning_tokens"))
-        return found
+        return pieces
 
     def _call(self, call: Json) -> None:
         number, function = int(call.get("index") or 0), call.get("function") or {}
@@ -204,9 +204,9 @@ class Heard:
         parts[:2] = parts[0] or name_of_call, parts[1] or name
         parts.append(self._taken(function.get("arguments")))
 
-    def _taken(self, given: object) -> str:
+    def _taken(self, delta: object) -> str:
         """A piece of what is told. Raises ValueError where that has no end."""
-        text = str(given or "")
+        text = str(delta or "")
         self.n_chars += len(text)
         if self.n_chars > MOST_CHARS:
             raise ValueError("an answer without an end")
@@ -215,9 +215,9 @@ class Heard:
     def end(self, wish_s: float, first_s: float) -> list[Piece]:
         """Its calls, and the end. `wish_s`: since it was asked; `first_s`: until its first piece."""
         called: list[Piece] = []
-        for at, (given, name, *told) in enumerate(self._calls):
-            one, arguments = given or f"call_{secrets.token_hex(12)}", "".join(told)
-            called.append(Called(self.index, at, one, name, arguments or "{}", _half(arguments)))
+        for at, (call_id, name, *parts) in enumerate(self._calls):
+            known_id, arguments = call_id or f"call_{secrets.token_hex(12)}", "".join(parts)
+            called.append(Called(self.index, at, known_id, name, arguments or "{}", _half(arguments)))
         tokens = self.tokens
         rate = (tokens - 1) / (wish_s - first_s) if tokens > 1 and wish_s > first_s else 0.0
         reason = self.reason if self.reason == "length" else "calls" if called else "stop"
@@ -226,44 +226,47 @@ class Heard:
 
     @property
     def tokens(self) -> int:
-        """Of the answer; a server that tells no usage sends at least a token with each chunk."""
+        """Return the tokens of the answer; a server that reports no usage sends at least one token per chunk."""
         return self.answer_tokens or self.n_chunks
 
 
 def _is_another(call: Json, last: list[str]) -> bool:
-    """Whether a call with a name is not the last one of its number: it has another id or, where a server gives neither
-    that nor numbers, another name, or arguments that begin where those before ended."""
+    """Return whether a call with a name differs from the last one of its number.
+
+    It has another id or, where a server gives neither ids nor numbers, another name, or arguments that begin where the
+    earlier ones ended.
+    """
     if name_of_call := call.get("id"):
         return last[0] not in ("", str(name_of_call))
     if call.get("index") is not None:
         return False
-    function, (_, name, *told) = call["function"], last
+    function, (_, name, *parts) = call["function"], last
     begins = str(function.get("arguments") or "").lstrip().startswith("{")
-    ended = bool(told) and told[-1].rstrip().endswith("}")
+    ended = bool(parts) and parts[-1].rstrip().endswith("}")
     return name not in ("", str(function["name"])) or (begins and ended)
 
 
 def _half(arguments: str) -> str | None:
-    """What is no JSON, and can only be told as text to who wants an object."""
+    """Return arguments that are no JSON, and can only be passed as text to a client that expects an object."""
     try:
         return None if isinstance(value_of_json(arguments or "{}"), dict) else arguments
     except ValueError:
         return arguments
 
 
-def _count(given: Any) -> int:
-    """Of tokens, as a server says it: none is paid back, and no number is without an end."""
-    return min(max(0, int(given or 0)), MOST_TOKENS)
+def _count(number: Any) -> int:
+    """Return a server's token count, never negative and never infinite."""
+    return min(max(0, int(number or 0)), MOST_TOKENS)
 
 
-def _likelies(told: Json) -> Iterator[Likely]:
-    """Of each token of a chunk: as of chats, or as of texts that go on."""
-    yield from map(_likely, told.get("content") or ())
-    tokens = told.get("tokens") or ()
-    best = told.get("top_logprobs") or [None] * len(tokens)
-    for token, log, those in zip(tokens, told.get("token_logprobs") or (), best, strict=True):
-        others = [(str(text).encode(), float(one)) for text, one in (those or {}).items()]
-        yield [(str(token).encode(), float(log)), *others]
+def _likelies(logprobs: Json) -> Iterator[Likely]:
+    """Yield the logprobs of each token of a chunk, in the form of chats or of text completions."""
+    yield from map(_likely, logprobs.get("content") or ())
+    tokens = logprobs.get("tokens") or ()
+    best = logprobs.get("top_logprobs") or [None] * len(tokens)
+    for token, log, alternatives in zip(tokens, logprobs.get("token_logprobs") or (), best, strict=True):
+        likely = [(str(text).encode(), float(logprob)) for text, logprob in (alternatives or {}).items()]
+        yield [(str(token).encode(), float(log)), *likely]
 
 
 def _likely(token: Json) -> Likely:
@@ -271,8 +274,8 @@ def _likely(token: Json) -> Likely:
 
 
 def _one(token: dict[str, Any]) -> tuple[bytes, float]:
-    given = token.get("bytes")
-    if isinstance(given, int):  # so many zeros
+    raw = token.get("bytes")
+    if isinstance(raw, int):  # so many zeros
         raise TypeError("bytes are a list")
-    data = bytes(given) if given is not None else str(token["token"]).encode()
+    data = bytes(raw) if raw is not None else str(token["token"]).encode()
     return data, float(token["logprob"])

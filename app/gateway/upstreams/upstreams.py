@@ -57,11 +57,11 @@ Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class Odd(ValueError):
-    """What a server sent is not as it should be, in our words."""
+    """A server's answer that breaks the protocol, described in our words."""
 
 
 class Content(Protocol):
-    """What aiohttp calls a StreamReader."""
+    """An aiohttp StreamReader."""
 
     def iter_any(self) -> AsyncIterator[bytes]: ...
 
@@ -84,7 +84,7 @@ async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
 
 
 async def _data(content: Content) -> AsyncGenerator[bytes, None]:
-    """What stands behind `data:` in each line. Raises Odd for a line that is too long."""
+    """Yield what follows `data:` in each line. Raises Odd for a line that is too long."""
     held = bytearray()
     async for part in content.iter_any():
         before, end = len(held), part.rfind(b"\n") + 1
@@ -140,24 +140,24 @@ class Upstreams:
 
     def serving(self, model: str) -> Chosen | None:
         """The first that is on and has this model and tokens left."""
-        for name, one in self._choice().items():
-            if one.on and model in one.models and self._left(name, one) > 0:
-                return Chosen(name, one, one.models[model])
+        for name, upstream in self._choice().items():
+            if upstream.on and model in upstream.models and self._left(name, upstream) > 0:
+                return Chosen(name, upstream, upstream.models[model])
         return None
 
     def check_lacked(self, model: str, error: AppError) -> None:
         """Raises, in place of `error`, BadInput when only its cap keeps an upstream from answering for this model, or
         only that it is off, and Busy while its cap is only promised away."""
-        having = {name: one for name, one in self._choice().items() if model in one.models}
-        for name, one in having.items():
-            if one.on:
-                raise self._no_more(name, one)
+        having = {name: upstream for name, upstream in self._choice().items() if model in upstream.models}
+        for name, upstream in having.items():
+            if upstream.on:
+                raise self._no_more(name, upstream)
         if having and error.reason.code == "model_unknown":
             raise BadInput("upstream_off", name=next(iter(having)), model=model)
 
     def models(self) -> list[str]:
         """Names that somebody here may ask for and an upstream answers."""
-        return sorted({model for one in self._choice().values() if one.on for model in one.models})
+        return sorted({model for upstream in self._choice().values() if upstream.on for model in upstream.models})
 
     async def answer(
         self,
@@ -214,8 +214,8 @@ class Upstreams:
             await _begun(chosen.name, partial(self._post, session, chosen.name, url, headers=headers), sent) as answer,
         ):
             heard.is_taken = True
-            async with aclosing(chunks(answer.content)) as found:
-                async for chunk in found:
+            async with aclosing(chunks(answer.content)) as stream:
+                async for chunk in stream:
                     for piece in heard.pieces(chunk):
                         first_s = first_s or time.monotonic() - begun
                         yield piece
@@ -226,21 +226,23 @@ class Upstreams:
             yield piece
 
     def _most(self, chosen: Chosen, wish: ApiRequest, guess: int) -> int:
-        """How many tokens the answer may have. Raises Busy or BadInput when there is none for it."""
+        """Return how many tokens the answer may have. Raises Busy or BadInput when none are left for it."""
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
             raise self._no_more(chosen.name, chosen.upstream, guess + 1)
-        wanted = None if wish.max_tokens == NO_LIMIT else wish.max_tokens  # it has limits of its own
-        return min(left, wanted or max(USUAL_MOST, left // 4))
+        limit = None if wish.max_tokens == NO_LIMIT else wish.max_tokens  # it has limits of its own
+        return min(left, limit or max(USUAL_MOST, left // 4))
 
-    async def models_there(self, name: str, one: Upstream) -> list[str]:
-        """What it has, by its own word; no tokens are spent. Raises Unreachable, Busy."""
-        chosen = Chosen(name, one, "")
+    async def models_there(self, name: str, upstream: Upstream) -> list[str]:
+        """Return the models that it lists; no tokens are spent. Raises Unreachable, Busy."""
+        chosen = Chosen(name, upstream, "")
         try:
             async with (
                 asyncio.timeout(TEST_SECONDS),
                 self._session(chosen) as session,
-                session.get(f"{one.url}/models", allow_redirects=False, headers=await self._authorized(name)) as answer,
+                session.get(
+                    f"{upstream.url}/models", allow_redirects=False, headers=await self._authorized(name)
+                ) as answer,
             ):
                 self.reached[name] = time.time()
                 await _check(name, answer)
@@ -261,7 +263,7 @@ class Upstreams:
         await self._save()
 
     def is_counted(self, name: str) -> bool:
-        """Whether it is known what it has cost."""
+        """Return whether its spending so far is known."""
         return self.spent.get(name, 0) < UNCOUNTED
 
     def tell_uncounted(self) -> None:
@@ -271,26 +273,26 @@ class Upstreams:
             self._note(Reason("log_node_uncounted", facts))
 
     def _loaded(self) -> dict[str, int]:
-        """What was kept. Where that is damaged nobody knows what is left: none of them is asked."""
+        """Return the stored counts. If they are damaged nobody knows what is left, so no upstream is asked."""
         try:
-            found = decoded(self._file, dict[str, int])
-            if any(count < 0 for count in found.values()):
+            spent = decoded(self._file, dict[str, int])
+            if any(count < 0 for count in spent.values()):
                 raise ValueError("less than nothing was spent")
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             log.warning("what upstreams have cost, in %s, cannot be read: %s", self._file, error)
             return dict.fromkeys(self._choice(), UNCOUNTED)
-        return found
+        return spent
 
-    def _left(self, name: str, one: Upstream) -> int:
-        return one.cap_tokens - self.spent.get(name, 0) - self._promised[name]
+    def _left(self, name: str, upstream: Upstream) -> int:
+        return upstream.cap_tokens - self.spent.get(name, 0) - self._promised[name]
 
-    def _no_more(self, name: str, one: Upstream, needs: int = 1) -> AppError:
+    def _no_more(self, name: str, upstream: Upstream, needs: int = 1) -> AppError:
         """Why it gets no further request, or none that needs so many tokens. What is promised may come back."""
         if not self.is_counted(name):
             return BadInput("upstream_uncounted", name=name)
-        left, most = one.cap_tokens - self.spent.get(name, 0), one.cap_tokens
+        left, most = upstream.cap_tokens - self.spent.get(name, 0), upstream.cap_tokens
         if left <= 0:
             return BadInput("upstream_spent", name=name, most=most)
         if left < needs:
@@ -353,8 +355,8 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
     if answer.status == 200:
         return
     if answer.status == 429:
-        given = answer.headers.get("Retry-After", "")
-        seconds = int(given) if given.isdecimal() and len(given) < 6 else USUAL_RETRY_S
+        retry_after = answer.headers.get("Retry-After", "")
+        seconds = int(retry_after) if retry_after.isdecimal() and len(retry_after) < 6 else USUAL_RETRY_S
         raise Busy("upstream_busy", name=name, seconds=seconds)
     log.warning("upstream %s answered %d", name, answer.status)
     if answer.status in UNUSABLE:
@@ -364,7 +366,7 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
 
 
 async def _fault(answer: aiohttp.ClientResponse) -> str:
-    """What is wrong there. Its own words about a key may repeat it."""
+    """Return what is wrong there. Its own message about a key may repeat the key."""
     if answer.status in (401, 403):
         return f"it does not take the key ({answer.status})"
     words = await _words(answer) if answer.status == 404 else ""
@@ -372,28 +374,28 @@ async def _fault(answer: aiohttp.ClientResponse) -> str:
 
 
 async def _words(answer: aiohttp.ClientResponse) -> str:
-    """What OpenAI's shape says was wrong, on one line; empty where it is another shape."""
+    """Return the error message in OpenAI's shape, on one line; empty for another shape."""
     said = (await answer.content.read(500)).decode("utf-8", "replace")
     try:
-        told = str(decode(said, _Said).error.message)
+        message = str(decode(said, _Said).error.message)
     except msgspec.MsgspecError:
         return ""
-    kept = "".join(one if one.isprintable() else " " for one in told)
+    kept = "".join(character if character.isprintable() else " " for character in message)
     return " ".join(kept.split()).rstrip(".")[:MOST_WORDS]
 
 
 def _kind(error: Exception) -> str:
-    """What may stand in the log: what a server sent may repeat what it was asked, or hold a key."""
+    """Return what may be logged: a server's message may repeat the request, or contain a key."""
     return str(error) if isinstance(error, Odd) else type(error).__name__
 
 
 def _guessed_tokens(wish: ApiRequest) -> int:
-    """Of all that is read there: an agent's tools are longer than what is said. Raises BadInput."""
+    """Return an estimate of all tokens read there: an agent's tools are longer than its messages. Raises BadInput."""
     if wish.messages is None:
         return len(wish.prompt or "") // CHARS_OF_A_TOKEN
-    told = [*wish.messages, *(tool.told() for tool in wish.tools)]
+    texts = [*wish.messages, *(tool.told() for tool in wish.tools)]
     try:
-        read = msgspec.json.encode(told if wish.schema is None else [*told, wish.schema])
+        read = msgspec.json.encode(texts if wish.schema is None else [*texts, wish.schema])
     except RecursionError:
         raise too_deep() from None
     return len(read) // CHARS_OF_A_TOKEN

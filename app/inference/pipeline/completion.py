@@ -46,7 +46,7 @@ THOUGHT = "reasoning_content"  # of a message of the model: what it thought
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """What is asked: exactly one of `messages`, `prompt` (as it is) and `prompt_ids`."""
+    """A request for text: exactly one of `messages`, `prompt` (used as it is) and `prompt_ids` is given."""
 
     messages: Sequence[Message] | None = None
     tools: tuple[dict[str, Any], ...] = ()  # what the answer may call, for the chat template
@@ -129,13 +129,13 @@ class Completer:
         _check(question)
         reader, request, notes = await self._begin(question)
         before_s = max(0.0, time.monotonic() - question.came_at)
-        told, ids = _Told(), list[int]()
+        tally, ids = _Told(), list[int]()
         finish: Finish | None = None
         while True:
             if reader.pause is not None:
                 request, finish, is_over = await self._resumed(question, reader, request, ids, finish)
                 for delta in reader.deltas((), ()):
-                    yield told.take(delta)
+                    yield tally.take(delta)
                 if is_over:
                     break
             begun = len(ids)
@@ -149,38 +149,38 @@ class Completer:
                         continue
                     ids.append(item.id)
                     for delta in reader.deltas((item.id,), self._likely(item, reader)):
-                        yield told.take(delta)
+                        yield tally.take(delta)
             if reader.pause is None:
                 break
             request = replace(request, ids=(*request.ids, *ids[begun:]))
         assert finish is not None
         reader.flush()
         for delta in reader.deltas((), ()):
-            yield told.take(delta)
-        summary = _summary(told, reader, ids, finish, before_s, question.max_tokens)
+            yield tally.take(delta)
+        summary = _summary(tally, reader, ids, finish, before_s, question.max_tokens)
         yield replace(summary, notes=notes)
 
     async def count(self, text: str) -> int:
-        """How many tokens a text is. Raises BadInput or StageLost."""
+        """Return the number of tokens of a text. Raises BadInput or StageLost."""
         return len(await self._text.tokenize(text, bos=False))
 
     async def prompt_tokens(self, question: GenerationRequest) -> int:
-        """How many tokens a question is. Raises as `answer`."""
+        """Return the number of tokens of a question. Raises as `answer`."""
         return len((await self._prompt(question)).ids)
 
     @property
     def reasoning(self) -> ReasoningFormat:
-        """How this model's thoughts stand in what it writes."""
+        """Return how this model marks its thoughts in what it writes."""
         return self._text.vocabulary.reasoning
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Of its model: tokens, and what its chat template can do."""
+        """Return its model's vocabulary: tokens, and what its chat template can do."""
         return self._text.vocabulary
 
     @property
     def call_format(self) -> CallFormat | None:
-        """How this model's chat template has tools called; None: in no way we know."""
+        """Return how this model's chat template writes tool calls; None: in no way that is known."""
         return self._text.vocabulary.calls
 
     async def control_token(self, name: str) -> int | None:
@@ -198,12 +198,12 @@ class Completer:
     def _likely(self, token: Token, reader: Reader) -> tuple[tuple[bytes, float], ...]:
         """A sign that was sampled is told by the text that it is here."""
         return tuple(
-            (self._piece(one) or (reader.sign(one) if not at else b""), log)
-            for at, (one, log) in enumerate(token.likely)
+            (self._piece(token_id) or (reader.sign(token_id) if not at else b""), log)
+            for at, (token_id, log) in enumerate(token.likely)
         )
 
     async def _prompt(self, question: GenerationRequest) -> _Asked:
-        """What the model is given, and where its answer begins then."""
+        """Return the model's input, and how its answer begins then."""
         if question.prompt_ids is not None:
             return _Asked(question.prompt_ids, None)
         if question.prompt is not None:
@@ -225,19 +225,19 @@ class Completer:
         return _Asked(prompt.ids, where, tuple(notes), "" if said else thought)
 
     async def _begin(self, question: GenerationRequest) -> tuple[Reader, Request, tuple[str, ...]]:
-        asked, sampling = await self._prompt(question), question.sampling
+        prompt, sampling = await self._prompt(question), question.sampling
         signs, splitter, waits = dict(question.signs), None, False
-        if asked.where is not None:
+        if prompt.where is not None:
             own = await self._signs()
             signs |= own
             # a call whose form must be kept to is asked for behind the thought
             calls = bool(question.tools) and not sampling.grammar
-            splitter = self._splitter(asked.where, own, calls=calls)
+            splitter = self._splitter(prompt.where, own, calls=calls)
             waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
         most = question.thinking.most_tokens
-        if most is not None and asked.thought:
-            most = max(0, most - len(await self._text.tokenize(asked.thought, bos=False)))
-        marks = CHATML_MARKS if "template_none" in asked.notes else ()
+        if most is not None and prompt.thought:
+            most = max(0, most - len(await self._text.tokenize(prompt.thought, bos=False)))
+        marks = CHATML_MARKS if "template_none" in prompt.notes else ()
         reader = Reader(
             self._text.detokenizer(signs),
             question.stop,
@@ -251,7 +251,7 @@ class Completer:
         if (waits or most is not None) and conversation is None:
             conversation = f"thought {secrets.token_hex(8)}"  # its parts share what was computed
         request = Request(
-            asked.ids,
+            prompt.ids,
             replace(sampling, grammar="") if waits else sampling,
             question.max_tokens,
             () if question.ignore_end else self._text.vocabulary.end_tokens,
@@ -262,12 +262,12 @@ class Completer:
             goes_first=question.whose == OWNER,
             read=question.read,
         )
-        return reader, request, asked.notes
+        return reader, request, prompt.notes
 
     async def _signs(self) -> dict[int, bytes]:
         """The control tokens among the signs of thoughts, with the text that each is here."""
-        found = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
-        return {token: mark.encode() for token, mark in found if token is not None}
+        signs = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
+        return {token: mark.encode() for token, mark in signs if token is not None}
 
     def _splitter(self, where: Begins, signs: Mapping[int, bytes], *, calls: bool) -> ThoughtSplitter:
         form = self.call_format
@@ -278,9 +278,10 @@ class Completer:
     async def _resumed(
         self, question: GenerationRequest, reader: Reader, request: Request, ids: list[int], finish: Finish | None
     ) -> tuple[Request, Finish | None, bool]:
-        """What is asked next of an answer whose thought is over, or has had its tokens; True: nothing is left to ask.
+        """Return the request that continues an answer whose thought is over or has used up its tokens.
 
-        What was sampled behind the thought is dropped where its form was not kept to yet.
+        The last value is True if nothing is left to generate. Tokens sampled behind the thought are dropped if the
+        answer's form was not enforced yet.
         """
         calls, pause = bool(question.tools), reader.pause
         assert pause is not None
@@ -314,7 +315,7 @@ class _Asked:
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:
-    """What there is already of an answer that goes on: its words, and what was thought before."""
+    """Return the text, and the thought before it, of an answer that is to be continued."""
     last = messages[-1] if len(messages) > 1 else {"role": ""}
     if last["role"] != "assistant" or "tool_calls" in last:
         return "", ""
@@ -325,29 +326,29 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
     """The figures of an answer that was asked for in two parts."""
     if first is None:
         return then
-    one, two = first.figures, then.figures
-    rates = [part for part in (one, two) if part.decode_tok_s > 0]
+    before, two = first.figures, then.figures
+    rates = [part for part in (before, two) if part.decode_tok_s > 0]
     seconds = sum(part.answer_tokens / part.decode_tok_s for part in rates)
     figures = replace(
         two,
-        prompt_tokens=one.prompt_tokens,
-        reused_tokens=one.reused_tokens,
-        answer_tokens=one.answer_tokens + two.answer_tokens,
-        queued_s=one.queued_s + two.queued_s,
-        ttft_s=one.ttft_s,
+        prompt_tokens=before.prompt_tokens,
+        reused_tokens=before.reused_tokens,
+        answer_tokens=before.answer_tokens + two.answer_tokens,
+        queued_s=before.queued_s + two.queued_s,
+        ttft_s=before.ttft_s,
         decode_tok_s=sum(part.answer_tokens for part in rates) / seconds if seconds else 0.0,
-        stages=_added(one.stages, two.stages),
-        recoveries=(*one.recoveries, *two.recoveries),
-        guessed=one.guessed + two.guessed,
-        guessed_right=one.guessed_right + two.guessed_right,
+        stages=_added(before.stages, two.stages),
+        recoveries=(*before.recoveries, *two.recoveries),
+        guessed=before.guessed + two.guessed,
+        guessed_right=before.guessed_right + two.guessed_right,
     )
     return replace(then, figures=figures)
 
 
-def _added(one: tuple[StageFigures, ...], two: tuple[StageFigures, ...]) -> tuple[StageFigures, ...]:
-    """What both parts took; of stages that are others now, what the second did."""
-    if [stage.name for stage in one] != [stage.name for stage in two]:
-        return two
+def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -> tuple[StageFigures, ...]:
+    """Return the figures of both parts; of stages that differ now, those of the second."""
+    if [stage.name for stage in earlier] != [stage.name for stage in later]:
+        return later
     return tuple(
         StageFigures(
             after.name,
@@ -357,12 +358,12 @@ def _added(one: tuple[StageFigures, ...], two: tuple[StageFigures, ...]) -> tupl
             before.bytes_out + after.bytes_out,
             before.bytes_in + after.bytes_in,
         )
-        for before, after in zip(one, two, strict=True)
+        for before, after in zip(earlier, later, strict=True)
     )
 
 
 class _Told:
-    """What was told of an answer so far."""
+    """A tally of the answer so far."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -386,7 +387,7 @@ class _Told:
 
 
 class Beginnings:
-    """When each conversation began, of those whose program does not say so. Only the latest are known."""
+    """The times when conversations began, for programs that do not say so. Only the latest are kept."""
 
     def __init__(self, most: int = MOST_BEGINNINGS) -> None:
         self._most = most
@@ -397,12 +398,12 @@ class Beginnings:
         again. One that is nowhere but at its beginning begins now, though it was asked the same before."""
         if question.begun_at is not None or question.conversation is None:
             return question.begun_at or local_time()
-        answered = any(one["role"] == "assistant" for one in question.messages or ())
-        found = self._known.pop(question.conversation, None) if answered else None
-        self._known[question.conversation] = found = found or local_time()
+        answered = any(message["role"] == "assistant" for message in question.messages or ())
+        known = self._known.pop(question.conversation, None) if answered else None
+        self._known[question.conversation] = known = known or local_time()
         while len(self._known) > self._most:
             self._known.popitem(last=False)
-        return found
+        return known
 
 
 class Pause(Enum):
@@ -432,7 +433,7 @@ class Reader:
         ends: Sequence[str] = (),
     ) -> None:
         self._detokenizer = detokenizer
-        self._ends = tuple(one for one in ends if one not in stops)
+        self._ends = tuple(end for end in ends if end not in stops)
         self._stops = StopFinder((*stops, *ends))
         self._splitter, self._signs = splitter, signs or {}
         self._most, self._waits = most_thought, waits
@@ -447,7 +448,7 @@ class Reader:
         self.pause = Pause.SPENT if in_thought and most_thought == 0 else None
 
     def sign(self, token: int) -> bytes:
-        """What a control token is told as."""
+        """Return the text that stands for a control token."""
         return self._signs.get(token, b"")
 
     def push(self, token: int) -> bool:
@@ -488,7 +489,7 @@ class Reader:
         return None if self._stops.match in self._ends else self._stops.match
 
     def flush(self) -> None:
-        """What was held back is told now, at the end."""
+        """Release the text that was held back, at the end."""
         raw = self._detokenizer.flush()
         if self._splitter is None:
             self._flushed += self._stopped([Part(Kind.ANSWER, raw, raw)])
@@ -498,57 +499,57 @@ class Reader:
             self._flushed.append(Part(Kind.ANSWER, rest, rest))
 
     def deltas(self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]) -> list[Delta]:
-        """What the next token is told as; without one, what was held back."""
+        """Return the deltas of the next token; without one, those of held-back text."""
         if token_ids:
             parts: Sequence[Part] = self._parts.popleft()
         else:
             parts, self._flushed = self._flushed, []
             if not parts:
                 return []
-        found, hidden = list[Delta](), 0
+        deltas, hidden = list[Delta](), 0
         for part in parts:
             hidden += len(part.written.encode()) - (len(part.text.encode()) if part.kind is Kind.ANSWER else 0)
             if part.kind is Kind.TURN:
-                found.append(Delta("", (), hidden_bytes=hidden, was_thought=True))
+                deltas.append(Delta("", (), hidden_bytes=hidden, was_thought=True))
                 hidden = 0
             if part.kind in (Kind.HIDDEN, Kind.TURN) or not part.text:
                 continue
             is_text = part.kind is Kind.ANSWER
             text, thought = (part.text, "") if is_text else ("", part.text)
-            found.append(Delta(text, (), (), thought, hidden))
+            deltas.append(Delta(text, (), (), thought, hidden))
             hidden = 0
-        if hidden or not found:
-            found.append(Delta("", (), hidden_bytes=hidden))
-        found[0] = replace(found[0], token_ids=token_ids, likely=likely)
-        return found
+        if hidden or not deltas:
+            deltas.append(Delta("", (), hidden_bytes=hidden))
+        deltas[0] = replace(deltas[0], token_ids=token_ids, likely=likely)
+        return deltas
 
     def _stopped(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Without what a stop string takes away, or holds back."""
-        found = list[Part]()
+        """Return the parts without the text that a stop string removes or holds back."""
+        shown = list[Part]()
         for part in parts:
             if part.kind is not Kind.ANSWER:
-                found.append(part)
+                shown.append(part)
                 continue
             added = len(part.text) - len(part.written)  # a paragraph that was put before it
             text = self._stops.push(part.text)
-            found.append(Part(Kind.ANSWER, text, text[max(0, added) :]))
-        return tuple(found)
+            shown.append(Part(Kind.ANSWER, text, text[max(0, added) :]))
+        return tuple(shown)
 
 
 def _check(question: GenerationRequest) -> None:
-    given = (question.messages, question.prompt, question.prompt_ids)
-    if sum(what is not None for what in given) != 1:
+    inputs = (question.messages, question.prompt, question.prompt_ids)
+    if sum(value is not None for value in inputs) != 1:
         raise BadInput("prompt_unclear")
     if len(question.stop) > MAX_STOPS or any(len(stop) > MAX_STOP_CHARS for stop in question.stop):
         raise BadInput("stops_too_many", most=MAX_STOPS, characters=MAX_STOP_CHARS)
 
 
-def _summary(told: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int) -> Summary:
+def _summary(tally: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int) -> Summary:
     figures, cut_by = finish.figures, None
     if finish.reason == "length":
         cut_by = "max_tokens" if len(ids) >= max_tokens else "context"
     return Summary(
-        text=told.text,
+        text=tally.text,
         token_ids=tuple(ids),
         prompt_tokens=figures.prompt_tokens,
         reused_tokens=figures.reused_tokens,
@@ -564,7 +565,7 @@ def _summary(told: _Told, reader: Reader, ids: list[int], finish: Finish, before
         guessed=figures.guessed,
         guessed_right=figures.guessed_right,
         place=figures.place,
-        thought=told.thought,
+        thought=tally.thought,
         thought_tokens=reader.n_thought,
         thought_s=reader.thought_s,
     )

@@ -1,7 +1,7 @@
-"""The known answer: a new placement is asked twice, and its numbers are compared before anybody uses it.
+"""The known answer: a new placement is asked twice, and its numbers are compared before anyone uses it.
 
-Engines differ in the last digits from machine to machine, and a tie may fall either way: so log
-probabilities are compared within a tolerance, not words.
+Engines differ in the last digits from machine to machine, and a tie may fall either way, so log probabilities are
+compared within a tolerance instead of words.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Likely = tuple[tuple[int, float], ...]  # a token and its log probability: the s
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a placement said to the question: for each token what was sampled, and what was likely."""
+    """A placement's answer to the question: for each token what was sampled, and what was likely."""
 
     steps: tuple[Likely, ...]
 
 
 async def prove(pipeline: Pipeline, shape: PipelineConfig, name: str, known: Proof | None) -> Proof:
-    """Ask twice and compare, also with `known`, what the model said to the whole question on one machine.
+    """Ask twice and compare, also with `known`, the model's answer to the whole question on one machine.
 
-    Raises StageLost: not finite, not the same twice, or not what is known.
+    Raises StageLost if the numbers are not finite, not the same twice, or not the known ones.
     """
     request = Request(
         ids=tuple(prime % shape.n_vocab for prime in PRIMES[: max(1, _room(shape))]),
@@ -55,7 +55,7 @@ async def prove(pipeline: Pipeline, shape: PipelineConfig, name: str, known: Pro
 
 
 def is_asked_whole(shape: PipelineConfig) -> bool:
-    """Else there was no room for all of the question, and the answer is to another one."""
+    """Return whether there was room for the whole question; a shortened one has another answer."""
     return _room(shape) >= len(PRIMES)
 
 
@@ -63,15 +63,15 @@ def _room(shape: PipelineConfig) -> int:
     return min(shape.context, shape.kv_cells) - PROOF_TOKENS - 1
 
 
-def agree(one: Proof, other: Proof, tolerance: float) -> bool:
-    """Whether both found the same likely, as far as they began alike."""
-    for mine, theirs in zip(one.steps, other.steps, strict=False):
-        (token, log), found = mine[0], dict(theirs)
-        if token not in found or abs(found[token] - log) > tolerance:
+def agree(proof: Proof, other: Proof, tolerance: float) -> bool:
+    """Return whether both found the same tokens likely, as far as they began alike."""
+    for mine, theirs in zip(proof.steps, other.steps, strict=False):
+        (token, log), likely = mine[0], dict(theirs)
+        if token not in likely or abs(likely[token] - log) > tolerance:
             return False
         if token != theirs[0][0]:
             return True  # a tie; what follows continues another text
-    return len(one.steps) == len(other.steps)
+    return len(proof.steps) == len(other.steps)
 
 
 def _sound(proof: Proof) -> bool:
@@ -81,4 +81,4 @@ def _sound(proof: Proof) -> bool:
 
 async def _asked(pipeline: Pipeline, request: Request) -> Proof:
     async with aclosing(pipeline.generate(request)) as answer:
-        return Proof(tuple([one.likely async for one in answer if isinstance(one, Token)]))
+        return Proof(tuple([event.likely async for event in answer if isinstance(event, Token)]))

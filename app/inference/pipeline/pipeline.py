@@ -104,7 +104,7 @@ class Pipeline:
                 yield item
 
     def submit(self, request: Request) -> Asking:
-        """As `generate`, for a reader of its own (sequences.heard). Raises at once."""
+        """Submit a request as `generate` does, for a caller that reads it with sequence.heard. Raises at once."""
         if self.lost is not None:
             raise self.lost
         asking = self._work.submit(request)
@@ -113,7 +113,7 @@ class Pipeline:
         return asking
 
     def join(self, place: int, heir: Callable[[Asking, Loss], bool]) -> None:
-        """It is one of several of the same model. `heir` takes over what a lost one began, if it can."""
+        """Make this one of several pipelines of the same model. `heir` takes over what a lost one began, if it can."""
         self._work.place, self._heir = place, heir
 
     def adopt(self, asking: Asking) -> None:
@@ -129,7 +129,7 @@ class Pipeline:
         return self.lost
 
     def standing(self, request: Request) -> Standing:
-        """How it stands with a new request here."""
+        """Return how a new request would fare here, for routing."""
         work, (ahead, held) = self._work, self._work.standing(request)
         serves = self.lost is None and self.news is None
         return Standing(
@@ -152,21 +152,21 @@ class Pipeline:
         return self._work.n_waiting
 
     def line(self) -> tuple[InLine, ...]:
-        """Who waits for a slot, in order."""
+        """Return the requests that wait for a slot, in order."""
         return self._work.line()
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """What each stage did since the pipeline began."""
+        """Return the figures of each stage since the pipeline began."""
         return tuple(stage.figures() for stage in self._stages)
 
     def steps_s(self) -> dict[str, float]:
         """Seconds that a token takes on each machine, by its id, where that is known by now."""
         known = [(stage.key, stage.pace) for stage in self._stages]
-        found: dict[str, float] = {}
+        seconds: dict[str, float] = {}
         for key, pace in known:
             if pace is not None and pace.seen >= COLD_STEPS:
-                found[key] = found.get(key, 0.0) + pace.step_s
-        return found
+                seconds[key] = seconds.get(key, 0.0) + pace.step_s
+        return seconds
 
     def break_off(self, loss: Loss) -> bool:
         """Place anew what a lost machine holds, or end with that loss. False where these stages are gone already."""
@@ -180,7 +180,7 @@ class Pipeline:
         self._work.tell(notice)
 
     async def leave(self, loss: Loss) -> None:
-        """As `break_off`, on purpose: at a boundary between two tokens."""
+        """Break off as `break_off` does, but on purpose, at a boundary between two tokens."""
         present = self._broken
         if present is None or present.done():
             return  # these stages are gone already: a hold would last into the next ones
@@ -238,7 +238,7 @@ class Pipeline:
         self._broken = asyncio.get_running_loop().create_future()
         _share_turns(self._stages)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._walled(name, what), name=name) for name, what in self._duties()]
+            tasks = [group.create_task(self._walled(name, duty), name=name) for name, duty in self._duties()]
             try:
                 return await self._broken
             finally:
@@ -308,7 +308,7 @@ class Pipeline:
             self._settled()
 
     def _settle_replayed(self) -> None:
-        """Until what was interrupted goes on, nobody is told that all is well."""
+        """Wait until the interrupted answers continue before reporting that all is well."""
         if self._replays and not self._work.interrupted:
             self._replays = False
             self._settled()
@@ -349,9 +349,9 @@ class Pipeline:
 
     def _working_on(self, stage: StageClient) -> frozenset[int]:
         """The slots of the step that was computed there: one of that machine's runs computes at a time."""
-        runs = [one for one in self._stages if one.machine == stage.machine]
-        computing = _computing([one for one in runs if one.lost is None])
-        slots = stage.working_on or frozenset().union(*(one.working_on for one in computing))
+        runs = [other for other in self._stages if other.machine == stage.machine]
+        computing = _computing([run for run in runs if run.lost is None])
+        slots = stage.working_on or frozenset().union(*(run.working_on for run in computing))
         samples = stage.machine == self._stages[-1].machine
         return slots or (self._work.beginning if samples else frozenset())
 
@@ -387,12 +387,12 @@ class Pipeline:
     async def _sampled(self, step: Step) -> Step:
         """The last run's tokens. Raises StageLost where another machine gave what is none."""
         last = self._stages[-1]
-        found = await last.forward(step)
-        if last.is_elsewhere and not self._work.are_tokens(found):
+        tokens = await last.forward(step)
+        if last.is_elsewhere and not self._work.are_tokens(tokens):
             why = StageLost("stage_garbled", machine=last.machine, cause="a token that is none")
             last.give_up(why)
             raise why
-        return found
+        return tokens
 
     async def _arrived(self, carried: MicroBatch) -> Step | None:
         """A micro-batch as the last run takes it; None: it was computed for a token that did not come."""
@@ -402,7 +402,7 @@ class Pipeline:
         return await self._through(stages, carried.step)
 
     def _following(self, carried: MicroBatch) -> MicroBatch | None:
-        """What the first run may compute in the same trip as the last: both are in one worker."""
+        """Return the micro-batch that the first run may compute in the same trip as the last, in one worker."""
         return self._work.following(carried) if len(self._stages) > 1 else None
 
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
@@ -427,10 +427,10 @@ class Pipeline:
             self._work.end_unread(now)
             self._settle_replayed()  # also where nobody waits any more
 
-    async def _walled(self, name: str, what: Callable[[], Awaitable[None]]) -> None:
+    async def _walled(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         """The outer wall of every task here: whatever goes wrong ends the pipeline, not the node."""
         try:
-            await what()
+            await duty()
         except StageLost as error:
             if not any(stage.lost for stage in self._stages):  # else that is told, with whose it was
                 self.break_off(Loss("", "", error.reason, time.monotonic()))
@@ -452,15 +452,15 @@ class Pipeline:
 
 
 def _as_its_word(reason: Reason, machine: str) -> Reason:
-    """What a machine says of itself is no other one's, and another one may do better."""
-    found = fault_table.of(reason)
-    if found.retry is not Retry.NEVER or found.fault not in OF_ONE_MACHINE:
+    """Return the reason as that machine's own: what it says of itself holds for no other, which may do better."""
+    fault = fault_table.of(reason)
+    if fault.retry is not Retry.NEVER or fault.fault not in OF_ONE_MACHINE:
         return reason
     return Reason("lender_said", {"machine": machine, "what": said(reason), "cause": reason.code})
 
 
 def _computing(stages: Sequence[StageClient]) -> list[StageClient]:
-    """Of each machine that has something to do, the stage whose turn it is."""
+    """Return, for each machine that has something to do, the stage whose turn it is."""
     oldest: dict[str, StageClient] = {}
     for stage in stages:
         other = oldest.get(stage.machine)

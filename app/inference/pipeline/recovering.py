@@ -1,4 +1,4 @@
-"""Carries out what app/core/recovery/recovery.py decides, until new stages are there or nothing can be done."""
+"""The loop that carries out what app/core/recovery/recovery.py decides, until there are new stages or no hope."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Say = Callable[[Notice], None]
 
 
 class Rebuilder(Protocol):
-    """Who can place the same model anew; its errors name the machine by `blames`."""
+    """The node's ability to place the same model again; errors are blamed on a machine by `blames`."""
 
     def wanted(self) -> bool:
-        """Somebody is about to ask."""
+        """Note that the model is about to be used."""
         ...
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
@@ -31,15 +31,15 @@ class Rebuilder(Protocol):
         ...
 
     def failed(self, loss: Loss) -> None:
-        """A machine was lost under what it computed: who fails again and again is planned without."""
+        """Note a lost machine; one that fails again and again is left out of new plans."""
         ...
 
     def forgive(self, machines: Sequence[str]) -> None:
-        """One failure of each of these was an answer's doing."""
+        """Discount one failure of each of these machines, as an answer caused it."""
         ...
 
     async def alone(self) -> bool:
-        """Whether this machine can hold all of it; then that is what is planned next."""
+        """Return whether this machine can hold the whole model; then that is planned next."""
         ...
 
     async def build(self) -> Sequence[StageClient]:
@@ -47,15 +47,15 @@ class Rebuilder(Protocol):
         ...
 
     async def changed(self) -> None:
-        """Wait until the household is another, or until it is time to look again all the same."""
+        """Wait until the household changes, or until it is time to look again anyway."""
         ...
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
-        """Which machine an error of `build` is about: its id, its name, whether to do without it."""
+        """Return the machine that an error of `build` is about: its id, its name, whether to do without it."""
         ...
 
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
-        """What is missing, in words."""
+        """Return what is missing, as a reason."""
         ...
 
 

@@ -39,7 +39,7 @@ class Replicas:
         self.leaves: Notice | None = None  # a machine that computes on while others load its layers
 
     def put(self, place: int, replica: Replica) -> None:
-        """It serves from now on, in place of the one that was lost there."""
+        """Serve with this replica from now on, in the place of the one that was lost there."""
         replica.pipeline.join(place, partial(self._inherit, place))
         replica.pipeline.on_news = self._told
         replica.pipeline.on_mended = partial(self._mended, replica)
@@ -51,7 +51,7 @@ class Replicas:
             self._held[place].machines = machines
 
     def drop_if_over(self) -> bool:
-        """Whether none is left; then nothing is served any more."""
+        """Drop replicas that are over; return whether none is left and nothing is served any more."""
         if self.lost is not None:
             self._over.set()
         return self._over.is_set()
@@ -59,7 +59,7 @@ class Replicas:
     # as an Answerer sees it
 
     async def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
-        """As Pipeline.generate, on the replica that will have answered first."""
+        """Generate as Pipeline.generate does, on the replica that is expected to finish first."""
         async with aclosing(heard(self._choose(request).submit(request))) as stream:
             async for item in stream:
                 yield item
@@ -74,9 +74,9 @@ class Replicas:
 
     @property
     def news(self) -> Notice | None:
-        """While the only one that is left is being mended; else others serve, and nobody waits."""
-        told = [one.pipeline.news for one in self._held.values() if one.pipeline.lost is None]
-        return told[0] if told and all(told) else None
+        """Return the notice of the last replica's repair; None while another one serves, as then no request waits."""
+        notices = [replica.pipeline.news for replica in self._held.values() if replica.pipeline.lost is None]
+        return notices[0] if notices and all(notices) else None
 
     @property
     def held(self) -> Sequence[Replica]:
@@ -85,19 +85,19 @@ class Replicas:
 
     @property
     def n_serving(self) -> int:
-        return sum(one.pipeline.lost is None and not one.draining for one in self._held.values())
+        return sum(replica.pipeline.lost is None and not replica.draining for replica in self._held.values())
 
     @property
     def n_running(self) -> int:
         return sum(replica.pipeline.n_running for replica in self._held.values())
 
     def line(self) -> tuple[InLine, ...]:
-        """Who waits for a slot, in order, behind each of them."""
-        return tuple(one for replica in self.held for one in replica.pipeline.line())
+        """Return the requests that wait for a slot, in order, of all replicas."""
+        return tuple(waiting for replica in self.held for waiting in replica.pipeline.line())
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """What each stage of each did since it was opened."""
-        return tuple(stage for one in self.held for stage in one.pipeline.figures())
+        """Return the figures of all stages of all replicas since they were opened."""
+        return tuple(stage for replica in self.held for stage in replica.pipeline.figures())
 
     async def wait_lost(self) -> StageLost:
         """Wait until all have ended, and return why."""
@@ -110,17 +110,17 @@ class Replicas:
         for replica in self._of(loss.machine):
             replica.pipeline.break_off(loss)
 
-    def tell_leaving(self, name: str, others: Sequence[str], seconds: float) -> None:
+    def tell_leaving(self, name: str, remaining: Sequence[str], seconds: float) -> None:
         """A machine leaves once these others have loaded what it holds: whoever waits is told so."""
-        self.leaves = leaving(name, others, seconds)
+        self.leaves = leaving(name, remaining, seconds)
         for replica in self._held.values():
             replica.pipeline.tell(self.leaves)
         self.on_news()
 
     async def leave(self, loss: Loss) -> None:
-        """As `break_off`, on purpose: no new request goes there, and the answers move between two tokens.
+        """Retire a replica on purpose: it gets no new request, and its answers move between two tokens.
 
-        The only one is placed anew under its answers, and the next request's too.
+        If it is the only one it is placed again under its answers, and for the next request.
         """
         left = self._of(loss.machine)
         for replica in left:
@@ -134,13 +134,14 @@ class Replicas:
         self.on_news()
 
     def _mended(self, replica: Replica) -> None:
-        """It has stages again that nobody wants back: who left has left, or stays after all."""
+        """Note that a replica has stages again that are not reclaimed: its machine has left, or stays after all."""
         replica.draining, self.leaves = False, None
 
     def _of(self, machine: str) -> list[Replica]:
-        """Those that machine is part of: of the only one it always is, whose stages move between machines."""
+        """Return the replicas that the machine is part of; the only one always counts, as its stages move between
+        machines."""
         every = not machine or len(self._held) == 1
-        return [one for one in self._held.values() if every or machine in one.machines]
+        return [replica for replica in self._held.values() if every or machine in replica.machines]
 
     def _choose(self, request: Request) -> Pipeline:
         place = self._route(request, len(request.ids), request.max_tokens)
@@ -149,29 +150,29 @@ class Replicas:
         return self._held[place].pipeline
 
     def _route(self, request: Request, known: int, output: int, but: int | None = None) -> int | None:
-        """Who may take it, by the wait; one that is being mended only if nobody else can."""
+        """Return the replica that takes the request, by expected wait; one under repair only if there is no other."""
         places = [
             place
-            for place, one in sorted(self._held.items())
-            if place != but and one.pipeline.lost is None and _can(one, request)
+            for place, replica in sorted(self._held.items())
+            if place != but and replica.pipeline.lost is None and _can(replica, request)
         ]
         standings = [self._standing(self._held[place], request) for place in places]
-        found = route(standings, known, output)
-        if found is None and (but is None or not self._held[but].here):
+        choice = route(standings, known, output)
+        if choice is None and (but is None or not self._held[but].here):
             draining = [self._held[place].draining for place in places]
             mended = [  # when machines leave all of them, they are placed anew under whoever asks
                 replace(standing, is_open=all(draining) or not leaves)
                 for leaves, standing in zip(draining, standings, strict=True)
             ]
-            found = route(mended, known, output)
-        return None if found is None else places[found]
+            choice = route(mended, known, output)
+        return None if choice is None else places[choice]
 
     def _standing(self, replica: Replica, request: Request) -> Standing:
         standing = replica.pipeline.standing(request)
         return replace(standing, is_open=standing.is_open and not replica.draining)
 
     def _inherit(self, place: int, asking: Asking, loss: Loss) -> bool:
-        """What the replica in this place began goes on elsewhere, if it can."""
+        """Continue elsewhere what the replica in this place began, if possible."""
         output = asking.request.max_tokens - asking.answer_tokens
         to = self._route(asking.request, asking.known, output, but=place)
         if to is None:
@@ -179,8 +180,8 @@ class Replicas:
         heir = self._held[to]
         if asking.begun_at:  # else nobody has heard of it yet
             gone = self._held[place]
-            who = gone.name if len(gone.machines) == 1 else loss.name or gone.name
-            facts = {"machine": who, "to": heir.name}
+            machine = gone.name if len(gone.machines) == 1 else loss.name or gone.name
+            facts = {"machine": machine, "to": heir.name}
             asking.put(Notice("rebuilding", loss.name, Reason("recovery_moved", dict(facts))))
         heir.pipeline.adopt(asking)
         return True

@@ -1,4 +1,5 @@
-"""What a pipeline has to do: requests that wait, sequences that run, and the slots they run in."""
+"""The work of a pipeline: requests that wait, sequences that run, the slots they run in, and the micro-batches they
+form."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ LIKELY = struct.Struct("<if")  # token id, natural log of its probability
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sequence's share of a micro-batch."""
+    """The share of one sequence in a micro-batch."""
 
     sequence: Sequence
     segment: Segment
@@ -45,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """A micro-batch under way."""
+    """A micro-batch on its way through the stages, with the sequences it belongs to."""
 
     step: Step
     parts: tuple[Part, ...]
@@ -53,7 +54,7 @@ class MicroBatch:
 
     @classmethod
     def of(cls, parts: SequenceOf[Part]) -> MicroBatch:
-        """Positions whose tokens are known."""
+        """Return a micro-batch of positions whose tokens are known."""
         segments = [part.segment for part in parts]
         due = [part.segment for part in parts if part.due]
         ids = array("i")
@@ -63,20 +64,20 @@ class MicroBatch:
 
     @classmethod
     def guessed(cls, sequence: Sequence, guess: Guess) -> MicroBatch:
-        """A position whose token has not come."""
+        """Return a micro-batch of one position whose token is guessed."""
         segment = Segment(sequence.slot, 1, guess.pos)
         step = Step.of([segment], [segment], struct.pack("<i", guess.token))
         return cls(step, (Part(sequence, segment, True),), guess)
 
     def following(self) -> MicroBatch:
-        """The next position of each, for the tokens that come of this one."""
+        """Return the next position of each sequence, for the tokens that this micro-batch yields."""
         segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
         parts = [Part(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)]
         return MicroBatch(Step.of(segments, segments, b""), tuple(parts))
 
     @property
     def goes_on(self) -> bool:
-        """Whether none of its answers has ended."""
+        """Return whether none of its answers has ended."""
         return not any(part.sequence.leaving for part in self.parts)
 
 
@@ -126,9 +127,9 @@ class Scheduler:
         return len(self._waiting)
 
     def line(self) -> tuple[InLine, ...]:
-        """Who waits, in order."""
-        now, ids = time.monotonic(), [one.conversation for one in self._waiting]
-        elapsed = [now - one.begun_at for one in self._running.values()]
+        """Return the waiting requests, in order."""
+        now, ids = time.monotonic(), [waiting.conversation for waiting in self._waiting]
+        elapsed = [now - running.begun_at for running in self._running.values()]
         return line(ids, elapsed, self.usual, self._limits.slots)
 
     # requests
@@ -188,7 +189,7 @@ class Scheduler:
                 other.interruption.absolve(before)
 
     def loss_of(self, slots: frozenset[int]) -> Loss | None:
-        """What interrupted an answer in these slots, or in any, that had no token since."""
+        """Return the loss that interrupted an answer in these slots, or in any, that has had no token since."""
         losses = [s.interruption.loss for s in self._running.values() if not slots or s.slot in slots]
         return next((loss for loss in losses if loss is not None), None)
 
@@ -210,7 +211,7 @@ class Scheduler:
 
     @property
     def is_tired(self) -> bool:
-        """Whether an answer was recovered as often as may be."""
+        """Return whether an answer has been recovered as often as allowed."""
         return any(not s.over and not may_recover(s.interruption.times) for s in self._running.values())
 
     def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
@@ -234,13 +235,13 @@ class Scheduler:
 
     @property
     def interrupted(self) -> list[Sequence]:
-        """Those that have a slot and wait for their next token since a stage was lost."""
+        """Return the sequences that have a slot and have waited for their next token since a stage was lost."""
         return [s for s in self._running.values() if s.interruption.loss and not s.over]
 
     def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
         """The stages are lost: what runs and waits here may go on elsewhere, from where it is."""
         mine = (*self._running.values(), *self._waiting)
-        for sequence in sorted(mine, key=lambda one: one.asked_at, reverse=True):
+        for sequence in sorted(mine, key=lambda waiting: waiting.asked_at, reverse=True):
             if sequence.over or not may_recover(sequence.interruption.times):
                 continue
             slot, has_begun = sequence.slot, sequence in self._running.values()
@@ -322,7 +323,7 @@ class Scheduler:
         self.wake()
 
     async def take_back_guesses(self, carried: MicroBatch, stages: SequenceOf[StageClient]) -> None:
-        """What of its sequences was computed for tokens that did not come is forgotten, wherever it got."""
+        """Forget, on every stage it reached, what was computed of its sequences for wrong guesses."""
         for part in carried.parts:
             sequence = part.sequence
             if n_wrong := len(sequence.guesses.wrong):
@@ -331,18 +332,21 @@ class Scheduler:
                 self.wake()
 
     def are_tokens(self, step: Step) -> bool:
-        """Whether what another machine sampled are tokens of this vocabulary."""
+        """Return whether the tokens that another machine sampled are in this vocabulary."""
         ids = struct.unpack(f"<{len(step.rows) // 4}i", step.rows)
         return all(0 <= token < self._shape.n_vocab for token in ids)
 
     def heard_likely(self, frame: Frame) -> None:
-        """How likely a token was, and which were likelier: told before the token itself. What is none is dropped."""
-        found = tuple(LIKELY.iter_unpack(frame.payload))
-        if not all(0 <= token < self._shape.n_vocab and isfinite(log) for token, log in found):
+        """Take in how likely a token and its alternatives were; arrives before the token.
+
+        An invalid frame is dropped.
+        """
+        likely = tuple(LIKELY.iter_unpack(frame.payload))
+        if not all(0 <= token < self._shape.n_vocab and isfinite(log) for token, log in likely):
             return
         for segment in frame.segments:
             if sequence := self._running.get(segment.slot):
-                sequence.likely = found
+                sequence.likely = likely
 
     def following(self, carried: MicroBatch) -> MicroBatch | None:
         """The step after this one, where all of it is known but the tokens: the same answers go on,
@@ -357,7 +361,7 @@ class Scheduler:
         return self._entered(carried.following())
 
     async def take_back(self, following: MicroBatch, first: StageClient) -> None:
-        """It goes no further: the one run that has computed it forgets it."""
+        """Stop a micro-batch after the first run, which has computed it and forgets it."""
         for part in following.parts:
             await first.forget(part.segment.slot, part.segment.pos)
         for part in following.parts:
@@ -403,7 +407,7 @@ class Scheduler:
         return self._entered(MicroBatch.of(parts))
 
     def _entered(self, carried: MicroBatch) -> MicroBatch:
-        """It is under way."""
+        """Note that a micro-batch is under way."""
         self._number += 1
         self._under_way += 1
         for part in carried.parts:
@@ -418,7 +422,7 @@ class Scheduler:
             self._release(sequence)
 
     def _judge(self, sequence: Sequence, seconds: float, followed: bool) -> None:
-        """It was given a token so long after the last one: what was guessed for its place is right or wrong."""
+        """Judge the guess for this position now that its token came so long after the last one."""
         if sequence.leaving:
             sequence.guesses.drop()
         elif sequence.request.guesses and self._limits.machines > 1:
@@ -479,7 +483,7 @@ class Scheduler:
         await self._start(sequence, stages)
 
     async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:
-        """Have the last run sample it; then it is begun on every stage, and may enter."""
+        """Make the last run sample the sequence; then begin it on every stage and let it enter."""
         sequence.under_way, self._beginning = 1, sequence.slot
         try:
             await stages[-1].begin(*sequence.beginning())

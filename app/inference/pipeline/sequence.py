@@ -39,10 +39,10 @@ MOST_BIAS = 100  # OpenAI's
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to continue, and how.
+    """A text to continue, and how.
 
-    KV cache is reused only within one `conversation`: whoever serves several people or API keys makes
-    theirs differ, or timing would tell one what another asked.
+    The KV cache is reused only within one `conversation`. A server of several people or API keys must make theirs
+    differ, or timing would reveal to one what another asked.
     """
 
     ids: tuple[int, ...]
@@ -106,7 +106,7 @@ class Finish:
 
 
 class Home(Protocol):
-    """Where a sequence is computed."""
+    """The place where a sequence is computed."""
 
     place: int
 
@@ -159,7 +159,7 @@ class Sequence:
 
     @property
     def until(self) -> int:
-        """Where its next chunk ends at the latest: while it is replayed alike, where one ended before."""
+        """Return the last position of its next chunk; in an identical replay, where a chunk ended before."""
         if self.entered >= self.alike:
             return self.known
         edges = (self.reused, self.n_prompt, self.entered + 1)
@@ -175,7 +175,7 @@ class Sequence:
 
     @property
     def goes_first(self) -> bool:
-        """What another pipeline began does as well."""
+        """Return whether it goes first, as everything does that another pipeline began."""
         return self.request.goes_first or self.begun_at > 0
 
     @property
@@ -188,7 +188,7 @@ class Sequence:
 
     @property
     def lasts(self) -> bool:
-        """It goes on after its next token, as far as can be known before that is sampled."""
+        """Return whether it continues after its next token, as far as is known before that is sampled."""
         ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
         return not (ends or self.leaving or len(self._unread) + 1 >= MAX_UNREAD)
 
@@ -214,7 +214,7 @@ class Sequence:
         return len(self.tokens) - len(self.request.ids)
 
     def beginning(self) -> tuple[int, int, Sampling, SequenceOf[int], int]:
-        """What the last run is told: slot, due_from, sampling, history, drawn (orders.Begin)."""
+        """Return the last run's parameters: slot, due_from, sampling, history, drawn (orders.Begin)."""
         sampling, drawn = self.request.sampling, self.due_from - self.n_prompt
         penalties = (sampling.presence_penalty, sampling.frequency_penalty)
         known = drawn > 0 or sampling.repeat_penalty != 1.0 or any(penalties)
@@ -236,7 +236,7 @@ class Sequence:
         self.guesses.clear()
 
     def replay_s(self, pace: Pace) -> float:
-        """Until all of it has been computed again, after `rewind`."""
+        """Return the seconds until all of it has been computed again after `rewind`."""
         alone = self.answer_tokens if self.alike else 0
         return (self.known - alone) * pace.row_s + alone * pace.step_s
 
@@ -300,7 +300,7 @@ class Sequence:
         return len(self._unread) >= MAX_UNREAD
 
     def full_for(self, now: float) -> float:
-        """For how many seconds the reader has taken nothing from a full queue."""
+        """Return for how many seconds the reader has taken nothing from a full queue."""
         return now - self._full_since if self._full_since is not None else 0.0
 
     def figures(self, stages: tuple[StageFigures, ...]) -> RequestFigures:
@@ -322,13 +322,13 @@ class Sequence:
 
 
 def replayed_s(again: SequenceOf[Sequence], paces: SequenceOf[Pace | None]) -> float | None:
-    """Until these have been computed again, on stages as fast as those before; None: that was not measured."""
+    """Return the seconds until these have been recomputed on equally fast stages; None: that was not measured."""
     pace = pace_of(paces)
-    return None if pace is None else sum(one.replay_s(pace) for one in again)
+    return None if pace is None else sum(sequence.replay_s(pace) for sequence in again)
 
 
 async def heard(sequence: Sequence) -> AsyncGenerator[Token | Notice | Finish, None]:
-    """What its reader gets, up to its Finish. Closing it at any moment cancels: use contextlib.aclosing."""
+    """Yield what the reader gets, up to its Finish. Closing it at any moment cancels: use contextlib.aclosing."""
     try:
         while True:
             was_full = sequence.full

@@ -30,7 +30,7 @@ class Guess:
     _verdict: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def enters(self) -> None:
-        """It is about to be sent to its next run. Raises Wrong when that is of no use any more."""
+        """Check that it still makes sense before it is sent to its next run. Raises Wrong when it does not."""
         if self._verdict.done() and not self.right:
             raise Wrong
         self.n_reached += 1
@@ -51,7 +51,7 @@ class Guess:
 
 @dataclass(slots=True)
 class Guesses:
-    """What one sequence guesses of itself. Changed by the pipeline's tasks only."""
+    """The guesses of one sequence about its own tokens. Changed by the pipeline's tasks only."""
 
     n_made: int = 0
     n_right: int = 0
@@ -65,16 +65,16 @@ class Guesses:
 
     def next(self, tokens: array[int], gain: Gain) -> Guess | None:
         """A guess that is worth its time, for the position after all that is under way."""
-        chance, found = 1.0, self._found
+        chance, match = 1.0, self._found
         if self.pending:
             chance = self.pending[-1].chance
-            found = self._lookup.find(tokens, [guess.token for guess in self.pending])
-        if found is None:
+            match = self._lookup.find(tokens, [guess.token for guess in self.pending])
+        if match is None:
             return None
-        chance *= self._score.chance(found)
+        chance *= self._score.chance(match)
         if not gain.pays(chance):
             return None
-        guess = Guess(found.token, len(tokens) + len(self.pending), chance)
+        guess = Guess(match.token, len(tokens) + len(self.pending), chance)
         self.pending.append(guess)
         self.n_made += 1
         if self._way is Way.PLAIN:
@@ -110,7 +110,7 @@ class Guesses:
         return gain
 
     def drop(self) -> None:
-        """Nothing that is pending comes true."""
+        """Drop all pending guesses."""
         for guess in self.pending:
             guess.judge(False)
         self.wrong += self.pending
@@ -137,7 +137,7 @@ async def go_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> S
 
 
 async def take_back(guesses: Guesses, slot: int, stages: Sequence[StageClient]) -> int:
-    """Have every run that was sent a wrong guess forget it. Returns how many positions remain."""
+    """Make every run that was sent a wrong guess forget it. Returns how many positions remain."""
     keep = guesses.wrong[0].pos
     if n_reached := max(guess.n_reached for guess in guesses.wrong):
         await forget(stages[:n_reached], slot, keep)

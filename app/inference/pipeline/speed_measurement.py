@@ -14,7 +14,7 @@ SURE_S = 0.25  # a step far above the others was no computing: silence of the ne
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
-    """What a stage did. While several requests run, the figures of one include the others' work."""
+    """The work of one stage. While several requests run, the figures of one include the others' work."""
 
     name: str
     steps: int = 0
@@ -86,7 +86,7 @@ STILL_S = 4.25  # a worker that the system has stopped for so long is given up
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long a stage may take (SAFETY.md 5)."""
+    """The time limits of a stage (SAFETY.md 5)."""
 
     decode_least_s: float = 2.0
     decode_most_s: float = 10.0

@@ -11,7 +11,7 @@ from backends.frames import SEGMENT
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What both ends agreed on when the run was opened."""
+    """The parameters that both ends agreed on when the run was opened."""
 
     pipeline: bytes  # 16 random bytes, another id for each run
     role: Role

@@ -32,14 +32,19 @@ CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
 
 @dataclass(slots=True)
 class SlotOpLog:
-    """Of one pipeline."""
+    """The count of steps that the first run of a pipeline was sent; each step has its number."""
 
     entered: int = 0  # steps that its first run was sent: each has its number
 
 
 @dataclass(slots=True)
 class SlotOpCursor:
-    """Of one run: what it shall forget, each after the steps that came before it in the first run."""
+    """The slot operations of one run, each due after the steps that preceded it in the first run.
+
+    All runs of a pipeline get the same operations in the same order, though a step reaches the later runs later. A
+    FORGET that overtook steps under way would leave that run's KV cells in another order than the others': with several
+    answers in shared cells, the last bits of what it computes would depend on timing.
+    """
 
     course: SlotOpLog = field(default_factory=SlotOpLog)
     is_first: bool = True
@@ -48,7 +53,7 @@ class SlotOpCursor:
     _later: deque[tuple[int, int, int]] = field(default_factory=deque)
 
     def enter(self, number: int) -> int:
-        """A step is sent now: its number, which it has from the first run."""
+        """Return the number of the step that is sent now, assigned by the first run."""
         if self.is_first:
             self.course.entered += 1
             return self.course.entered
@@ -56,7 +61,7 @@ class SlotOpCursor:
         return number
 
     def put_off(self, slot: int, keep: int) -> None:
-        """The first run is told to forget this now."""
+        """Queue a forget that the first run is told now."""
         self._later.append((self.course.entered, slot, keep))
 
     @property
@@ -64,7 +69,7 @@ class SlotOpCursor:
         return bool(self._later)
 
     def due(self, number: int | None = None) -> Iterator[tuple[int, int]]:
-        """What comes before the step of this number, or now; each is taken from the queue as it is given."""
+        """Yield and remove the operations that precede the step of this number, or those due now."""
         while self._later and self._later[0][0] < (self._reached + 1 if number is None else number):
             _, slot, keep = self._later.popleft()
             yield slot, keep
@@ -75,22 +80,22 @@ class SlotOp(Protocol):
 
     def follow(self, course: SlotOpLog, *, is_first: bool) -> None: ...
     def forget_later(self, slot: int, keep: int) -> None: ...
-    async def forget(self, slot: int, keep: int = 0, others: Sequence[SlotOp] = ()) -> None: ...
+    async def forget(self, slot: int, keep: int = 0, followers: Sequence[SlotOp] = ()) -> None: ...
     async def catch_up(self, number: int | None = None) -> bool: ...
 
 
 async def forget(runs: Sequence[SlotOp], slot: int, keep: int) -> bool:
-    """On each of these, the first of a pipeline and some after it, at the same place among its steps.
+    """Forget on the first run of a pipeline and on some after it, at the same place among the steps.
 
-    Whether some of them are told later: steps are under way to them that come first.
+    Return whether some of them do so later, because earlier steps are still under way to them.
     """
-    first, *others = runs
-    await first.forget(slot, keep, others)
-    return not all([await run.catch_up() for run in others])
+    first, *followers = runs
+    await first.forget(slot, keep, followers)
+    return not all([await run.catch_up() for run in followers])
 
 
 class Order:
-    """Of the runs that make one pipeline now."""
+    """The order of slot operations over the runs that make one pipeline now."""
 
     def __init__(self, runs: Sequence[SlotOp]) -> None:
         self._runs, self._course = runs, SlotOpLog()
@@ -102,17 +107,17 @@ class Order:
         self.is_behind = await forget(self._runs, slot, keep) or self.is_behind
 
     async def settle(self) -> None:
-        """Nothing is under way at this moment: say what was put off."""
+        """Send what was put off; nothing is under way at this moment."""
         self.is_behind, number = False, self._course.entered
         for run in self._runs:
             await run.catch_up(number + 1)
 
 
 class PriorityLock:
-    """Who computes next on a machine that holds the first and the last run of a pipeline.
+    """The order in which the runs of one machine compute, where it holds the first and the last run of a pipeline.
 
-    In the order of arrival, a lender would often stand idle: the last run of one group of answers
-    came before the first run of another, which only that lender waits for. So lower ranks go first.
+    In order of arrival a lender would often be idle: the last run of one group of answers came before the first run of
+    another, which only that lender waits for. So lower ranks go first.
     """
 
     def __init__(self) -> None:
@@ -183,7 +188,7 @@ class FrameChannel(Protocol):
 
 
 class Link(Protocol):
-    """How frames get to a stage and back."""
+    """The connection that carries frames to a stage and back."""
 
     async def send(self, frame: bytes) -> None: ...
 
@@ -192,7 +197,7 @@ class Link(Protocol):
         ...
 
     def last_done_at(self) -> float:
-        """When whatever computes there last finished something, for this stage or another one."""
+        """Return when the process there last finished something, for this stage or another one."""
         ...
 
     def overdue(self, stage: StageClient, in_s: float) -> bool:
@@ -201,11 +206,11 @@ class Link(Protocol):
         ...
 
     def stands_still_s(self, now: float) -> float:
-        """For how long the system has stopped whatever computes there, as far as this machine can see."""
+        """Return for how long the system has stopped the process there, as far as this machine can see."""
         ...
 
     def silence(self, machine: str, seconds: float) -> StageLost:
-        """What it means that nothing came for so long."""
+        """Return the loss that so long a silence means."""
         ...
 
     def give_up(self, why: StageLost) -> None:
@@ -214,7 +219,7 @@ class Link(Protocol):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether another machine computes there, whose word is not this one's."""
+        """Return whether another machine computes there, whose word counts less than our own."""
         ...
 
     async def begin(self, order: orders.Begin, stage: StageClient) -> None:
@@ -253,8 +258,10 @@ class StageClient:
         self._awake_at = 0.0  # this machine itself stood still before
 
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
-        """Have the run compute a step, in the order of these calls. Raises StageLost when the run is gone or
-        answers anything else; what `enters` raises when the step's turn has come keeps it from being sent.
+        """Make the run compute a step, in the order of these calls.
+
+        Raises StageLost when the run is gone or answers anything else. An exception from `enters`, called when the
+        step's turn has come, keeps it from being sent.
         """
         data, number = await self._in_turn(self._compute(step, enters))
         return self._answered(step, data, number)
@@ -288,11 +295,11 @@ class StageClient:
         return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number)
 
     def share(self, turns: PriorityLock, rank: int) -> None:
-        """This machine holds several runs, and computes one step after another."""
+        """Share this machine's computing time among several of its runs, one step after another."""
         self._turns, self._rank = turns, rank
 
     def follow(self, course: SlotOpLog, *, is_first: bool) -> None:
-        """This is one run of a pipeline, whose runs are all told the same in the same order."""
+        """Join the runs of one pipeline, which all get the same operations in the same order."""
         self._passage = SlotOpCursor(course, is_first)
 
     async def _compute(self, step: Step, enters: Callable[[], None] | None) -> tuple[bytes, int]:
@@ -328,18 +335,18 @@ class StageClient:
         except (AppError, OSError) as error:
             raise self._fail_by(error) from None
 
-    async def forget(self, slot: int, keep: int = 0, others: Sequence[SlotOp] = ()) -> None:
+    async def forget(self, slot: int, keep: int = 0, followers: Sequence[SlotOp] = ()) -> None:
         """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones.
 
         others: runs after this one, which are told so at the same place.
         """
         async with self._passage.line:
-            for run in others:
+            for run in followers:
                 run.forget_later(slot, keep)
             await self._forget(slot, keep)
 
     def forget_later(self, slot: int, keep: int) -> None:
-        """As `forget`, once the steps that are under way to this run are sent: `catch_up`, or the next step does it."""
+        """Forget as `forget` does, once the steps under way to this run are sent: by `catch_up` or the next step."""
         self._passage.put_off(slot, keep)
 
     async def catch_up(self, number: int | None = None) -> bool:
@@ -369,7 +376,7 @@ class StageClient:
         await self._link.begin(order, self)
 
     async def begin_there(self, order: orders.Begin) -> None:
-        """As `begin`, by a frame that is sent again like a step, and so counts once."""
+        """Begin as `begin` does, by a frame that is resent like a step and so counts once."""
         seq, payload = self._next_seq(), orders.encode(order)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
@@ -403,7 +410,7 @@ class StageClient:
 
     @property
     def waits_since(self) -> float | None:
-        """When the oldest frame without an answer was sent."""
+        """Return when the oldest unanswered frame was sent."""
         return self._sent[0].sent_at if self._sent else None
 
     @property
@@ -419,11 +426,11 @@ class StageClient:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether another machine computes it, whose word is not this one's."""
+        """Return whether another machine computes it, whose word counts less than our own."""
         return self._link.is_elsewhere
 
     def was_given_sound_rows(self) -> bool:
-        """Whether the numbers of the oldest step without an answer can be used, looked at here."""
+        """Return whether the numbers of the oldest unanswered step are usable, checked here."""
         sent = self._oldest
         rows = sent.frame[HEADER.size + len(sent.table) :]
         return are_usable(rows, self.run.width, self.run.takes)
@@ -448,15 +455,15 @@ class StageClient:
             self.give_up(self._link.silence(self.machine, round(waited, 1)))
 
     def stalled_s(self, now: float) -> float:
-        """How long an answer has been waited for."""
+        """Return for how long an answer has been awaited."""
         return now - self._waits_from(self._sent[0]) if self._sent else 0.0
 
     def stood_still(self, now: float) -> None:
-        """This machine slept, or its node was stopped: what others did meanwhile was not seen."""
+        """Extend the deadlines: this machine slept or its node was stopped, and missed what others did meanwhile."""
         self._awake_at = now
 
     def doubted(self, seconds: float | None = None) -> None:
-        """It is not heard, and that is being mended; or it is again, after so many seconds."""
+        """Report that it is not heard and that this is being repaired; or that it is again, after so many seconds."""
         if self.on_doubt is not None and self.lost is None:
             self.on_doubt(self.machine, seconds)
 

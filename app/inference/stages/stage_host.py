@@ -56,7 +56,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What was computed here for all hosts since the start: token positions, bytes of the frames."""
+    """The work done here for all hosts since the start: token positions, bytes of frames."""
 
     rows: int = 0
     bytes_in: int = 0
@@ -78,7 +78,7 @@ class Lent:
     left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
 
     def received(self, data: bytes) -> None:
-        """From the worker. Without a host it is dropped: the worker keeps its last answers."""
+        """Take a frame from the worker. Without a host it is dropped: the worker keeps its last answers."""
         if self.channel is not None:
             self.answers.put_nowait(data)
 
@@ -104,7 +104,7 @@ class Lent:
             self.worker.kill(self.why)
 
     def unloaded_bytes(self) -> int:
-        """What was promised and is not taken from this machine's free memory yet."""
+        """Return the bytes that are promised but not yet taken from this machine's free memory."""
         taken = self.worker.resident_bytes() if self.worker is not None else 0
         return max(0, self.wanted.needed_bytes - taken)
 
@@ -162,21 +162,21 @@ class StageHost:
         return any(w.busy_since is not None or w.last_done_at > since for w in workers)
 
     def quiet_s(self) -> float:
-        """For how long nothing was computed for any host; endless when nothing is open."""
+        """Return for how long nothing was computed for any host; infinite when nothing is open."""
         now = time.monotonic()
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
         return min(quiet, default=float("inf"))
 
-    async def open(self, wanted: Wanted, *, threads: Threads = ONE_THREAD) -> orders.Opened:
+    async def open(self, order: Wanted, *, threads: Threads = ONE_THREAD) -> orders.Opened:
         """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
-        lent = self._admit(wanted)
+        lent = self._admit(order)
         try:
             name = f"{self.machine}'s layers"
-            lent.worker = await Worker.start(name, threads=threads, low_priority=True, reads=[wanted.config.path])
+            lent.worker = await Worker.start(name, threads=threads, low_priority=True, reads=[order.config.path])
             if lent.why is not None:
                 lent.worker.kill(lent.why)
-            opened = await open_run(lent.worker, wanted.run, wanted.context, wanted.config, wanted.needed_bytes)
+            opened = await open_run(lent.worker, order.run, order.context, order.config, order.needed_bytes)
             if lent.why is not None:  # said in the moment it was done
                 raise await lent.worker.wait_dead()
         except BaseException:
@@ -186,7 +186,7 @@ class StageHost:
             finally:
                 self._forget(lent)
             raise
-        lent.worker.route(wanted.run.pipeline, lent)
+        lent.worker.route(order.run.pipeline, lent)
         lent.left_at, lent.opened = time.monotonic(), opened
         return opened
 
@@ -199,9 +199,9 @@ class StageHost:
         if lent is None or lent.opened is None or lent.carried().died is not None:
             raise Refused("lend_not_open")
         run = replace(lent.wanted.run, epoch=epoch)
-        wanted = lent.wanted = replace(lent.wanted, run=run)
+        order = lent.wanted = replace(lent.wanted, run=run)
         worker = lent.carried()
-        lent.opened = await open_run(worker, run, wanted.context, wanted.config, wanted.needed_bytes)
+        lent.opened = await open_run(worker, run, order.context, order.config, order.needed_bytes)
         return lent.opened
 
     def work(self) -> tuple[int, float]:
@@ -215,19 +215,19 @@ class StageHost:
         ]
         return self._n_answered, max(busy, default=0.0)
 
-    def _admit(self, wanted: Wanted) -> Lent:
+    def _admit(self, order: Wanted) -> Lent:
         """Promise the memory, without a wait in between: who asks next finds it taken."""
-        run = wanted.run
+        run = order.run
         if run.pipeline in self._open:
             raise Refused("lend_twice")
         lent_bytes = self._lent_bytes()
         free_bytes = max(0, lent_bytes - self.used_bytes)
-        if wanted.needed_bytes > free_bytes:
+        if order.needed_bytes > free_bytes:
             raise DoesNotFit(
-                "lend_too_large", needed_bytes=wanted.needed_bytes, free_bytes=free_bytes, lent_bytes=lent_bytes
+                "lend_too_large", needed_bytes=order.needed_bytes, free_bytes=free_bytes, lent_bytes=lent_bytes
             )
-        agreed = Agreed(run.pipeline, run.width, run.takes, wanted.config.slots, wanted.context)
-        lent = self._open[run.pipeline] = Lent(wanted, agreed)
+        agreed = Agreed(run.pipeline, run.width, run.takes, order.config.slots, order.context)
+        lent = self._open[run.pipeline] = Lent(order, agreed)
         return lent
 
     def _forget(self, lent: Lent) -> None:
@@ -317,7 +317,7 @@ class StageHost:
         self.passed = Passed(was.rows + n_rows, was.bytes_in + n_in, was.bytes_out + n_out)
 
     async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
-        """What the worker answers goes to the host as it is; its death becomes a LOST frame."""
+        """Send the worker's answers to the host unchanged; its death becomes a LOST frame."""
         answers = lent.answers
         try:
             while True:
@@ -374,8 +374,10 @@ async def _last_word(channel: FrameChannel, lost: bytes) -> None:
 
 
 def _check(data: bytes, agreed: Agreed) -> int:
-    """How many rows it computes. Raises BadFrame unless the host may send this; payloads are neither
-    copied nor read."""
+    """Return how many rows a frame computes; payloads are neither copied nor read.
+
+    Raises BadFrame if the host may not send it.
+    """
     frame = decode(data)
     if frame.kind is Kind.STEP:
         check_step(frame, agreed)
@@ -385,7 +387,7 @@ def _check(data: bytes, agreed: Agreed) -> int:
 
 
 def _most_payload(frame: Frame, agreed: Agreed) -> int:
-    """What may come with a frame that is no step; less than nothing: no such frame."""
+    """Return the largest payload of a frame that is no step; negative: no such frame is allowed."""
     if frame.kind is Kind.BEGIN and agreed.number is Number.IDS:
         return BEGIN_BYTES + ID_BYTES * agreed.context
     return 0 if frame.kind is Kind.FORGET else -1

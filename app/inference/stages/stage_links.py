@@ -1,4 +1,8 @@
-"""The ways to a stage: the pipe of a worker of one's own here, the channel to a lender in channel_link.py."""
+"""Links to a stage: the pipe of a worker of our own, or the channel to a lender, which is made again when it breaks.
+
+When a channel breaks the last frames are sent again. The run there keeps its KV cache and its last answers
+(backends/worker/runs.py): nothing is computed twice, and nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +33,18 @@ OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
 
 
 class Peer(Protocol):
-    """What is known of the machine behind a channel, and how to get there again."""
+    """The machine behind a channel, and the way to reach it again."""
 
     async def reopen(self) -> FrameChannel:
-        """A new channel for the same run, tried until it opens. Raises AppError as soon as none will."""
+        """Open a new channel for the same run, retrying until it opens. Raises AppError as soon as none will."""
         ...
 
     async def ask(self) -> None:
-        """Have it say how far it is. Raises nothing."""
+        """Ask it for its progress. Raises nothing."""
         ...
 
     def computes(self) -> bool:
-        """It said lately that it computes something."""
+        """Return whether it said lately that it computes something."""
         ...
 
 
@@ -126,7 +130,7 @@ class ChannelLink:
             await close_channel(self._channel)
 
     async def _hear(self, stage: StageClient) -> AppError | OSError | None:
-        """Until the channel breaks: the error, as a value."""
+        """Receive until the channel breaks; return the error as a value."""
 
         def received(data: bytes) -> None:
             if not self._given_up.is_set():
@@ -142,7 +146,7 @@ class ChannelLink:
         return None
 
     async def _inquire(self, in_s: float) -> None:
-        """It does not answer in time: is it slow, or was the answer lost on the way? Its time has `in_s` to run."""
+        """Find out why no answer came in time: it is slow, or the answer was lost. Its time has `in_s` to run."""
         assert self._peer is not None
         asked_at, number = time.monotonic(), self._number
         await self._peer.ask()
@@ -181,13 +185,13 @@ class ChannelLink:
         return None  # else a new channel alone is no sign of life: its worker may stand still
 
     def _eased(self, stage: StageClient) -> None:
-        """It is heard again, or nothing was waited for."""
+        """Report that it is heard again, or that nothing was awaited."""
         if self._doubted_since is not None:
             stage.doubted(time.monotonic() - self._doubted_since)
             self._doubted_since = None
 
     def _broken_s(self, now: float) -> float:
-        """For how long channels have been breaking without a steady one between them."""
+        """Return for how long channels have been breaking without a steady one between them."""
         if self._broken_since is None or now - self._opened_at > STEADY_S:
             self._broken_since = now
         return now - self._broken_since
@@ -223,7 +227,7 @@ async def close_channel(channel: FrameChannel) -> None:
 
 
 class PipeLink:
-    """To a run in this machine's own worker."""
+    """A link to a run in this machine's own worker."""
 
     is_elsewhere = False
 
@@ -274,7 +278,7 @@ class PipeLink:
 async def open_run(
     worker: Worker, run: Run, context: int, config: StageConfig, memory_limit_bytes: int = 0
 ) -> orders.Opened:
-    """Have a worker load a run. Raises StageLost, BadInput or DoesNotFit."""
+    """Load a run into a worker. Raises StageLost, BadInput or DoesNotFit."""
     order = orders.OpenStage(
         request=0,
         pipeline=run.pipeline.hex(),
@@ -290,13 +294,16 @@ async def open_run(
 
 
 async def close_run(worker: Worker, run: Run) -> None:
-    """Give one run's memory back while the worker goes on."""
+    """Release one run's memory while the worker continues."""
     order = orders.CloseStage(request=0, pipeline=run.pipeline.hex())
     await worker.ask(order, orders.Closed, ORDER_S)
 
 
 def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None) -> StageClient:
-    """A run in this machine's worker. `machine`: the same for all its runs, they share its time."""
+    """Return a client for a run in this machine's worker.
+
+    `machine` is the same for all its runs: they share its time.
+    """
     link = PipeLink(worker, run.pipeline)
     return StageClient(run, link, name, machine=machine, deadlines=deadlines)
 
@@ -304,8 +311,8 @@ def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: D
 def lent_stage(
     channel: FrameChannel, run: Run, name: str, *, deadlines: Deadlines | None = None, peer: Peer | None = None
 ) -> StageClient:
-    """A run on another machine, whose name stands in what the user reads.
+    """Return a client for a run on another machine, whose name appears in what the user reads.
 
-    peer: how to reach that machine when the channel breaks; without it, it is lost then.
+    peer: how to reach that machine when the channel breaks; without it, the run is lost then.
     """
     return StageClient(run, ChannelLink(channel, peer), name, deadlines=deadlines)

@@ -1,4 +1,4 @@
-"""Keeps samples of what lenders computed, one of each run, until somebody has the time to compute it again."""
+"""Samples of what lenders computed, one per run, kept until there is time to compute them again."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ REST_EACH_S = 30.0  # after a try that came to nothing, for each try so far
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first positions of one sequence: they need nothing that the run had computed before.
+    """The first positions of one sequence: they depend on nothing that the run computed before.
 
-    They went through the run alone, so that whoever computes them again does just the same.
+    They went through the run alone, so that recomputing them does exactly the same.
     """
 
     run: Run
@@ -29,7 +29,7 @@ class Sample:
 
 
 class Samples:
-    """Of one pipeline. `draw`: a number by chance, 0 to 1."""
+    """The samples of one pipeline. `draw`: a random number from 0 to 1."""
 
     def __init__(self, draw: Callable[[], float], clock: Callable[[], float] = time.monotonic) -> None:
         self._draw, self._clock = draw, clock
@@ -38,7 +38,7 @@ class Samples:
         self._put_off: dict[bytes, tuple[int, float]] = {}  # tries, and when the next one may be
 
     def look(self, run: Run, step: Step, after: Step) -> None:
-        """A run has computed a step: keep it, if it is its turn."""
+        """Look at a step that a run has computed, and keep it if it is its turn."""
         if run.role is not Role.MIDDLE or step.n_segments != 1 or run.pipeline in self._kept:
             return
         _, n_rows, pos = SEGMENT.unpack(step.table)
@@ -55,11 +55,14 @@ class Samples:
     def oldest(self) -> Sample | None:
         """The one that waits longest, if any does, and does not rest after a try."""
         now_s, never = self._clock(), (0, float("-inf"))
-        due = (one for key, one in self._kept.items() if self._put_off.get(key, never)[1] <= now_s)
+        due = (sample for key, sample in self._kept.items() if self._put_off.get(key, never)[1] <= now_s)
         return next(due, None)
 
     def put_off(self, sample: Sample) -> int:
-        """It could not be computed again this time: the others come first. How often it was tried."""
+        """Put off a sample that could not be recomputed this time; return how often it was tried.
+
+        The others come first.
+        """
         pipeline, n_tries = sample.run.pipeline, 1
         if self._kept.pop(pipeline, None) is not None:
             n_tries += self._put_off.get(pipeline, (0, 0.0))[0]
@@ -68,7 +71,7 @@ class Samples:
         return n_tries
 
     def forget(self, sample: Sample) -> None:
-        """It was computed again, or nobody can do that any more."""
+        """Forget a sample that was recomputed, or no longer can be."""
         pipeline = sample.run.pipeline
         self._kept.pop(pipeline, None)
         self._put_off.pop(pipeline, None)

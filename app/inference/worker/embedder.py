@@ -25,7 +25,7 @@ Text = str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """What a text became: of length one, or of nothing but zeros."""
+    """The vector of a text: of length one, or all zeros."""
 
     values: Sequence[float]
     n_tokens: int
@@ -33,7 +33,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well a text answers a query: higher is better, and only scores of one model compare."""
+    """The relevance of a text to a query: higher is better, and only scores of one model compare."""
 
     value: float
     n_tokens: int  # of both
@@ -83,7 +83,7 @@ class Embedder:
         return Vector(normalised(array("f", got.vector)[:size]), got.n_tokens)
 
     async def rank(self, query: str, text: str) -> Score:
-        """How well a text answers a query. Raises BadInput, StageLost."""
+        """Return how well a text answers a query. Raises BadInput, StageLost."""
         order = orders.Rank(request=0, query=query, text=text)
         got = await self._worker.ask(order, orders.Ranked, EMBED_S)
         if got.score is None:

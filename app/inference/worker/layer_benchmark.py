@@ -49,12 +49,12 @@ MOST_S = 90.0  # in all, on the slowest machine; then the worker is ended
 
 
 def silent(_done: int, _total: int) -> None:
-    """For callers that show no progress."""
+    """Report nothing, for callers that show no progress."""
 
 
 @dataclass(slots=True)
 class Watched:
-    """Stops the trial when somebody needs the machine; says how far it is; knows the time."""
+    """Stops the trial when this machine is needed; reports progress; keeps the time."""
 
     busy: Callable[[], bool]
     report: Report
@@ -71,10 +71,10 @@ class Watched:
 
 
 def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
-    """Seconds of the chunk at position 0, and more for each position, of chunks one after another.
+    """Return the seconds of the chunk at position 0, and the increase per position, from successive chunks.
 
-    Medians over all pairs (Theil-Sen): a slow moment of the machine bends no line. Never falling, and never
-    so steep that DEPTH positions cost more than the chunk itself: attention is the smaller part.
+    Medians over all pairs (Theil-Sen), so one slow moment of the machine does not bend the line. It never falls, and is
+    never so steep that DEPTH positions cost more than the chunk itself: attention is the smaller part.
     """
     slopes = [(later - before) / ((j - i) * n_rows) for (i, before), (j, later) in combinations(enumerate(taken), 2)]
     middle = statistics.median(taken)
@@ -84,7 +84,7 @@ def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
 
 
 class TrialRun:
-    """An open run, asked one step after another."""
+    """An open run on trial: the same step again and again, and the median of its seconds."""
 
     def __init__(self, client: StageClient, run: Run, watched: Watched) -> None:
         self._client, self._run, self._watched = client, run, watched
@@ -113,8 +113,10 @@ class TrialRun:
         return statistics.median(taken)
 
     async def chunks(self, n_rows: int) -> tuple[float, float, int]:
-        """A prompt's chunks as a line: seconds of the first one, how much more for each position before a
-        chunk, and the position they reached. They stay."""
+        """Measure a prompt's chunks, which stay in the cache.
+
+        Return the seconds of the first one, the increase per position before a chunk, and the position they reached.
+        """
         taken: list[float] = []
         while len(taken) * n_rows < DEPTH and (len(taken) < LEAST_CHUNKS or sum(taken) < CHUNKS_S):
             segment = Segment(0, n_rows, len(taken) * n_rows)
@@ -122,7 +124,7 @@ class TrialRun:
         return *line(taken, n_rows), len(taken) * n_rows
 
     async def forget(self) -> None:
-        """Nothing of the chunks stays."""
+        """Forget all chunks."""
         await self._client.forget(0)
 
     async def _step(self, segments: list[Segment]) -> float:
@@ -143,7 +145,7 @@ class TrialRun:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """How the node would run such layers."""
+    """The settings with which the node would run such layers."""
 
     threads: Threads
     batch_rows: int
@@ -154,7 +156,7 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """What a run of several layers took, in seconds."""
+    """The seconds that a run of several layers took."""
 
     single_s: float
     deep_s: float
@@ -199,11 +201,11 @@ async def measure(
     report: Report = silent,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Speed:
-    """What this machine needs for one layer of this model on average, measured in a worker of its own.
+    """Measure what this machine needs for one average layer of this model, in a worker of its own.
 
-    folder: made for this and deleted at the end. busy: asked before each step; when something else
-    computes here, Busy is raised at once. Without a head to measure its seconds are 0.
-    Raises BadInput for a shape that cannot be, DoesNotFit, StageLost, Busy.
+    folder: made for this and deleted at the end. busy: asked before each step; when something else computes here, Busy
+    is raised at once. Without a head to measure, its seconds are 0. Raises BadInput for an impossible shape,
+    DoesNotFit, StageLost, Busy.
     """
     synthetic_stage.check(shape)
     longest_run(shape, gauge)  # refused before anything is begun
@@ -294,7 +296,7 @@ class _Trial:
             return _Few(single_s, await run.repeated(SLOTS, WIDE_S / 2))
 
     async def _head(self, without: _Few) -> tuple[float, float]:
-        """What the output matrix adds to the shortest run: for one row, and for each further one."""
+        """Return what the output matrix adds to the shortest run: for one row, and for each further one."""
         both = await self._few(Role.LAST)
         one_s = max(0.0, both.single_s - without.single_s)
         all_s = max(0.0, both.wide_s - without.wide_s)
@@ -329,7 +331,7 @@ class _Trial:
         return synthetic_stage.write(path, self._shape, layers, role)
 
     def _must_fit(self, needed: int) -> None:
-        """What a file says of its own KV cache may be far from usual."""
+        """Check the needed memory: the KV cache that a file asks for may be far from usual."""
         free = self._gauge.allowed_bytes
         if needed > free:
             raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)

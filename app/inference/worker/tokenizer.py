@@ -34,7 +34,7 @@ Answers = asyncio.Queue[orders.Answer | StageLost]
 
 
 class Detokenizer:
-    """Bytes of tokens to text. A character that is not whole yet is held back."""
+    """Turns tokens into text piece by piece. An incomplete character is held back."""
 
     def __init__(self, pieces: Sequence[bytes], signs: Mapping[int, bytes] | None = None) -> None:
         """signs: what control tokens, which have no text of their own, are told as."""
@@ -42,12 +42,12 @@ class Detokenizer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
-        """The text that this token completes; a token beyond the vocabulary has none."""
+        """Return the text that this token completes; a token beyond the vocabulary has none."""
         piece = self._pieces[token] if 0 <= token < len(self._pieces) else b""
         return self._decoder.decode(piece or self._signs.get(token, b""))
 
     def flush(self) -> str:
-        """What is left of a character that never became whole."""
+        """Return the rest of a character that was never completed."""
         return self._decoder.decode(b"", final=True)
 
 
@@ -61,11 +61,11 @@ class StopFinder:
 
     @property
     def found(self) -> bool:
-        """Whether one of them has come."""
+        """Return whether a stop string has come."""
         return self.match is not None
 
     def push(self, text: str) -> str:
-        """What can be shown now. After `found` nothing more comes."""
+        """Return the text that can be shown now; nothing more after `found`."""
         if self.found or not self._stops:
             return "" if self.found else text
         text = self._held + text
@@ -78,13 +78,13 @@ class StopFinder:
         return text[: len(text) - keep]
 
     def flush(self) -> str:
-        """What was held back, now that no more text comes."""
+        """Return the text that was held back, now that no more comes."""
         held, self._held = self._held, ""
         return held
 
 
 def _tail(text: str, stop: str) -> int:
-    """Length of the longest end of `text` with which `stop` begins."""
+    """Return the length of the longest end of `text` that begins `stop`."""
     for length in range(min(len(text), len(stop) - 1), 0, -1):
         if text.endswith(stop[:length]):
             return length
@@ -225,14 +225,14 @@ class Text:
         worker = await self._ready()
         answers: Answers = asyncio.Queue()
         worker.tell(order, answers.put_nowait)
-        told = await self._rendered(worker, answers)
-        _check_length(len(told.text))
-        if told.last:
-            return Prompt(told.ids, told.text, told.folded)
+        rendered = await self._rendered(worker, answers)
+        _check_length(len(rendered.text))
+        if rendered.last:
+            return Prompt(rendered.ids, rendered.text, rendered.folded)
         try:
             async with asyncio.timeout(TOKENIZE_S):
                 ids = worker.expected(await answers.get(), orders.Tokenized).ids
-                return Prompt(ids, told.text, told.folded)
+                return Prompt(ids, rendered.text, rendered.folded)
         except TimeoutError:
             error = BadInput("text_too_slow", seconds=TOKENIZE_S)
             worker.kill(error.reason)
@@ -240,7 +240,7 @@ class Text:
             raise error from None
 
     async def _over_with_what_was_left(self) -> None:
-        """Who left did not stop the worker: what it does for him has its own time, and not that of the next one."""
+        """Wait for work whose caller has left: it goes on, and its time must not count against the next caller."""
         left, self._left = self._left, None
         if left is not None and left[0].died is None:
             with suppress(AppError):
@@ -259,10 +259,10 @@ class Text:
         while True:
             try:
                 async with asyncio.timeout(RENDER_LOOK_S):
-                    told = worker.expected(await answers.get(), orders.Rendered)
+                    rendered = worker.expected(await answers.get(), orders.Rendered)
                 if looks:  # a long text: what it leaves behind is not the next one's
                     self._look()
-                return told
+                return rendered
             except TimeoutError:
                 looks = True
                 if worker.resident_bytes() > self._most_bytes:
@@ -277,7 +277,7 @@ class Text:
 
 
 def _took_too_long(error: StageLost) -> bool:
-    """Whether it was at work for all of its time; what the system stopped was not."""
+    """Return whether the worker was busy for all of its time; time in which the system stopped it does not count."""
     seconds = error.reason.facts.get("seconds", 0.0)
     return error.reason.code == "worker_hung" and float(seconds) >= TOKENIZE_S
 
@@ -314,13 +314,13 @@ def _order(
 ) -> orders.Render:
     check_options(options or {})
     # What tools are, and with what they were called, is told as well.
-    called = [one["tool_calls"] for one in messages if "tool_calls" in one]
+    called = [message["tool_calls"] for message in messages if "tool_calls" in message]
     beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
-    _check_length(sum(len(one["content"]) for one in messages) + beside)
-    given = tuple(dict(message) for message in messages)
+    _check_length(sum(len(message["content"]) for message in messages) + beside)
+    copies = tuple(dict(message) for message in messages)
     return orders.Render(
         request=0,
-        messages=given,
+        messages=copies,
         tools=tuple(tools),
         now=begun_at or local_time(),
         options=dict(options or {}),
@@ -330,6 +330,6 @@ def _order(
 
 
 def _is_begun(messages: Sequence[Message]) -> bool:
-    """Whether the last message is an answer that was cut, to be continued."""
+    """Return whether the last message is an answer that was cut, to be continued."""
     last = messages[-1]
     return len(messages) > 1 and last["role"] == "assistant" and "tool_calls" not in last

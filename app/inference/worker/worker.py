@@ -72,7 +72,7 @@ class Limits(ctypes.Structure):
 
 
 def limits(most_bytes: int = 0) -> Limits:
-    """What a job asks for. most_bytes: of private memory, of each of its processes; 0: any."""
+    """Return the limits of a job. most_bytes: of private memory, for each of its processes; 0: unlimited."""
     made = Limits()
     made.basic.flags = KILL_ON_CLOSE | (PROCESS_MEMORY if most_bytes else 0)
     made.process_memory = most_bytes
@@ -88,7 +88,7 @@ if sys.platform == "win32":
         """Holds a process; when the last handle is closed, also by our own death, it is ended."""
 
         def __init__(self, pid: int) -> None:
-            """Raises OSError when the system refuses."""
+            """Open a job object for the process. Raises OSError when the system refuses."""
             self._pid = pid
             kernel = self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             for name in ("CreateJobObjectW", "OpenProcess"):
@@ -103,7 +103,7 @@ if sys.platform == "win32":
                 raise ctypes.WinError(error)
 
         def may_grow_by(self, n_bytes: int) -> None:
-            """From now on its private memory may grow by so much: allocations beyond it fail. Raises OSError."""
+            """Let its private memory grow by so much at most: allocations beyond it fail. Raises OSError."""
             try:
                 most_bytes = psutil.Process(self._pid).memory_info().private + n_bytes
             except psutil.NoSuchProcess:
@@ -114,10 +114,10 @@ if sys.platform == "win32":
         def close(self) -> None:
             self._kernel.CloseHandle(self._handle)
 
-        def _ask(self, wanted: Limits) -> bool:
-            size = ctypes.sizeof(wanted)
+        def _ask(self, limits: Limits) -> bool:
+            size = ctypes.sizeof(limits)
             set_them = self._kernel.SetInformationJobObject
-            return bool(set_them(self._handle, EXTENDED_LIMITS, ctypes.byref(wanted), size))
+            return bool(set_them(self._handle, EXTENDED_LIMITS, ctypes.byref(limits), size))
 
 else:
 
@@ -125,13 +125,13 @@ else:
         """Elsewhere a worker watches its parent and its memory itself (backends/worker/process.py)."""
 
         def __init__(self, pid: int) -> None:
-            """Nothing to hold."""
+            """Hold nothing: this system has no jobs."""
 
         def may_grow_by(self, n_bytes: int) -> None:
-            """Nothing to ask for."""
+            """Do nothing: this system has no limit to set."""
 
         def close(self) -> None:
-            """Nothing was held."""
+            """Do nothing."""
 
 
 # What a worker's process finds around it: threads, its code, and the files that it may read.
@@ -152,14 +152,14 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
     Worker.start."""
     root = str(Path(backends.__file__ or ".").resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    told = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
-    told |= {FORMS: "1"} if forms else {}
+    variables = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
+    variables |= {FORMS: "1"} if forms else {}
     return {
         **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
         **SPINNING,
         **os.environ,
         **dict.fromkeys(THREADS, str(threads)),
-        **told,
+        **variables,
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8",
@@ -171,7 +171,7 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
 
 
 class FrameCutter:
-    """As frames.Decoder, but a frame stays one `bytes`: reading its parts is left to those who need them."""
+    """A decoder like frames.Decoder whose frames stay one `bytes`; the parts are read by the code that needs them."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -219,11 +219,11 @@ STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
 
 def threads_now() -> int:
     """Threads with which this machine's workers computed lately, the most of any; 0: none has said."""
-    return max((one.threads_used for one in RUNNING if one.died is None), default=0)
+    return max((worker.threads_used for worker in RUNNING if worker.died is None), default=0)
 
 
 class Receiver(Protocol):
-    """Who gets the frames of one run of layers. Called from the loop; must not block."""
+    """The receiver of the frames of one run. Called from the event loop; must not block."""
 
     def received(self, data: bytes) -> object:
         """One whole frame of this run; its header is checked."""
@@ -311,7 +311,7 @@ class Worker(asyncio.SubprocessProtocol):
         await self.close()
 
     def _share(self, threads: Threads, *, yields: bool) -> None:
-        """From now on it is told how many threads it may take. yields: fewer while other programs compute."""
+        """Keep the worker informed of how many threads it may use. yields: fewer while other programs compute."""
         self._threads, self._yields = threads, yields
         with contextlib.suppress(psutil.Error):
             self._others = OthersCores(self.pid)
@@ -342,8 +342,8 @@ class Worker(asyncio.SubprocessProtocol):
         return (await self.ask_parts(order, (answer,), within_s))[0]
 
     async def ask_parts(self, order: orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S) -> list[A]:
-        """As `ask`, for an order with several answers: one of each type, or of the last type as many as
-        there are until one says `last`."""
+        """Send an order that has several answers: one of each type, or any number of the last type until one says
+        `last`."""
         self._request += 1
         request = self._request
         queue: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
@@ -377,7 +377,7 @@ class Worker(asyncio.SubprocessProtocol):
                     raise
 
     def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
-        """As `ask`, without waiting: `then` is called with each answer, or with the reason for none."""
+        """Send an order without waiting: `then` is called with each answer, or with the reason for none."""
         self._request += 1
         request = self._request
 
@@ -402,7 +402,7 @@ class Worker(asyncio.SubprocessProtocol):
         self.tell(orders.Share(request=0, most=most), heard)
 
     def route(self, pipeline: bytes, receiver: Receiver) -> None:
-        """From now on frames of this run go to `receiver`."""
+        """Send the frames of this run to `receiver` from now on."""
         self._receivers[pipeline] = receiver
 
     def unroute(self, pipeline: bytes, receiver: Receiver) -> None:
@@ -422,7 +422,7 @@ class Worker(asyncio.SubprocessProtocol):
             return 0
 
     def stands_still_s(self, now: float) -> float:
-        """For how long it computes nothing because the system stopped it; 0 while it runs or has nothing to do."""
+        """Return for how long the system has stopped it; 0 while it runs or has nothing to do."""
         begun = min(self._asked_at, default=now) if self.busy_since is None else self.busy_since
         if now - begun < STILL_LOOK_S or self._process is None:
             self._still_since = None
@@ -438,7 +438,8 @@ class Worker(asyncio.SubprocessProtocol):
         return now - self._still_since + STILL_LOOK_S
 
     def may_grow_by(self, n_bytes: int) -> None:
-        """From now on, where the node can have the system see to it; on Linux the worker does so itself."""
+        """Limit its memory from now on, where the node can make the system enforce that; on Linux the worker does so
+        itself."""
         try:
             if self._job is not None:
                 self._job.may_grow_by(n_bytes)
@@ -446,7 +447,7 @@ class Worker(asyncio.SubprocessProtocol):
             log.warning("the system does not hold worker %s below a limit: %s", self.name, error)
 
     def unwritten_bytes(self) -> int:
-        """What waits for it to read on."""
+        """Return the bytes that wait for the worker to read on."""
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
 
     def last_words(self) -> str:

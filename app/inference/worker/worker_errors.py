@@ -1,4 +1,4 @@
-"""What workers and other machines say, as errors a person can read."""
+"""Reports of workers and other machines, turned into errors that a person can read."""
 
 from __future__ import annotations
 
@@ -51,28 +51,30 @@ def refused(answer: orders.Failed, worker: str) -> AppError:
 
 
 class _Lost(msgspec.Struct, forbid_unknown_fields=True):
-    """What a LOST frame says."""
+    """The contents of a LOST frame."""
 
     code: str
     facts: dict[str, str | int | float]
 
 
 def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
-    """The error in a LOST frame. What it says comes from outside: it speaks of its own layers, and of no machine but
-    `name`, which is who says it."""
+    """Return the error in a LOST frame.
+
+    It comes from outside, so it may speak only of the sender's own layers, and of no machine but the sender, `name`.
+    """
     try:
-        told = decode(payload, _Lost)
+        lost = decode(payload, _Lost)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return StageLost("stage_lost", machine=name)
-    plain = {fact: _plain(value) for fact, value in told.facts.items() if fact not in ("self", "code")}
+    plain = {fact: _plain(value) for fact, value in lost.facts.items() if fact not in ("self", "code")}
     facts: dict[str, Fact] = {"words": "", **plain, "machine": name, "worker": name, "name": name}
     try:
-        SENTENCES[told.code].format(**facts)
+        SENTENCES[lost.code].format(**facts)
     except (LookupError, ValueError, TypeError, ArithmeticError):
         return StageLost("stage_lost", machine=name)
-    if not fault_table.is_said_of_layers(told.code):
+    if not fault_table.is_said_of_layers(lost.code):
         return StageLost("stage_garbled", machine=name, cause="it gave a reason that is none")
-    return fault_table.lost(Reason(told.code, facts))
+    return fault_table.lost(Reason(lost.code, facts))
 
 
 def _plain(fact: Fact) -> Fact:
@@ -101,7 +103,7 @@ def ended(code: int | None) -> str:
 
 
 def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
-    """Why a process ended that nobody ended: its exit code, and what it wrote last."""
+    """Return why a process ended by itself: its exit code, and what it wrote last."""
     words, how = telling(lines), ended(code)
     if any(sign in line for line in lines for sign in NO_MEMORY):
         reason = Reason("worker_memory_short", {"worker": name, "how": how, "words": words})
@@ -116,7 +118,7 @@ def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Of a worker's last lines those that say why it ended: the engine's own reason, else the last ones."""
+    """Return those of a worker's last lines that explain its end: the engine's own reason, else the last ones."""
     for line in reversed(lines):
         if gave_up := _GAVE_UP.fullmatch(line.strip()):
             return f"{gave_up[1]}."

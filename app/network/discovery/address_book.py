@@ -1,7 +1,7 @@
-"""Where members may be: hints from announcements and from other members. Only a handshake proves them.
+"""Addresses where members may be: hints from announcements and other members. Only a handshake proves them.
 
-Hints live in memory, beside the addresses where a member was really met, which are kept on the disk and
-always tried. So nobody can make this machine forget where the others are, or dial outside its network.
+Hints live in memory, beside the addresses where a member was actually met; those are kept on disk and always tried. So
+nobody can make this machine forget where the others are, or dial outside its own network.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KnownPlaces:
         self._dialled_seconds: dict[MachineId, float] = {}
 
     def of(self, machine: MachineId) -> tuple[Address, ...]:
-        """Where to try `machine`, likeliest first; nowhere once it is no member."""
+        """Return the addresses to try for `machine`, likeliest first; none once it is no longer a member."""
         if machine not in self._members():
             self._told.pop(machine, None)
             return ()
@@ -52,7 +52,8 @@ class KnownPlaces:
         return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
 
     def met_at(self, host: str) -> bool:
-        """Whether a member was really met at `host`. Asked for each stranger that knocks: looked up once a second."""
+        """Return whether a member was actually met at `host`; asked for each unknown caller, so looked up once a
+        second."""
         now = self._clock()
         if now >= self._hosts_until_seconds:
             self._hosts_until_seconds = now + HOSTS_SECONDS
@@ -62,7 +63,7 @@ class KnownPlaces:
         return host.partition("%")[0] in self._hosts
 
     def heard(self, news: Seen | Gone) -> None:
-        """What discovery says. Strangers are noted too: they may be members in a moment."""
+        """Take in what discovery reports; strangers are noted too, as they may be members in a moment."""
         if isinstance(news, Gone):
             self._announced.pop(news.id16, None)
             return
@@ -70,7 +71,7 @@ class KnownPlaces:
         self._hint(machine for machine in self._members() if news.is_of(machine))
 
     def told(self, message: Whereabouts, by: Address) -> None:
-        """What a member says of others. It may be wrong, so only its own network is tried."""
+        """Take in what a member reports about others. It may be wrong, so only its own network is tried."""
         members = self._members()
         named = [machine for machine in map(MachineId, message.machines) if machine in members]
         for machine in named:
@@ -82,9 +83,9 @@ class KnownPlaces:
 
     async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell) -> None:
         """Tell the newly linked where the others were really met, and the others where it is."""
-        others = [machine for machine in self._members() if machine != newcomer]
-        await tell(self._to_tell(up, others), [newcomer])
-        await tell(self._to_tell(up, [newcomer]), others)
+        peers = [machine for machine in self._members() if machine != newcomer]
+        await tell(self._to_tell(up, peers), [newcomer])
+        await tell(self._to_tell(up, [newcomer]), peers)
 
     def _to_tell(self, up: Mapping[MachineId, PeerLink], machines: Iterable[MachineId]) -> Whereabouts:
         places: dict[str, list[str]] = {}
@@ -109,13 +110,13 @@ class KnownPlaces:
 
 
 def _parsed(texts: Iterable[str], near: str) -> list[Address]:
-    """Those that lie in the network of whoever said so: it met them there."""
-    found = []
+    """Return the addresses that lie in the sender's own network, where it met those machines."""
+    near_addresses = []
     for text in texts:
         try:
             address = Address.parse(text)
         except BadInput:
             continue
         if believable((address.host,), (near,)):
-            found.append(address)
-    return found
+            near_addresses.append(address)
+    return near_addresses

@@ -1,7 +1,7 @@
-"""What a machine says of itself on the network, and how much of that is believed. No I/O.
+"""The announcement of a machine on the network, and the limits of what is believed of one. No I/O.
 
-Names carry the first 16 hex digits of the machine's id, so every record says whose it is; nothing of
-the computer's own name, its user or its household is told. RFC 6762 (mDNS), RFC 6763 (DNS-SD).
+Names carry the first 16 hex digits of the machine's id, so every record identifies its machine; the computer's own
+name, its user and its household are never announced. RFC 6762 (mDNS), RFC 6763 (DNS-SD).
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def server_of(id16: str) -> str:
 
 
 def id_of(name: str) -> str | None:
-    """Whose instance or server this name is, or None."""
+    """Return the id of the machine whose instance or server has this name, or None."""
     low = name.lower()
-    found = _INSTANCE.fullmatch(low) or _SERVER.fullmatch(low)
-    return found.group(1) if found else None
+    match = _INSTANCE.fullmatch(low) or _SERVER.fullmatch(low)
+    return match.group(1) if match else None
 
 
 def properties(said: Said) -> dict[str, str]:
@@ -77,7 +77,7 @@ def properties(said: Said) -> dict[str, str]:
 
 
 def read(text: bytes) -> Said | None:
-    """What a TXT record says, made fit to be shown; None for one that is not ours."""
+    """Return the contents of a TXT record, made safe to display; None for a record that is not ours."""
     if len(text) > MAX_TXT_BYTES:
         return None
     fields = _fields(text)
@@ -94,44 +94,44 @@ def read(text: bytes) -> Said | None:
 
 
 def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]:
-    """Those that somebody on our own network may have, likeliest first; the others are never dialled.
+    """Return the addresses that a machine on our own network may have, likeliest first; the others are never dialed.
 
-    `ours`: the addresses of this machine. Loopback counts only where we are on loopback ourselves.
+    `ours`: the addresses of this machine. Loopback counts only if this machine is on loopback itself.
     """
-    mine = [one for one in map(_parsed, ours) if one]
+    mine = [own for own in map(_parsed, ours) if own]
     near: list[tuple[bool, bool, str]] = []
     for text in dict.fromkeys(addresses):
         address = _parsed(text)
         if address is None or not _is_local(address, mine):
             continue
-        on_link = any(_is_neighbour(address, one) for one in mine)
+        on_link = any(_is_neighbour(address, own) for own in mine)
         near.append((not on_link, address.version == 6, text))
     return tuple(text for _, _, text in sorted(near))[:MOST_ADDRESSES]
 
 
 def on_one_link(host: str, ours: Sequence[str]) -> bool:
-    """Whether `host`, an address, is probably in a network of one of these addresses."""
-    address, mine = _parsed(host), [one for one in map(_parsed, ours) if one]
-    return address is not None and any(_is_neighbour(address, one) for one in mine)
+    """Return whether the address `host` is probably in the network of one of these addresses."""
+    address, mine = _parsed(host), [own for own in map(_parsed, ours) if own]
+    return address is not None and any(_is_neighbour(address, own) for own in mine)
 
 
 def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
     if address.is_loopback:
-        return any(one.is_loopback for one in mine)
+        return any(own.is_loopback for own in mine)
     if isinstance(address, ipaddress.IPv6Address) and address.is_link_local:
         return address.scope_id is not None  # without its interface it cannot be dialled
     if address.is_multicast or address.is_unspecified:
         return False
     local = any(address in network for network in _LOCAL if network.version == address.version)
-    return local or any(_is_neighbour(address, one) for one in mine)
+    return local or any(_is_neighbour(address, own) for own in mine)
 
 
-def _is_neighbour(one: IpAddress, other: IpAddress) -> bool:
-    """Whether both are probably on one link: their prefix lengths are not asked for."""
-    if one.version != other.version:
+def _is_neighbour(address: IpAddress, other: IpAddress) -> bool:
+    """Return whether both addresses are probably on one link; their prefix lengths are not known."""
+    if address.version != other.version:
         return False
-    rest = one.max_prefixlen - _ONE_LINK[one.version]
-    return int(one) >> rest == int(other) >> rest
+    rest = address.max_prefixlen - _ONE_LINK[address.version]
+    return int(address) >> rest == int(other) >> rest
 
 
 def _parsed(text: str) -> IpAddress | None:

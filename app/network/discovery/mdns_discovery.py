@@ -1,6 +1,6 @@
 """Announces this machine on its networks and hears the others, by mDNS. Nothing heard is trusted.
 
-    discovery = Discovery(id16, port, told=..., is_member=...)
+    discovery = Discovery(id16, port, report=..., is_member=...)
     discovery.use(("192.168.1.20",))
     await discovery.run()      # until cancelled; then it says goodbye
 
@@ -69,7 +69,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Heard:
-    """What one machine announced."""
+    """The announcement of one machine."""
 
     port: int
     heard_seconds: float
@@ -113,28 +113,28 @@ class Hearing(RecordUpdateListener):
 
     @property
     def oldest_seconds(self) -> float | None:
-        """When the one was heard that has not been heard for longest; None where nobody was."""
-        return min((one.heard_seconds for one in self._heard.values()), default=None)
+        """Return when the machine that has been silent longest was last heard; None if none was."""
+        return min((heard.heard_seconds for heard in self._heard.values()), default=None)
 
     def take(self) -> list[Seen | Gone]:
-        """What changed since the last call, those that ended first."""
+        """Return what changed since the last call, machines that left first."""
         now = self._clock()
-        for id16, one in list(self._heard.items()):
-            if now - one.heard_seconds > FORGOTTEN_SECONDS:
+        for id16, heard in list(self._heard.items()):
+            if now - heard.heard_seconds > FORGOTTEN_SECONDS:
                 self._drop(id16)
-        found: list[Seen | Gone] = list(self._ended)
+        news: list[Seen | Gone] = list(self._ended)
         self._ended.clear()
         ours = [key for key, until in self._ours.items() if until == float("inf")]
         for id16 in sorted(self._changed & self._heard.keys()):
-            one = self._heard[id16]
-            seen = _seen(id16, one, ours)
-            if seen is None and one.told is not None:
-                found.append(Gone(id16))
-            elif seen is not None and seen != one.told:
-                found.append(seen)
-            one.told = seen
+            heard = self._heard[id16]
+            seen = _seen(id16, heard, ours)
+            if seen is None and heard.told is not None:
+                news.append(Gone(id16))
+            elif seen is not None and seen != heard.told:
+                news.append(seen)
+            heard.told = seen
         self._changed.clear()
-        return found
+        return news
 
     # what zeroconf calls, for each packet
 
@@ -172,11 +172,11 @@ class Hearing(RecordUpdateListener):
                 if record.port != self._port:
                     self._copy_at(f"port {record.port}")
                 continue
-            one = self._heard.get(id16)
-            if one is None and self._has_room(id16):
-                one = self._heard[id16] = _Heard(record.port, now)
-            if one is not None:
-                one.port, one.heard_seconds = record.port, now
+            heard = self._heard.get(id16)
+            if heard is None and self._has_room(id16):
+                heard = self._heard[id16] = _Heard(record.port, now)
+            if heard is not None:
+                heard.port, heard.heard_seconds = record.port, now
                 self._changed.add(id16)
 
     def _texts(self, records: Iterable[DNSText]) -> None:
@@ -209,7 +209,8 @@ class Hearing(RecordUpdateListener):
         self._copied = address, self._clock() + FORGOTTEN_SECONDS
 
     def _has_room(self, id16: str) -> bool:
-        """Whether to listen to somebody new. Makes room by forgetting who was not heard for longest."""
+        """Return whether there is room for a new machine, after forgetting the one that has been silent longest if need
+        be."""
         if self._is_member(id16):
             return True
         now = self._clock()
@@ -225,8 +226,8 @@ class Hearing(RecordUpdateListener):
         return True
 
     def _drop(self, id16: str | None) -> None:
-        one = self._heard.pop(id16, None) if id16 is not None else None
-        if one is not None and id16 is not None and one.told is not None:
+        heard = self._heard.pop(id16, None) if id16 is not None else None
+        if heard is not None and id16 is not None and heard.told is not None:
             self._ended.append(Gone(id16))
 
     def _purge(self) -> None:
@@ -238,23 +239,23 @@ class Hearing(RecordUpdateListener):
         for records in cache.cache.values():
             for record in records.values():
                 if isinstance(record, DNSPointer) and record.key == SERVICE:
-                    wanted = id_of(record.alias) in self._heard  # without it no goodbye is told
+                    is_known = id_of(record.alias) in self._heard  # without it no goodbye is told
                 else:
                     id16 = id_of(record.key)
-                    wanted = id16 in self._heard and kept.get(id16, 0) < RECORDS_OF_ONE
+                    is_known = id16 in self._heard and kept.get(id16, 0) < RECORDS_OF_ONE
                     kept[id16] = kept.get(id16, 0) + 1
-                if not wanted:
+                if not is_known:
                     unwanted.append(record)
         cache.async_remove_records(unwanted)
 
 
-def _seen(id16: str, one: _Heard, ours: Sequence[str]) -> Seen | None:
+def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Seen | None:
     """The hint, once it is whole."""
-    addresses = believable(one.addresses, ours)
-    if one.said is None or not addresses:
+    addresses = believable(heard.addresses, ours)
+    if heard.said is None or not addresses:
         return None
-    said = one.said
-    return Seen(id16, addresses, one.port, said.protocol, said.name, said.pairing_port, said.system, said.device)
+    said = heard.said
+    return Seen(id16, addresses, heard.port, said.protocol, said.name, said.pairing_port, said.system, said.device)
 
 
 def _text(record: DNSAddress) -> str:
@@ -271,12 +272,12 @@ class Discovery:
         self,
         id16: str,
         port: int,
-        told: Callable[[Seen | Gone], None],
+        report: Callable[[Seen | Gone], None],
         is_member: Callable[[str], bool],
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self._id16, self._port, self._told = id16, port, told
+        self._id16, self._port, self._told = id16, port, report
         self._clock, self._wall_clock = clock, wall_clock
         self._news = asyncio.Event()
         self.hearing = Hearing(id16, port, is_member, clock, self._news.set)
@@ -292,9 +293,9 @@ class Discovery:
         self._failure: Reason | None = None
 
     def use(self, addresses: Sequence[str], speak_at: Sequence[str] | None = None) -> None:
-        """Where others reach this machine from now on, and on which of these addresses to speak.
+        """Set the addresses where others reach this machine, and those on which to speak.
 
-        One `speak_at` an interface is enough; without, on all. None at all: silence.
+        One `speak_at` address per interface is enough; without it, all are used. An empty one means silence.
         """
         self._addresses = tuple(addresses)
         self._spoken_at = self._addresses if speak_at is None else tuple(speak_at)
@@ -309,7 +310,7 @@ class Discovery:
 
     @property
     def has_listened(self) -> bool:
-        """Whether it spoke long enough ago that whoever is near was heard, and nothing is in the way here."""
+        """Return whether it spoke long enough ago to have heard all machines nearby, and nothing here is in the way."""
         waited = self._clock() - self._announced_seconds > ITSELF_SECONDS
         return self._zeroconf is not None and waited and self.trouble is None
 
@@ -358,7 +359,7 @@ class Discovery:
         return max(0.0, min(TICK_SECONDS, due))
 
     def _start_anew(self) -> None:
-        """After sleep: others may have forgotten us, and we them."""
+        """Start over after sleep: others may have forgotten us, and we them."""
         self._announced = None
         self._expect_answers()
 

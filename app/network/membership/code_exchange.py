@@ -52,7 +52,7 @@ class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class PairHello(_Pair, frozen=True, tag="pair_hello"):
-    """Who wants in."""
+    """The newcomer introduces itself."""
 
     version: int
     build: Name
@@ -63,7 +63,7 @@ class PairHello(_Pair, frozen=True, tag="pair_hello"):
 
 
 class PairAnswer(_Pair, frozen=True, tag="pair_answer"):
-    """Who opened the window."""
+    """The machine with the pairing window answers."""
 
     name: Name
     nonce: Nonce
@@ -90,7 +90,7 @@ class PairSigned(_Pair, frozen=True, tag="pair_signed"):
 
 
 class PairWelcome(_Pair, frozen=True, tag="pair_welcome"):
-    """What A joins; `operations` PairOperations follow."""
+    """The household being joined; `operations` messages of type PairOperation follow."""
 
     household: Id
     peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -148,7 +148,7 @@ class Newcomer:
         return self._hello
 
     def answered(self, answer: PairAnswer) -> PairProof:
-        """What proves that we know the code. Raises WrongProof."""
+        """Return the proof that this side knows the code. Raises WrongProof."""
         key = _finish(self._spake, answer.spake)
         self._keys = _Keys(key, _transcript(self._hello, answer, self._server_der))
         return PairProof(tag=self._keys.tag(b"A"))
@@ -225,7 +225,7 @@ class _Keys:
         self._box = ChaCha20Poly1305(_derive(key, CONTEXT + b" signatures"))
 
     def tag(self, side: bytes) -> bytes:
-        """What only someone who knows the code can say on this side."""
+        """Return the tag that only a machine that knows the code can compute for this side."""
         return hmac.digest(self._tags[side], self._transcript, "sha256")
 
     def seal(self, side: bytes, identity: Identity) -> bytes:

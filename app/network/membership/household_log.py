@@ -33,8 +33,10 @@ _told = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of lines that a peer sent. n_false: of those that no member relays. n_outside: of those that rest on
-    nothing that is known here."""
+    """The outcome of lines that a peer sent.
+
+    n_false: lines that no honest member relays. n_outside: lines that rest on operations unknown here.
+    """
 
     new: tuple[Operation, ...] = ()
     n_false: int = 0
@@ -75,7 +77,7 @@ class LogKeeper:
 
     @property
     def dismissed(self) -> bool:
-        """Whether this machine was removed."""
+        """Return whether this machine was removed."""
         return self.log is not None and self._me.id in removed_machines(self.log)
 
     @property
@@ -134,7 +136,7 @@ class LogKeeper:
         return (*confirming, removal)
 
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
-        """What `machine` may do from now on; the lines that say so. Raises Refused.
+        """Change the roles of `machine`; return the new lines. Raises Refused.
 
         The right to change the household can be given; only a removal takes it away.
         """
@@ -149,16 +151,16 @@ class LogKeeper:
         if set(plain) != member.roles - {Role.ADMIN}:
             turn = next_turn(log, machine)
             operations.append(signed(self._me, SetRoles(log.household, machine, turn, plain)))
-        wanted = frozenset(roles)
-        return await self._change(operations, lambda after: machine in after and after[machine].roles == wanted)
+        new_roles = frozenset(roles)
+        return await self._change(operations, lambda after: machine in after and after[machine].roles == new_roles)
 
     async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
-        """What `machine` shall call itself; the line that says so. Raises Refused."""
+        """Change the name of `machine`; return the new line. Raises Refused."""
         log = self._may_change(machine)
-        wanted = clean_name(name)
-        body = Rename(log.household, machine, next_turn(log, machine), wanted)
+        new_name = clean_name(name)
+        body = Rename(log.household, machine, next_turn(log, machine), new_name)
         return await self._change(
-            [signed(self._me, body)], lambda after: machine in after and after[machine].name == wanted
+            [signed(self._me, body)], lambda after: machine in after and after[machine].name == new_name
         )
 
     # a newcomer, seen from the member with the window
@@ -175,8 +177,8 @@ class LogKeeper:
         assert self.log is not None
         if machine in removed_machines(self.log):
             raise Refused("removed_needs_reset")
-        others = (one.name for key, one in self._members.items() if key != machine)
-        free = free_name(name, [*others, *called])
+        taken_names = (member.name for key, member in self._members.items() if key != machine)
+        free = free_name(name, [*taken_names, *called])
         body = Add(self.log.household, machine, der, free, tuple(sorted(roles)))
         trial = signed(self._me, body)
         if not self._has_room((trial,)):
@@ -230,20 +232,19 @@ class LogKeeper:
     # where the others are
 
     def addresses(self, machine: MachineId) -> tuple[Address, ...]:
-        """Where `machine` was met, last place first."""
+        """Return the addresses where `machine` was met, latest first."""
         return self._addresses.get(machine, ())
 
     async def remember(self, machine: MachineId, address: Address) -> None:
         """`machine` was met, or is said to be, at `address`. Raises DoesNotFit when the disk is full."""
         known = self.addresses(machine)
         if known[:1] != (address,):
-            others = tuple(other for other in known if other != address)
-            self._addresses[machine] = (address, *others)[:ADDRESSES_OF_ONE_MACHINE]
+            older = tuple(other for other in known if other != address)
+            self._addresses[machine] = (address, *older)[:ADDRESSES_OF_ONE_MACHINE]
         await self._keep_addresses()
 
     async def forget_strangers(self) -> None:
-        """Where removed machines were is nobody's business any more. What a full disk does not take is written
-        with the next change."""
+        """Forget the addresses of removed machines. If the disk is full, that is written with the next change."""
         self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
         try:
             await self._keep_addresses()
@@ -251,7 +252,7 @@ class LogKeeper:
             _told.warning("where members are cannot be kept: %s", error.reason)
 
     async def _keep_addresses(self) -> None:
-        """Also what an earlier call did not get onto the disk: its link may have ended meanwhile."""
+        """Write the addresses, including those of an earlier call that failed, as its link may have ended since."""
         async with self._saving:
             now = dict(self._addresses)
             if now != self._kept:
@@ -266,7 +267,7 @@ class LogKeeper:
         return self.log
 
     def _confirming(self, leaving: MachineId) -> tuple[Operation, ...]:
-        """This machine's own lines in place of those about names and roles that `leaving` signed."""
+        """Return this machine's own lines that replace those about names and roles signed by `leaving`."""
         assert self.log is not None
         bodies: list[SetRoles | Rename] = []
         operations = self.log.operations
@@ -279,12 +280,12 @@ class LogKeeper:
         return tuple(signed(self._me, body) for body in bodies)
 
     def _has_room(self, operations: Sequence[Operation]) -> bool:
-        """Whether these lines of this machine stand in the log beside all that it needs of those before."""
+        """Return whether these lines of this machine fit into the log beside all that it needs of the earlier ones."""
         assert self.log is not None
         after = merge(self.log, operations, verify, is_fit).log
         standing = set(after.operations)
         lost = set(self.log.operations) - standing
-        return standing.issuperset(operations) and all(is_superseded(one, after) for one in lost)
+        return standing.issuperset(operations) and all(is_superseded(operation, after) for operation in lost)
 
     def _no_room(self) -> Refused:
         """The first machine has room of its own, and others share theirs."""
@@ -297,10 +298,10 @@ class LogKeeper:
     async def _change(
         self, operations: Sequence[Operation], is_done: Callable[[Mapping[MachineId, Member]], bool]
     ) -> tuple[Operation, ...]:
-        """This machine's own change: one that the disk does not take has never been, and can be tried again.
+        """Make this machine's own change. If the disk refuses it, it is undone and can be tried again.
 
-        is_done: by it the members after the change show that it counts: nobody is told of one that does not.
-        Raises DoesNotFit and Refused.
+        is_done: tells by the members after the change whether it counts; one that does not is sent to nobody. Raises
+        DoesNotFit and Refused.
         """
         assert self.log is not None
         if not self._has_room(operations):
@@ -324,7 +325,7 @@ class LogKeeper:
         return merged.new
 
     async def _take(self, log: Log) -> None:
-        """In memory first, so that two changes at once both last; then on the disk."""
+        """Take the log over, in memory first, so that two concurrent changes both last; then on disk."""
         self.log = log
         self._evaluate()
         self._changed()
@@ -343,6 +344,6 @@ class LogKeeper:
 
 
 def _merged(log: Log, lines: Sequence[str]) -> tuple[Merged, int]:
-    """In a thread. Also how many lines are no operations."""
+    """Merge the lines into the log, in a thread; return the result and the number of lines that are no operations."""
     operations = readable(lines)
     return merge(log, operations, verify, is_fit), len(lines) - len(operations)

@@ -1,4 +1,4 @@
-"""What a machine remembers of its household: the signed log, and where the others were last met."""
+"""The stored state of the household: the signed log, and the addresses where the others were last met."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class LogStore:
         await self._write(self._log, content)
 
     async def forget(self) -> None:
-        """No household any more."""
+        """Delete the household's files."""
         for path in (self._log, self._addresses):
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def load_addresses(self) -> Addresses:
-        """Where machines were met, last place first. They are hints: a broken file is no loss."""
+        """Return the addresses where machines were met, latest first. They are hints: a broken file is no loss."""
         try:
             content = await asyncio.to_thread(self._addresses.read_bytes)
             return {
@@ -87,8 +87,11 @@ class LogStore:
         await self._write(self._addresses, json.dumps(fields, indent=1))
 
     def _load(self) -> Log | None:
-        """What may not be in a log by the rules of today is left out: versions before took it in. What is damaged
-        is not left out, as it may be a removal."""
+        """Read and check the log.
+
+        Operations that today's rules forbid are dropped, as earlier versions accepted them. Damage is never dropped:
+        the damaged line may be a removal.
+        """
         try:
             kept = decode_json(self._log.read_bytes(), _KeptLog)
             household = HouseholdId(machine_id(kept.household))
@@ -113,19 +116,19 @@ class LogStore:
 
 
 def signed(identity: Identity, body: Body) -> Operation:
-    """`body` as an operation of ours."""
+    """Return `body` as an operation signed by this machine."""
     return Operation(body, identity.id, identity.sign(signed_bytes(body, identity.id)))
 
 
 def found(identity: Identity, name: str) -> Log:
-    """A new household whose first machine is this one."""
+    """Return a new household whose first machine is this one."""
     body = Add(NO_HOUSEHOLD, identity.id, identity.der, clean_name(name), FIRST_ROLES)
     first = signed(identity, body)
     return Log(household_of(first), (first,))
 
 
 def readable(lines: Iterable[str]) -> list[Operation]:
-    """The operations a peer sent, without the lines that are none."""
+    """Return the operations that a peer sent, without the lines that are none."""
     operations = []
     for line in lines:
         try:

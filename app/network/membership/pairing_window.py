@@ -143,19 +143,19 @@ BROKEN = (BadMessage, OSError, EOFError)  # TimeoutError and ssl.SSLError are OS
 
 
 class Admission(Protocol):
-    """Who keeps the household log."""
+    """The keeper of the household log, as the window uses it."""
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
         """Let `machine` in for its first link; the log it gets. Raises Refused."""
 
     async def keep(self, machine: MachineId) -> None:
-        """Its link is up: it is a member for good."""
+        """Make a machine a member for good: its link is up."""
 
     def withdraw(self, machine: MachineId) -> None:
-        """It never linked: forget it."""
+        """Forget a machine that never linked."""
 
     def peer_port(self) -> int:
-        """Where it shall link to."""
+        """Return the port to which the newcomer links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """What the newcomer brings home. Nothing of it is verified but who `peer` is."""
+    """The result of joining. Nothing in it is verified except the identity of `peer`."""
 
     household: HouseholdId
     operations: tuple[Operation, ...]
@@ -204,24 +204,24 @@ class PairingWindow:
 
     @property
     def state(self) -> pairing.State:
-        """Where the window is now."""
+        """Return the present state of the window."""
         return self._state
 
     @property
     def seconds_left(self) -> float:
-        """How long the code is good; 0 when it no longer is."""
+        """Return how many seconds the code is still valid; 0 once it is not."""
         until = getattr(self._state, "until_seconds", 0.0)
         good = not isinstance(self._state, pairing.Admitted)
         return max(0.0, until - self._clock()) if good else 0.0
 
     @property
     def tries_left(self) -> int:
-        """Wrong codes that may still come."""
+        """Return how many wrong codes are still allowed."""
         return getattr(self._state, "tries", 0)
 
     @property
     def ended(self) -> bool:
-        """Whether the window is over, well or not."""
+        """Return whether the window is over, successfully or not."""
         return self._ended.is_set()
 
     async def result(self) -> MachineId:
@@ -318,7 +318,7 @@ class PairingWindow:
             sock.close()
 
     async def _greet(self, wire: PairWire) -> tuple[Doorkeeper, PairProof] | None:
-        """Its proof, and what checks it. Others are greeted meanwhile. None: it was told why not."""
+        """Return the newcomer's proof and its checker; None if it was refused. Others are greeted meanwhile."""
         try:
             hello = await wire.receive(PairHello)
             if not isinstance(self._state, pairing.Open):
@@ -342,7 +342,7 @@ class PairingWindow:
         return None
 
     async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
-        """One at a time: its proof is checked, and when it is good nobody else is heard any more."""
+        """Check one proof at a time; after a valid one no other newcomer is heard."""
         if pairing.Check() not in self._apply(pairing.Tried(self._clock())):  # counted, then checked
             await wire.refuse(self._why_not())
             return
@@ -374,7 +374,7 @@ class PairingWindow:
         await asyncio.sleep(CALMING_SECONDS)
 
     def _after_attempt(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
-        """However the attempt ended, cancelled or timed out: only `Admitted` by its own end."""
+        """Close the attempt, even one that was canceled or timed out; only `Admitted` ends by itself."""
         match self._state:
             case pairing.Checking() | pairing.Exchange():
                 return self._apply(event)
@@ -399,15 +399,15 @@ class PairingWindow:
         self._sent = True
 
     def _must(self, event: pairing.Event, command: type[pairing.Command]) -> None:
-        """Go on only if the table says so: the window may have been closed meanwhile."""
-        if not any(isinstance(given, command) for given in self._apply(event)):
+        """Apply the event, and continue only if it leads to `command`: the window may have been closed meanwhile."""
+        if not any(isinstance(answer, command) for answer in self._apply(event)):
             raise BadMessage("the window is closed")
 
 
 async def join(address: Address, code: str, me: Speaker) -> JoinResult:
-    """N's side: prove the code, take the log. Raises BadInput, Refused or Unreachable.
+    """Join as the newcomer: prove the code and take the log. Raises BadInput, Refused or Unreachable.
 
-    N is paired only when its link to `peer_address` is up.
+    The newcomer is paired only when its link to `peer_address` is up.
     """
     digits = "".join(code.split()).replace("-", "")
     if len(digits) != CODE_DIGITS or not (digits.isascii() and digits.isdecimal()):

@@ -25,7 +25,7 @@ class TooLong(ValueError):
 
 
 class Source(Protocol):
-    """What aiohttp calls a StreamReader; b"" at the end."""
+    """An aiohttp StreamReader; b"" at the end."""
 
     async def readany(self) -> bytes: ...
 
@@ -64,7 +64,9 @@ async def whole_body(source: Source, announced: int | None, limit: int) -> bytes
 
 
 def allowed_seconds(received: int) -> float:
-    """How long the sender may have taken for so many bytes. Who sends a byte a second has no longer than who is silent,
-    and 64 KiB may still take half a minute."""
+    """Return how long the sender may have taken for so many bytes.
+
+    A sender of one byte a second gets no longer than a silent one; 64 KiB may still take half a minute.
+    """
     earned = (START_SECONDS - STALL_SECONDS) * min(received, START_BYTES) / START_BYTES
     return STALL_SECONDS + earned + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND

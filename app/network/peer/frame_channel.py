@@ -98,9 +98,9 @@ class MemoryChannel(FrameChannel):
         there: deque[bytes] = deque()
         back: deque[bytes] = deque()
         news = asyncio.Condition()
-        one, other = cls(there, back, news), cls(back, there, news)
-        other._over = one._over
-        return one, other
+        near, other = cls(there, back, news), cls(back, there, news)
+        other._over = near._over
+        return near, other
 
     async def send(self, frame: bytes) -> None:
         async with self._news:
@@ -126,7 +126,7 @@ class MemoryChannel(FrameChannel):
 
 
 class FrameStream(asyncio.Protocol, FrameChannel):
-    """One end. Takes a connection over from the protocol that it had, which still hears of its end."""
+    """One end of a bare connection. It takes the connection over from its protocol, which still learns of its end."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             send_again_soon(sock)
 
     async def send(self, frame: bytes) -> None:
-        """As FrameChannel.send."""
+        """Send one frame, see FrameChannel.send."""
         if self._transport.is_closing() or self._over.is_set():
             raise self._ended()
         data = b"".join((LENGTH.pack(len(frame)), frame))
@@ -170,7 +170,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             await self._drained()
 
     async def receive(self) -> bytes:
-        """As FrameChannel.receive."""
+        """Return the next frame, see FrameChannel.receive."""
         while not self._frames:
             if self._over.is_set():
                 raise self._ended()
@@ -183,7 +183,8 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         return frame
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """As FrameChannel.deliver: without a turn of the loop between the connection and `to`."""
+        """Deliver frames as FrameChannel.deliver does, without a turn of the event loop between the connection and
+        `to`."""
         while self._frames:
             to(await self.receive())
         self._to = to
@@ -194,7 +195,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         raise self._failure or self._ended()
 
     async def close(self) -> None:
-        """As FrameChannel.close."""
+        """End the connection, see FrameChannel.close."""
         self._transport.close()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -257,7 +258,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._reader.set_result(None)
 
     async def _write_by_pace(self, data: bytes) -> None:
-        """Slice by slice. A frame that was begun is ended whatever happens: half of one would spoil all later ones."""
+        """Write slice by slice. A started frame is always finished: half a frame would corrupt all later ones."""
         left, size = memoryview(data), self._pace.slice_bytes
         try:
             while left:
@@ -271,7 +272,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
                 self._transport.write(left)
 
     def _hold(self, n_bytes: int) -> None:
-        """Read no more for as long as the pace wants after so many bytes."""
+        """Stop reading for as long as the pace requires after so many bytes."""
         waits_s = self._pace.arrive(n_bytes)
         if waits_s > 0 and self._held is None and not self._transport.is_closing():
             self._transport.pause_reading()
@@ -286,7 +287,10 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._transport.resume_reading()
 
     async def _drained(self) -> None:
-        """Wait for room. A peer that takes something is slow; one that takes nothing for so long hangs."""
+        """Wait until the buffer has room.
+
+        A peer that takes something is slow; one that takes nothing for so long hangs.
+        """
         while not self._writable.is_set():
             before = self._transport.get_write_buffer_size()
             try:

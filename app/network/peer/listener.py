@@ -56,7 +56,7 @@ Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 
 
 class StageHandlers(Protocol):
-    """What a lender does for a member that is a host. AppErrors go back to it as such."""
+    """A lender's work for a member that is a host. AppErrors are returned to the host as such."""
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         """A manifest (JSON, ≤ 16 MiB) comes; which pieces are missing goes back (JSON)."""

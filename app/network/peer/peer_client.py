@@ -48,10 +48,10 @@ MOST_FACT_CHARS = 200  # as in a message
 
 
 class GuestClient:
-    """Asks `host` at `address`. `ended` is set when the link to it is over: no answer outlives that.
+    """Client for requests to the household member `host` at `address`.
 
-    below: the path of what is asked there.
-    session: the link's own; its connections stay open for a while, so that the next request needs no handshake.
+    `ended` is set when the link to it is over: no answer outlives that. below: the path under which requests go.
+    session: the link's own; its connections stay open for a while, so the next request needs no handshake.
     """
 
     def __init__(
@@ -69,8 +69,10 @@ class GuestClient:
     async def asked(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """What it answers, once the status is there; leaving the block before its end hangs up. Raises
-        Unreachable, Refused."""
+        """Yield the response once its status is there; leaving the block before its end hangs up.
+
+        Raises Unreachable, Refused.
+        """
         answer = await self._begun(method, path, body, headers or {})
         try:
             yield answer
@@ -96,7 +98,10 @@ class GuestClient:
             yield chunk
 
     async def _begun(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-        """A host may be long about an answer that comes as one piece: only its link says that it is gone."""
+        """Send the request and wait for its status.
+
+        An answer in one piece may take long: only the link tells that a host is gone.
+        """
         url = f"https://{self._address}{self._below}{path}"
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(_settled(self._session, method, url, body, headers), name="ask a host")
@@ -106,10 +111,10 @@ class GuestClient:
             over.cancel()
         if asking.cancelled():
             raise Unreachable("peer_offline", name=self.host.name)
-        found = asking.result()
-        if isinstance(found, Exception):
-            raise explained(self.host, self._address, found) from found
-        return found
+        answer = asking.result()
+        if isinstance(answer, Exception):
+            raise explained(self.host, self._address, answer) from answer
+        return answer
 
 
 async def _settled(
@@ -123,7 +128,7 @@ async def _settled(
 
 
 async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
-    """Whoever had the last part of an answer asks for nothing more; then only its end is left."""
+    """Read the end of a response: after its last part only the end is left."""
     with suppress(TimeoutError, aiohttp.ClientError, OSError):
         async with asyncio.timeout(END_SECONDS):
             await answer.content.readany()
@@ -173,7 +178,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may still come over its connection, as WebSocket or as bare frames."""
+        """Return whether anything may still arrive over its connection, as WebSocket or as bare frames."""
         connection = self._answer.connection
         transport = connection.transport if connection is not None else None
         return transport is not None and not transport.is_closing()
@@ -229,8 +234,10 @@ class PeerClient:
         )
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """For whole requests, whose answers take as long as they take; its connections are used again.
-        Raises RuntimeError when all that was opened here has ended."""
+        """Return the session for whole requests, whose answers take as long as they take; connections are reused.
+
+        Raises RuntimeError when everything that was opened here has ended.
+        """
         if self._closed:
             raise RuntimeError("closed")
         if self._guest is None:
@@ -246,9 +253,9 @@ class PeerClient:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody uses what was opened here."""
+        """Return whether nothing that was opened here is in use."""
         guests = self._guests is not None and self._guests.n_in_use > 0
-        return not (self._n_asked or guests or any(one.is_open for one in self._websockets))
+        return not (self._n_asked or guests or any(websocket.is_open for websocket in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
         """The control socket, before HELLO. Raises Unreachable or Refused."""
@@ -356,9 +363,9 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
 
 
 def is_held_back(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
-    """Whether macOS keeps this program from its own network: there is a way to everybody but the neighbours.
+    """Return whether macOS keeps this program out of its local network: only neighbors cannot be reached.
 
-    A machine that is off is EHOSTDOWN there, and not without a route. UX.md T15, unverified.
+    For a machine that is off it reports EHOSTDOWN, not a missing route. UX.md T15, unverified.
     """
     if platform != "darwin" or cause.errno != errno.EHOSTUNREACH:
         return False
@@ -370,7 +377,7 @@ def is_held_back(cause: OSError, address: Address, platform: str = sys.platform)
 
 
 def _waits(total_bytes: int) -> ClientTimeout:
-    """How long each part of a request may take, when the peer works through so many bytes."""
+    """Return how long each part of a request may take if the peer processes so many bytes."""
     return ClientTimeout(
         total=None,
         connect=OPEN_SECONDS,
@@ -387,7 +394,7 @@ def _socket(through: Through | None, info: aiohttp.AddrInfoType) -> socket.socke
 
 
 class _Problem(msgspec.Struct, frozen=True):
-    """What the listener of a peer answers in place of what was asked for."""
+    """The error answer of a peer's listener."""
 
     kind: str
     code: str
@@ -395,16 +402,17 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
-    """What the peer `name` said was wrong, as the error it was there; trusted no further than that.
+    """Return the error that the peer `name` reported, trusted no further than for itself.
 
-    It speaks of no machine but itself. of_its_pool: of those that answer for it as well, as a host does to its guests.
+    It names no machine but the peer. of_its_pool: or one of the machines that answer for it, as a host does to its
+    guests.
     """
     try:
-        told = decode(answer, _Problem)
-        kind = KINDS[told.kind]
+        sent = decode(answer, _Problem)
+        kind = KINDS[sent.kind]
     except (ValueError, KeyError):
         return Refused("peer_refused")
-    facts = {key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact for key, fact in told.facts.items()}
-    given = understood(Refuse(code=told.code, facts=facts))
-    reason = (fault_table.of_who_asks if of_its_pool else fault_table.of_itself)(given, name)
+    facts = {key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact for key, fact in sent.facts.items()}
+    understood_reason = understood(Refuse(code=sent.code, facts=facts))
+    reason = (fault_table.of_who_asks if of_its_pool else fault_table.of_itself)(understood_reason, name)
     return kind(reason.code, **reason.facts)

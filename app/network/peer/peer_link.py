@@ -78,19 +78,19 @@ class CallBack:
         self._number, self._tried_at = 0, -AGAIN_SECONDS
 
     async def ask(self) -> Called | None:
-        """Have the peer connect to us, and say whether it could; None when it did not answer."""
+        """Ask the peer to connect to us and return whether it could; None if it did not answer."""
         if self._asked is None:
             self._asked = asyncio.get_running_loop().create_future()
             self._number += 1
-        asked = self._asked
+        request = self._asked
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._send(CallMe(request=self._number))
-                return await asyncio.shield(asked)
+                return await asyncio.shield(request)
         except (TimeoutError, Unreachable):
             return None
         finally:
-            self._asked = None if self._asked is asked else self._asked
+            self._asked = None if self._asked is request else self._asked
 
     async def heard(self, message: CallMe | Called) -> None:
         match message:
@@ -120,7 +120,7 @@ class CallBack:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """How often a link is tried, and when silence means something."""
+    """The interval of pings, and the silence after which a link is doubted or ended."""
 
     every_seconds: float = HEARTBEAT_SECONDS
     suspect_after_seconds: float = 3 * HEARTBEAT_SECONDS
@@ -129,22 +129,22 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How far this machine's workers are; goes into each PONG."""
+    """The progress of this machine's workers; sent in each PONG."""
 
     steps_done: int = 0
     busy_seconds: float = 0.0  # in the present step; 0 when idle
 
 
 class Owner(Protocol):
-    """Who hears what happens on a link. One call at a time; `connected` comes first."""
+    """The owner of a link, told what happens on it. One call at a time; `connected` comes first."""
 
     async def connected(self, link: PeerLink) -> None: ...
     async def message(self, link: PeerLink, message: Message) -> None: ...
     def suspect(self, link: PeerLink, doubted: bool) -> None:
-        """Nothing was heard for a while, or something again."""
+        """Handle silence for a while (`doubted`), or its end."""
 
     def work(self) -> Work:
-        """How far our own workers are."""
+        """Return the progress of our own workers."""
 
 
 class PeerLink:
@@ -188,12 +188,12 @@ class PeerLink:
 
     @property
     def peer(self) -> MachineId:
-        """Who is at the other end."""
+        """Return the id of the machine at the other end."""
         return self._client.member.id
 
     @property
     def address(self) -> Address:
-        """Where its port is."""
+        """Return the address of its port."""
         return self._client.address
 
     @property
@@ -202,7 +202,7 @@ class PeerLink:
         return self._client.through
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """For whole requests to a host; ends with the link. Raises RuntimeError once it has."""
+        """Return the session for whole requests to a host; it ends with the link. Raises RuntimeError once it has."""
         return self._client.guest_session()
 
     @property
@@ -241,14 +241,16 @@ class PeerLink:
         return await self._client.open_data(pipeline)
 
     async def inquire(self) -> None:
-        """Have the peer say how far its workers are, and wait until it has. Raises Unreachable."""
+        """Ask the peer for the progress of its workers, and wait for the answer. Raises Unreachable."""
         self._told_of_work.clear()
         await self.send(Ping(n=0))
         await self._told_of_work.wait()
 
     def computes(self) -> bool:
-        """Whether it said lately that one of its workers computes, or frames are held back here for the limit of
-        this machine: it is slow then, not gone."""
+        """Return whether a worker of the peer computed lately, or frames are held back by this machine's limit.
+
+        In both cases it is slow, not gone.
+        """
         fresh = self._clock() - self._work_told_seconds < WORK_FRESH_SECONDS
         return (fresh and self.their_work.busy_seconds > 0) or self._client.pace.held_s() > 0
 
@@ -296,14 +298,15 @@ class PeerLink:
         await self.close(self.ended)
 
     def _back_to_first_path(self) -> bool:
-        """Whether there is one: the chosen path may be gone while this link is not."""
+        """Return to the first path if another was chosen, and say whether so: the chosen one may be gone while the link
+        is not."""
         if self._client is self._first:
             return False
         self.use(self._first)
         return True
 
     async def answers_within(self, seconds: float) -> bool:
-        """Whether anything comes from the peer within `seconds` from now."""
+        """Return whether anything arrives from the peer within `seconds` from now."""
         self._heard.clear()
         await self._ask(0, seconds / 4)
         try:
@@ -314,7 +317,7 @@ class PeerLink:
         return True
 
     async def run(self, owner: Owner, heartbeat: Heartbeat) -> None:
-        """Until the link ends; `ended` then says why. A handler still at work is cancelled."""
+        """Run the link until it ends; `ended` then has the reason. A handler still at work is canceled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 helpers = (
@@ -333,7 +336,7 @@ class PeerLink:
             self.finished.set()
 
     def _end(self) -> Reason:
-        """What an end means that nobody else has explained."""
+        """Return the reason of an end that nothing else has explained."""
         return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
 
     async def _read(self, owner: Owner) -> None:
@@ -413,7 +416,7 @@ class PeerLink:
         while True:
             await self._has_left.wait()
             while self._left:
-                for client in [one for one in self._left if one.is_idle]:
+                for client in [idle for idle in self._left if idle.is_idle]:
                     await asyncio.shield(client.close())
                     self._left.remove(client)
                 await asyncio.sleep(LEFT_SECONDS)

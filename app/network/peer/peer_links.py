@@ -83,7 +83,7 @@ async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
 
 
 def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> None:
-    """That both speak the same protocol or neighbouring ones, and the id its certificate has.
+    """Check that both speak the same or neighboring protocols, and that the id matches the certificate.
 
     Raises Refused.
     """
@@ -99,7 +99,7 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
 
 
 def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]:
-    """Who runs the older version, in the words of the sentence."""
+    """Return which side runs the older version, as facts of the sentence."""
     old, new = sorted((theirs, mine), key=lambda greeting: greeting.protocol)
     return {
         "older": clean_name(old.name),
@@ -110,7 +110,7 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]
 
 
 def _of_us_two(facts: Mapping[str, Fact], ours: Collection[str], member: Member) -> dict[str, Fact]:
-    """As another machine tells them, but nobody is named except it and us: it may lie."""
+    """Return the facts of another machine with no names but its own and ours: it may lie."""
     known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
     return {key: known.get(name_key(str(fact)), member.name) if key in NAMING else fact for key, fact in facts.items()}
 
@@ -134,7 +134,7 @@ class LinkOwner(Owner, Protocol):
 
     async def disconnected(self, link: PeerLink) -> None: ...
     def kept_out(self, machine: MachineId) -> None:
-        """Whether a machine answers and lets no link come up is otherwise than before: see `Links.kept_out`."""
+        """Handle a change in whether a machine answers but lets no link come up: see `Links.kept_out`."""
 
     def flooded(self, machine: MachineId) -> None:
         """End what else it has open here, at once."""
@@ -148,7 +148,7 @@ class LinkOwner(Owner, Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """How we try to reach one member."""
+    """The attempts to reach one member."""
 
     task: asyncio.Task[None]
     news: asyncio.Event = field(default_factory=asyncio.Event)  # an address, or a lost link
@@ -200,11 +200,11 @@ class Links:
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
     def leave_behind(self, own_hosts: Collection[str]) -> None:
-        """This machine has these addresses now: what hangs on another one is cut and dialled anew.
+        """Cut and redial the links of addresses that this machine no longer has.
 
-        Nobody would say that it is dead, and its data connections end with it: they are opened again. Nobody waits for
-        the old ones to end either: on a dead path that takes seconds, and the next address may come meanwhile.
-        Loopback is whole: 127.0.0.2 is an address of this machine though no interface has it.
+        No other mechanism would notice that they are dead, and their data connections end with them and are reopened.
+        The end of the old ones is not awaited: on a dead path that takes seconds, and the next address may come
+        meanwhile. Loopback is whole: 127.0.0.2 is an address of this machine though no interface has it.
         """
         for link in self.up.values():
             own = link.own_host
@@ -267,17 +267,18 @@ class Links:
             self._allowance(member),
         )
 
-    def _name(self, member: Member, told: str) -> str:
-        """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""
-        others = {
-            *(one.name for key, one in self._owner.members.items() if key != member.id),
+    def _name(self, member: Member, announced: str) -> str:
+        """Return the machine's own name, unless another member has it: statements about one would seem to be about the
+        other."""
+        taken = {
+            *(other.name for key, other in self._owner.members.items() if key != member.id),
             *(link.name for key, link in self.up.items() if key != member.id),
             self._owner.hello().name,
         }
-        return unless_taken(told, member.name, others)
+        return unless_taken(announced, member.name, taken)
 
     def is_barred(self, machine: MachineId) -> bool:
-        """Whether it flooded this machine a moment ago."""
+        """Return whether a member flooded this machine a moment ago."""
         return machine in self._allowances and self._allowances[machine].is_barred
 
     def _allowance(self, machine: MachineId) -> Allowance:

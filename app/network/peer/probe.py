@@ -1,10 +1,12 @@
-"""Measures one link over a peer connection of its own, TLS and all: round trips, throughput each way.
+"""Measurement of one link over a peer connection of its own, TLS included: round trips, and throughput each way.
 
-Both sides are here. A message's first byte is its kind. The asking side sends ECHOs, then chunks
-(app/network/peer/probe.py), then GIVE, and gets chunks until DONE, which says what the other end's interface
-is.
-All figures are measured at the own end; the other side's word is never taken for them.
-BUSY may come at any time: there is work, and the probe is over.
+Both sides are here. The first byte of a message is its kind. The measuring side sends ECHOs, then chunks, then GIVE,
+and receives chunks until DONE, which describes the other end's interface. All figures are measured at the near end; the
+other side's word is never taken for them. BUSY may come at any time: there is work, and the probe is over.
+
+Throughput: chunks are sent a window at a time, and each answer repeats eight random bytes of its chunk, so nobody can
+confirm data that has not arrived. The window follows what the link carries: a slow link is not filled for seconds, a
+fast one not starved.
 """
 
 from __future__ import annotations
@@ -81,8 +83,8 @@ def rate_of(samples: Samples) -> float | None:
     arrived = [_arrived_by(samples, settled + n * slice_s) for n in range(SLICES + 1)]
     median = statistics.median(after - before for before, after in itertools.pairwise(arrived))
     mean = (total - arrived[0]) / SLICES
-    says = median and median >= LEAST_OF_MEAN * mean
-    return median / slice_s if says else total / (ended - begun)
+    is_meaningful = median and median >= LEAST_OF_MEAN * mean
+    return median / slice_s if is_meaningful else total / (ended - begun)
 
 
 def _arrived_by(samples: Samples, at: float) -> float:
@@ -96,7 +98,7 @@ def _arrived_by(samples: Samples, at: float) -> float:
 
 @dataclass(slots=True)
 class _Window:
-    """How much may be on the way: twice what the link holds, by the best rate and round trip so far."""
+    """The bytes that may be in flight: twice what the link holds, by the best rate and round trip so far."""
 
     best_rate: float = 0.0
     round_trip_s: float = 1.0
@@ -104,13 +106,13 @@ class _Window:
 
     @property
     def bytes(self) -> int:
-        wanted = int(2 * self.best_rate * (self.round_trip_s + QUEUE_SECONDS))
-        return max(LEAST_WINDOW_BYTES, min(MOST_WINDOW_BYTES, wanted))
+        window = int(2 * self.best_rate * (self.round_trip_s + QUEUE_SECONDS))
+        return max(LEAST_WINDOW_BYTES, min(MOST_WINDOW_BYTES, window))
 
     @property
     def chunk_bytes(self) -> int:
-        wanted = int(self.best_rate * CHUNK_SECONDS)
-        return max(LEAST_CHUNK_BYTES, min(MOST_CHUNK_BYTES, wanted))
+        chunk = int(self.best_rate * CHUNK_SECONDS)
+        return max(LEAST_CHUNK_BYTES, min(MOST_CHUNK_BYTES, chunk))
 
     def arrived(self, now: float, total: int, took_s: float) -> None:
         """`total` bytes have arrived by now; the last chunk's answer `took_s`."""
@@ -164,7 +166,7 @@ def answer_to(chunk: bytes) -> tuple[bytes, int]:
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """How long a small message takes there and back."""
+    """Round-trip times of a small message."""
 
     median_s: float
     p95_s: float
@@ -173,7 +175,7 @@ class RoundTrips:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one probe found. Bytes a second are of payload."""
+    """The result of one probe. Bytes a second are of payload."""
 
     round_trips: RoundTrips
     out_bytes_per_s: float
@@ -186,11 +188,11 @@ def said_of(end: End) -> bytes:
     return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MOST_END_BYTES]
 
 
-def end_said(told: bytes) -> End:
+def end_said(text: bytes) -> End:
     """The other side's word, fit to be shown; what cannot be is unknown."""
-    kind, _, rest = told[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
+    kind, _, rest = text[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
     speed, _, name = rest.partition(" ")
-    known = {str(one): one for one in LinkKind}
+    known = {str(link_kind): link_kind for link_kind in LinkKind}
     bits = int(speed) if speed.isdecimal() and len(speed) <= MOST_SPEED_DIGITS else 0
     shown = name if NAMED.fullmatch(name) else ""
     return End(known.get(kind, LinkKind.UNKNOWN), shown, bits or None)
@@ -215,7 +217,7 @@ class Probes:
 
     @property
     def is_barred(self) -> bool:
-        """Whether there is work here that a measurement would disturb."""
+        """Return whether there is work here that a measurement would disturb."""
         return self._busy()
 
     async def measure(self, open_channel: Opening, name: str) -> Measured:
@@ -227,7 +229,7 @@ class Probes:
         return await self._alone(open_channel, name, self._measured)
 
     async def round_trips(self, open_channel: Opening, name: str) -> RoundTrips:
-        """Only the round trips, in some kilobytes. Raises as `measure`."""
+        """Measure only the round trips, in some kilobytes. Raises as `measure`."""
         return await self._alone(open_channel, name, self._round_trips)
 
     async def _alone(self, open_channel: Opening, name: str, work: Asking[Found]) -> Found:
@@ -251,8 +253,8 @@ class Probes:
 
         `ends`: the addresses of the connection, ours first.
         """
-        given = self._given_lately(member.id)
-        most = MOST_BYTES_A_MINUTE - sum(size for _, size in given)
+        sent = self._given_lately(member.id)
+        most = MOST_BYTES_A_MINUTE - sum(size for _, size in sent)
         if self._active or self._busy() or most < MOST_BYTES:
             await channel.send(BUSY)
             return
@@ -267,7 +269,7 @@ class Probes:
             log.info("the probe of %s was ended: %s", member.name, str(error) or "too long")
         finally:
             self._active = False
-            given.append((begun, max(self._poured, LEAST_COUNTED_BYTES)))
+            sent.append((begun, max(self._poured, LEAST_COUNTED_BYTES)))
 
     async def _measured(self, channel: FrameChannel, name: str) -> Measured:
         async def receive() -> bytes:
@@ -283,19 +285,19 @@ class Probes:
 
     async def _round_trips(self, channel: FrameChannel, name: str) -> RoundTrips:
         """Echoes one after the other; on a slow link fewer, but never fewer than eight."""
-        found: list[float] = []
+        seconds: list[float] = []
         begun = self._clock()
-        while len(found) < ROUND_TRIPS + UNCOUNTED:
+        while len(seconds) < ROUND_TRIPS + UNCOUNTED:
             late = self._clock() - begun > ROUND_TRIPS_SECONDS
-            if late and len(found) >= LEAST_ROUND_TRIPS + UNCOUNTED:
+            if late and len(seconds) >= LEAST_ROUND_TRIPS + UNCOUNTED:
                 break
             echo = ECHO + secrets.token_bytes(ECHO_BYTES - 1)
             sent_at = self._clock()
             await channel.send(echo)
             if await self._received(channel, name) != echo:
                 raise Refused("peer_speaks_oddly", name=name)
-            found.append(self._clock() - sent_at)
-        return round_trips_of(found[UNCOUNTED:])
+            seconds.append(self._clock() - sent_at)
+        return round_trips_of(seconds[UNCOUNTED:])
 
     async def _absorbed(
         self, channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], name: str
@@ -354,7 +356,7 @@ class Probes:
             raise Busy("probe_busy_here")
 
     def _given_lately(self, member: MachineId) -> deque[tuple[float, int]]:
-        given = self._given.setdefault(member, deque())
-        while given and self._clock() - given[0][0] > MINUTE_SECONDS:
-            given.popleft()
-        return given
+        sent = self._given.setdefault(member, deque())
+        while sent and self._clock() - sent[0][0] > MINUTE_SECONDS:
+            sent.popleft()
+        return sent
