@@ -46,7 +46,7 @@ def main(n_machines: int, seconds: float) -> None:
         page.show()
         page.shown()
         paints = _Paints()
-        page.map.viewport().installEventFilter(paints)
+        page.views.map.viewport().installEventFilter(paints)
         changes = 0
 
         def news(n_answers: int) -> None:

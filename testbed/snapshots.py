@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.api.snapshot import Snapshot
+from app.decoding import convert
+
 Json = dict[str, Any]
 GIB = 1 << 30
 KINDS = ("ethernet", "wifi", "ethernet", "thunderbolt", "vpn", "ethernet", "wifi", "virtual", "ethernet")
@@ -37,6 +40,13 @@ def link(number: int, **other: Any) -> Json:
     } | other  # fmt: skip
 
 
+def last_answer(tok_s: float, forecast_tok_s: float, **other: Any) -> Json:
+    return {
+        "at": 1_790_000_000.0, "model": "Llama 3.3 70B Q4_K_M", "machines": 2, "prompt_tokens": 12, "output_tokens": 80,
+        "forecast_ttft_s": 1.0, "ttft_s": 1.1, "forecast_tok_s": forecast_tok_s, "tok_s": tok_s,
+    } | other  # fmt: skip
+
+
 def loaded(n_machines: int) -> Json:
     ids = [f"{number:064x}" for number in range(n_machines)]
     stages = [
@@ -60,7 +70,7 @@ def loaded(n_machines: int) -> Json:
         "stages": stages, "progress": {}, "why": [], "advice": [],
         "machines": [{"machine": NAMES[n], "id": ids[n], "needs_bytes": 5 * GIB} for n in range(n_machines)],
         "forecast": {"decode_tok_s": 11.8, "ttft_s": 2.9, "shares": shares},
-        "last_answer": {"tok_s": 11.3, "forecast_tok_s": 11.8},
+        "last_answer": last_answer(11.3, 11.8),
         "from": {"machines": paths, "batch_rows": 64},
     }  # fmt: skip
 
@@ -88,3 +98,8 @@ def household(n_machines: int, *, with_model: bool = True) -> Json:
         "loaded": loaded(n_machines) if with_model else None,
         "strangers": {}, "pairing": None, "answers": {"running": 0, "waiting": 0},
     }  # fmt: skip
+
+
+def snapshot_of(content: Json) -> Snapshot:
+    """Return a snapshot as the window decodes it."""
+    return convert(content, Snapshot)

@@ -71,8 +71,8 @@ class Tour:
     def _household(self, page: PoolPage) -> Iterator[Step]:
         yield "details", lambda: page.choose(page.machines[-1].id)
         yield "no details", partial(page.choose, "")
-        yield "table", page.views.buttons[TABLE].click
-        yield "map", page.views.buttons[MAP].click
+        yield "table", page.view_choice.buttons[TABLE].click
+        yield "map", page.view_choice.buttons[MAP].click
         yield "sheet", page.add_machine
         yield "close the sheet", close_the_sheet
 

@@ -128,8 +128,8 @@ def _views(page: PoolPage) -> Iterator[str]:
     wait(PAINT_MS)
     yield "-details"
     page.choose("")
-    page.views.buttons[TABLE].click()
+    page.view_choice.buttons[TABLE].click()
     wait(PAINT_MS)
     yield "-table"
-    page.views.buttons[MAP].click()
+    page.view_choice.buttons[MAP].click()
     wait(PAINT_MS)

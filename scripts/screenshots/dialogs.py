@@ -41,8 +41,11 @@ def _pool(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "add", page.add_machine
     yield "join", page.join
     yield "leave", page.leave
-    for name in ("rename", "roles", "remove", "prefer"):
-        yield name, partial(getattr(page.acts, name), other)
+    actions = page.machine_actions
+    yield "rename", partial(actions.rename, other)
+    yield "roles", partial(actions.choose_roles, other)
+    yield "remove", partial(actions.remove, other)
+    yield "prefer", partial(actions.prefer, other)
 
 
 def _other_dialogs(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:

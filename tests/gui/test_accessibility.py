@@ -13,7 +13,7 @@ from app.gui.app import pages
 from app.gui.app.window import Window
 from app.gui.look.theme import Scheme
 from app.gui.pool.machine_facts import machines_of
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
 from tests.gui.test_large_sheets import SHEETS
@@ -75,7 +75,7 @@ def test_so_can_a_dialog(qtbot: QtBot, away: Desk, name: str) -> None:
     window = QWidget()
     qtbot.addWidget(window)
     window.resize(1000, 700)
-    sheet = SHEETS[name](away.services, machines_of(household(3))[1], window)
+    sheet = SHEETS[name](away.services, machines_of(snapshot_of(household(3)))[1], window)
     sheet.show()
     qtbot.wait(20)
     found = [

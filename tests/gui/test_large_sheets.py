@@ -9,9 +9,11 @@ from PySide6.QtCore import QCoreApplication, QRect
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api.computer import Settings
 from app.core.chat import Chat, ChatId
 from app.core.diagnostics import Check
 from app.core.errors import AppError
+from app.decoding import convert
 from app.gui.app.app_context import AppContext
 from app.gui.app.application import QuitSheet
 from app.gui.app.node_dialog import Sheet
@@ -37,7 +39,7 @@ from app.gui.widgets.dialog import HEIGHT, NameDialog
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.layouts import column, held
 from app.gui.widgets.notice import Notice
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 from tests.gui import walk
 from tests.gui.desk import Desk
 from tests.gui.speaking import speaking
@@ -60,7 +62,7 @@ def nothing(*_: object) -> None:
 
 def ways(services: AppContext, machine: MachineFacts, parent: QWidget) -> Sheet:
     made = InterfaceSheet(services, machine, nothing, parent)
-    made._fill(INTERFACES)
+    made._fill(convert(INTERFACES, Settings))
     return made
 
 
@@ -100,7 +102,7 @@ def narrow(qtbot: QtBot, away: Desk) -> Iterator[QWidget]:
 def test_a_dialog_is_no_wider_than_its_window_and_cuts_no_word(
     qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str, name: str
 ) -> None:
-    machine = machines_of(household(3))[1]
+    machine = machines_of(snapshot_of(household(3)))[1]
     sheet = SHEETS[name](away.services, machine, narrow)
     sheet.show()
     sheet.fail(AppError("history_unwritten", path="/home/me/a/long/path", why="the disk is full"))
@@ -227,7 +229,7 @@ OTHERS: dict[str, Opens] = {
 def opened(services: AppContext, parent: QWidget, name: str) -> QDialog:
     if name not in SHEETS:
         return OTHERS[name](services, parent)
-    sheet = SHEETS[name](services, machines_of(household(3))[1], parent)
+    sheet = SHEETS[name](services, machines_of(snapshot_of(household(3)))[1], parent)
     sheet.open()
     sheet.fail(AppError("history_unwritten", path="/home/me" + "/a/long/path" * 9, why=WHY))
     return sheet

@@ -120,7 +120,7 @@ def test_what_the_pool_page_loads_goes_on(qtbot: QtBot, app: Application) -> Non
     pool, before = app.window.page("pool"), app.window
     assert isinstance(pool, PoolPage)
     qtbot.waitUntil(lambda: bool(pool.outlook.model))
-    pool.loading.again()
+    pool.model_actions.load_again()
     app.window.go("settings/General")
     choose(app, "de")
     qtbot.wait(50)

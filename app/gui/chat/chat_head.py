@@ -68,7 +68,7 @@ def _line(own: str, key: str, held: list[Json]) -> str:
         name = _tr("{name} (this machine)").format(name=name)
     if any(stage.get("role") == WHOLE for stage in held):
         return _tr("{machine}: the whole model").format(machine=name)
-    layers = machine_words.layers(joined([(stage["first"], stage["last"]) for stage in held]))
+    layers = machine_words.layer_ranges(joined([(stage["first"], stage["last"]) for stage in held]))
     return _tr("{machine}: {layers}").format(machine=name, layers=layers)
 
 

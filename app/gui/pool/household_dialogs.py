@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QProgressBar, QWidget
 
+from app.api.answers import MachineAnswer, PairingCode, ProgressLine
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.api.restart import restart
@@ -26,11 +26,9 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, row
 
-Json = dict[str, Any]
-
 
 def trust() -> str:
-    """Why only trusted machines are paired."""
+    """Return why only trusted machines should be paired, which both sides of a pairing read."""
     return QCoreApplication.translate(
         "Household",
         "Machines of a household can in principle work out what is typed from the numbers they "
@@ -45,7 +43,7 @@ ROLE_ORDER = (machine_words.USE_AND_LEND, machine_words.LEND, machine_words.GUES
 
 
 class AddSheet(Sheet):
-    """A pairing window is open for as long as this dialog shows a code."""
+    """Shows a code that another machine joins with; the pairing window is open for as long as it does."""
 
     def __init__(self, services: AppContext, parent: QWidget) -> None:
         super().__init__(services, "", "", parent)
@@ -59,7 +57,7 @@ class AddSheet(Sheet):
         self._ends_at = 0.0
         self._tries = 0
         self._waiting: Call | None = None
-        self._is_asking = False  # for a code, or for the end of one: its answer comes first
+        self._is_asking = False  # for a code, or for the end of one: another request waits for the answer
         self._digits = [label("", "digit") for _ in range(DIGITS)]
         self.address = paragraph("", "muted")
         self.address.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -84,10 +82,10 @@ class AddSheet(Sheet):
         self._say_code("")
         role, self._is_asking = self.role.currentIndex(), True
         body, opened = {"role": ROLE_ORDER[role]}, partial(self._opened, role)
-        self.keep(self.services.client.post("/pairing", body, opened, self._ended))
+        self.keep(self.services.client.post("/pairing", body, opened, self._ended, answer=PairingCode))
 
     def came_back(self) -> None:
-        """Its code was the other node's: nobody can use it any more. Only a person opens the household again."""
+        """Say that the code is void: the node that made it is gone. Only a person opens the household again."""
         if self._open.isHidden():
             return
         self._stop_waiting()
@@ -98,18 +96,18 @@ class AddSheet(Sheet):
     # Inside
 
     def _fill_open(self) -> None:
-        for one in self._digits:
-            one.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            one.setFixedSize(*[self.services.theme.px(size) for size in (48, 60)])
+        for digit in self._digits:
+            digit.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            digit.setFixedSize(*[self.services.theme.px(size) for size in (48, 60)])
         boxes = row(None, *self._digits[:3], gap=sizes.S)
         boxes.addSpacing(sizes.L)
-        for one in self._digits[3:]:
-            boxes.addWidget(one)
+        for digit in self._digits[3:]:
+            boxes.addWidget(digit)
         boxes.addStretch(1)
         for name in ROLE_ORDER:
-            self.role.addItem(machine_words.may(name), name)
+            self.role.addItem(machine_words.role_name(name), name)
         self.role.setAccessibleName(self.tr("The new machine may"))
-        self.role.activated.connect(lambda _: self._other_role())
+        self.role.activated.connect(lambda _: self._change_role())
         may = Flow(label(self.tr("The new machine may")), self.role)
         self._open = QWidget()
         counted = row(None, self.left, None)
@@ -117,26 +115,35 @@ class AddSheet(Sheet):
         self._open.setLayout(box)
         self.add(self._open)
 
-    def _opened(self, role: int, answer: Json) -> None:
+    def _opened(self, role: int, answer: PairingCode) -> None:
         self._is_asking = False
         if role != self.role.currentIndex():  # chosen meanwhile
-            self._other_role()
+            self._change_role()
             return
-        self._say_code(str(answer["code"]))
+        self._say_code(answer.code)
         text = self.tr("Address, if it does not find this machine: {address}")
-        self.address.setText(text.format(address=answer["address"]))
+        self.address.setText(text.format(address=answer.address))
         self.fit()
-        self._ends_at = time.monotonic() + float(answer["seconds"])
-        self._tries = int(answer["tries"])
-        self._bar.setRange(0, int(answer["seconds"]))
+        self._ends_at = time.monotonic() + answer.seconds
+        self._tries = answer.tries
+        self._bar.setRange(0, answer.seconds)
         self._count()
         self._tick.start()
         announce(self, self.tr("The code is {code}.").format(code=" ".join(self.code)))
-        self._waiting = self.services.client.call("GET", "/pairing/wait", None, self._paired, self._ended, self._heard)
+        self._waiting = self.services.client.call(
+            "GET",
+            "/pairing/wait",
+            None,
+            self._paired,
+            self._ended,
+            self._follow,
+            answer=MachineAnswer,
+            each=ProgressLine,
+        )
         self.keep(self._waiting)
 
-    def _heard(self, line: Json) -> None:
-        left = int((line.get("progress") or {}).get("tries_left", self._tries))
+    def _follow(self, line: ProgressLine) -> None:
+        left = self._tries if line.progress.tries_left is None else line.progress.tries_left
         if left < self._tries:
             wrong = self.tr("A wrong code was typed. Tries left: {tries}.").format(tries=left)
             self.notice.say(wrong, "warning", closable=False)
@@ -153,23 +160,23 @@ class AddSheet(Sheet):
 
     def _say_code(self, code: str) -> None:
         self.code = code
-        for one, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
-            one.setText(digit)
-            one.setAccessibleName(digit)
-        self.address.setVisible(bool(code))  # with nothing to tell it would be a stop of the keys
+        for box, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
+            box.setText(digit)
+            box.setAccessibleName(digit)
+        self.address.setVisible(bool(code))  # empty, it would still take the keyboard focus
         if not code:
             self.left.setText("")
 
-    def _other_role(self) -> None:
-        """A code stands for what the new machine may do: another role, another code, if there is one."""
+    def _change_role(self) -> None:
+        """Replace the code, if there is one: it stands for what the new machine may do."""
         if not self.again.isHidden() or self._is_asking:
-            return  # the next code is asked for with it
+            return  # the next code will be for this role
         self._stop_waiting()
         self._is_asking = True
         self.keep(self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended))
 
     def _stop_waiting(self) -> None:
-        """Its code is none any more."""
+        """Forget the code: it opens nothing any more."""
         self._tick.stop()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -177,13 +184,12 @@ class AddSheet(Sheet):
         self._say_code("")
         self._bar.setValue(0)
 
-    def _paired(self, answer: Json) -> None:
+    def _paired(self, answer: MachineAnswer) -> None:
         self._tick.stop()
         self._waiting = None
-        name = str((answer.get("machine") or {}).get("name"))
         self.notice.clear()  # a wrong code before the right one
         self._open.hide()
-        self.heading.setText(self.tr("Paired with {name}").format(name=name))
+        self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))
         self.sentence.setText(trust())
         self._close.setText(self.tr("Done"))
         self._close.setFocus()
@@ -191,7 +197,7 @@ class AddSheet(Sheet):
         self.fit()
 
     def _ended(self, error: AppError) -> None:
-        """It expired, wrong codes closed it, or it could not be opened."""
+        """Say why there is no code: it expired, wrong codes closed it, or it could not be opened."""
         self._is_asking = False
         self._tick.stop()
         self._waiting = None
@@ -203,24 +209,27 @@ class AddSheet(Sheet):
             self.again.show()
 
     def _name_who_may(self) -> bool:
-        """Another code would not help here. False where nobody is known who may."""
-        machines = machines_of(self.services.pool.snapshot)
-        if not any("admin" in one.roles and not one.this for one in machines):
+        """Name the machines that may add others: another code would not help here. Return False if there are none."""
+        machines = machines_of(self.services.pool.now)
+        if not any("admin" in machine.roles and not machine.this for machine in machines):
             return False
         self._open.hide()
-        self.notice.say(machine_words.no_right(machines), "error", closable=False)
+        self.notice.say(machine_words.not_admin_note(machines), "error", closable=False)
         self.fit()
         return True
 
     def _close_window(self) -> None:
-        """Whoever closes the dialog closes the window."""
+        """Close the pairing window with the dialog."""
         self._tick.stop()
         if self.code or self._is_asking:
             self.services.client.delete("/pairing", lambda _: None, lambda _: None)
 
 
 class LeaveSheet(Sheet):
-    """Says what ends and what stays; works while the node is away, too. `done` hears a sentence."""
+    """Makes this machine leave its household; no other machine is asked, and the node may be away.
+
+    `done` is called with a sentence.
+    """
 
     needs_node = False
 

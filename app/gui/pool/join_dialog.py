@@ -1,13 +1,12 @@
-"""Join a household: who lets a machine in nearby, or an address; the code; how it ended."""
+"""The dialog that joins a household, with a machine nearby or an address, and a code."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from PySide6.QtCore import QRegularExpression, Qt
 from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
+from app.api.answers import Joined
 from app.core.errors import AppError
 from app.core.household.pairing import ALL_WRONG
 from app.gui.app.app_context import AppContext
@@ -15,7 +14,7 @@ from app.gui.app.node_dialog import Sheet
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import trust
@@ -24,15 +23,14 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
 
-Json = dict[str, Any]
 DIGITS = 6
 TYPED = QRegularExpression("[0-9 -]*")  # a code is read out in two halves
-MOST_SHOWN = 8  # whoever announces more wants the screen
+MOST_SHOWN = 8  # more may be announced only to fill the screen
 ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
 
 class JoinSheet(Sheet):
-    """`address`: of somebody nearby who was chosen already."""
+    """`address`: of a machine nearby that was chosen already."""
 
     def __init__(self, services: AppContext, parent: QWidget, address: str = "") -> None:
         super().__init__(services, "", "", parent)
@@ -49,7 +47,7 @@ class JoinSheet(Sheet):
         self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
         self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
-        self._near = ""  # the address of one that is listed: it goes with it, for each code has its own
+        self._near = ""  # the chosen address of the list; cleared with its entry, for each code has its own
         self._fill()
         self.act = button(self.tr("Join"), self.join, "primary")
         self._close = self.offer(self.tr("Cancel"), self.act)
@@ -72,12 +70,12 @@ class JoinSheet(Sheet):
         self.act.setEnabled(False)
         self.act.setText(self.tr("Joining…"))
         body = {"address": self.address.text().strip(), "code": self.digits}
-        self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed))
+        self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed, answer=Joined))
 
     # Inside
 
     def _first_field(self) -> QWidget:
-        """What is left to do first: the code, once it is known who lets this machine in."""
+        """Return the field to fill first: the code, once the address is known."""
         if self.address.text():
             return self.code
         return self.near if self.near.count() else self.address
@@ -110,46 +108,46 @@ class JoinSheet(Sheet):
         self.add(self._form)
 
     def _show_near(self) -> None:
-        """Those who let a machine in; the choice stays while it is there."""
-        found = [one for one in strangers_of(self.services.pool.snapshot) if one.pairing_address]
-        if self._near and self._near not in [one.pairing_address for one in found]:
+        """List the machines with an open pairing window; the choice stays while it is listed."""
+        strangers = [stranger for stranger in strangers_of(self.services.pool.now) if stranger.pairing_address]
+        if self._near and self._near not in [stranger.pairing_address for stranger in strangers]:
             if self.address.text() == self._near:
                 self.address.clear()
             self._near = ""
         chosen = self.address.text()
         self.near.blockSignals(True)
         self.near.clear()
-        for one in found[:MOST_SHOWN]:
-            address = str(one.pairing_address)
+        for stranger in strangers[:MOST_SHOWN]:
+            address = str(stranger.pairing_address)
             # the longest comes last: a line that has no room ends in …
-            parts = (one.name or machine_words.nameless(), address, one.claims)
+            parts = (stranger.name or machine_words.unnamed_machine(), address, stranger.claims)
             item = QListWidgetItem("    ".join(filter(None, parts)))
-            if one.claims:
-                told = self.tr("{claims}: so it says itself").format(claims=one.claims)
-                item.setToolTip(tooltip(told))
+            if stranger.claims:
+                claims = self.tr("{claims}: so it says itself").format(claims=stranger.claims)
+                item.setToolTip(tooltip(claims))
             item.setData(ADDRESS_ROLE, address)
             self.near.addItem(item)
             if address == chosen:
                 self._near = address
-            if address == chosen or (not chosen and len(found) == 1):
+            if address == chosen or (not chosen and len(strangers) == 1):
                 self.near.setCurrentItem(item)
         self.near.blockSignals(False)
-        self.near.setVisible(bool(found))
-        self.nobody.setVisible(not found)
-        self.why.setVisible(not found)
+        self.near.setVisible(bool(strangers))
+        self.nobody.setVisible(not strangers)
+        self.why.setVisible(not strangers)
         self.nobody.setText(self._why_nobody())
-        rows = min(3, max(1, len(found)))
+        rows = min(3, max(1, len(strangers)))
         self.near.setFixedHeight(self.services.theme.px(sizes.XXL) * rows + 2 * sizes.RING)
         if not chosen:
             self._chosen()
 
     def _why_nobody(self) -> str:
-        discovery = self.services.pool.snapshot.get("discovery") or {}
+        discovery = self.services.pool.now.discovery
         why = self.tr("Nobody nearby lets a machine in just now.")
-        if not discovery.get("on"):
+        if not discovery.on:
             why = self.tr("Machines nearby are not looked for here, as chosen in the settings.")
-        elif discovery.get("reason"):
-            why = here(str(discovery["reason"]))
+        elif discovery.reason_facts:
+            why = said(discovery.reason_facts)
         return f"{why} {self.tr('Type the address shown beside the code.')}"
 
     def _chosen(self) -> None:
@@ -164,15 +162,13 @@ class JoinSheet(Sheet):
         needed = self.tr("It needs the address, and the six digits of the code.")
         self.act.setToolTip("" if ready else tooltip(needed))
 
-    def _joined(self, answer: Json) -> None:
-        name = str((answer.get("machine") or {}).get("name"))
+    def _joined(self, answer: Joined) -> None:
         self._form.hide()
         self.act.hide()
-        self.heading.setText(self.tr("Paired with {name}").format(name=name))
+        self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))
         called = self.tr("Another machine there has the name of this one, which is called {name} from now on.")
-        renamed = answer.get("called")
-        told = (called.format(name=renamed), trust()) if renamed else (trust(),)
-        self.sentence.setText(" ".join(told))
+        renamed = f"{called.format(name=answer.called)} " if answer.called else ""
+        self.sentence.setText(renamed + trust())
         self._close.setText(self.tr("Done"))
         self._close.setFocus()
         announce(self, self.heading.text())

@@ -4,49 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QFrame
 
+from app.api.models import Models
+from app.api.plans import Plan
 from app.core.errors import AppError, Unreachable
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.sentences import here, model_name, said
+from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import set_role
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import paragraph
 
-Json = dict[str, Any]
-LAST_MODEL = "pool/last_model"
-UNFORECAST = "unforecast_"  # so begin the codes of reasons against a forecast
-SETTLE_MS = 150  # several clicks make one question
+LAST_MODEL = "pool/last_model"  # in the preferences
+UNFORECAST = "unforecast_"  # the codes of reasons against a forecast begin with it
+SETTLE_MS = 150  # several clicks make one request
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """An answer of the planner: it fits, or it says why it does not."""
+    """The planner's answer for a model: its forecast, or why it does not fit."""
 
     model: str = ""
     fits: bool = False
     problem: str = ""
     machines: tuple[str, ...] = ()  # names of those that would take part
     tok_s: float | None = None  # None: not measured yet
-    ttft_s: float | None = None  # to the first word, after so many tokens of a prompt:
+    ttft_s: float | None = None  # for a prompt of `prompt_tokens`
     prompt_tokens: int = 0
     advice: tuple[str, ...] = ()
-    room_bytes: int = 0  # of a model, on this machine
+    room_bytes: int = 0  # for a model, on this machine
     alone: bool = False
     never: str = ""  # why no speed of this model can be forecast, measured or not
 
 
 class Outlook(QObject):
-    """Asks the planner again whenever something that it rests on may be another."""
+    """Asks the planner again whenever something that its answer depends on may have changed."""
 
     changed = Signal()
 
@@ -54,9 +55,9 @@ class Outlook(QObject):
         super().__init__(parent)
         self._services = services
         self._calls: list[Call] = []
-        self._asked: object = None  # of what the calls under way are
+        self._in_progress: object = None  # the model, and the machines left out, that the calls are about
         self._again = False  # something changed since
-        self._shelf: str = ""  # the built-in model, until one was loaded
+        self._builtin = ""  # the built-in model, until another was loaded
         self._seen: object = None
         self.without: frozenset[str] = frozenset()
         self.now = Expected()  # with every machine
@@ -69,14 +70,12 @@ class Outlook(QObject):
 
     @property
     def model(self) -> str:
-        """What is loaded, else what was, else the built-in model."""
-        loaded = self._services.pool.loaded
-        if loaded:
-            return str(loaded.get("model") or "")
-        return self._services.preferences.text(LAST_MODEL) or self._shelf
+        """The loaded model, else the one that was loaded last, else the built-in model."""
+        loaded = self._services.pool.now.loaded
+        return loaded.model if loaded else self._last_model() or self._builtin
 
     def leave_out(self, machine: str, out: bool) -> None:
-        """See what changes without `machine`, or take it back in."""
+        """Forecast without `machine`, or take it back in."""
         self.without = self.without | {machine} if out else self.without - {machine}
         self.then = None
         self._seen = None
@@ -84,77 +83,68 @@ class Outlook(QObject):
         self.look()
 
     def take_all_back(self) -> None:
+        """Leave no machine out any more."""
         self.without, self.then = frozenset(), None
         self.changed.emit()
 
     def look(self) -> None:
         """Ask again if the machines, what they lend, or the model changed."""
         pool = self._services.pool
-        loaded = pool.loaded or {}
-        if loaded.get("state") == "ready" and loaded.get("model") != self._kept():
-            self._services.preferences.keep(LAST_MODEL, loaded["model"])
-        gone = self.without - {one["id"] for one in pool.machines}
-        if gone:
-            self.without -= gone
-        rests_on = (
+        loaded, machines = pool.now.loaded, pool.now.sorted_machines
+        if loaded and loaded.state == "ready" and loaded.model != self._last_model():
+            self._services.preferences.keep(LAST_MODEL, loaded.model)
+        self.without &= {machine.id for machine in machines}
+        basis = (
             self.model,
-            loaded.get("state"),
+            loaded.state if loaded else None,
             self.without,
-            tuple((one["id"], one["online"], one["lent_bytes"]) for one in pool.machines),
-            tuple((key, link.get("measured_at")) for key, link in self._links()),
+            tuple((machine.id, machine.online, machine.lent_bytes) for machine in machines),
+            tuple((key, link.measured_at) for key, link in sorted(pool.now.links.items())),
         )
-        if pool.is_there and rests_on != self._seen:
-            self._seen = rests_on
+        if pool.is_there and basis != self._seen:
+            self._seen = basis
             if not self._soon.isActive():  # news without a pause would put it off for ever
                 self._soon.start()
 
     def forget(self) -> None:
-        """Ask anew at the next look."""
+        """Ask anew, even if nothing changed."""
         self._seen = None
         self.look()
 
     def stop(self) -> None:
-        """Hear of no answer any more."""
+        """Cancel all calls."""
         for call in self._calls:
             call.cancel()
         self._calls.clear()
 
-    def _kept(self) -> str:
+    def _last_model(self) -> str:
         return self._services.preferences.text(LAST_MODEL)
 
-    def _links(self) -> list[tuple[str, Json]]:
-        return sorted((self._services.pool.snapshot.get("links") or {}).items())
-
     def _ask(self) -> None:
-        """A question under way is left to end, unless a person wants to know something else.
+        """Ask the planner. A call in progress is left to end, unless it is about something else.
 
         What is lent may change faster than the planner answers: it would never answer then.
         """
-        asked = (self.model, self.without)
-        if asked == self._asked and any(call.running for call in self._calls):
+        wanted = (self.model, self.without)
+        if wanted == self._in_progress and any(call.running for call in self._calls):
             self._again = True
             return
         self.stop()
-        self._asked, self._again = asked, False
+        self._in_progress, self._again = wanted, False
         if not self.model:
-            self._keep(self._services.client.get("/models", self._shelf_known, self._shelf_unknown))
+            # when that fails, the window's bar says why the node does not answer
+            self._keep(self._services.client.get("/models", self._take_models, self._go_on, answer=Models))
             return
         self._plan(frozenset())
         if self.without:
             self._plan(self.without)
 
-    def _shelf_known(self, answer: Json) -> None:
-        for one in answer.get("models") or ():
-            if one.get("builtin"):
-                self._shelf = str(one["name"])
+    def _take_models(self, answer: Models) -> None:
+        self._builtin = next((model.name for model in answer.models if model.builtin), self._builtin)
         self._again = self._again or bool(self.model)
         self._go_on()
 
-    def _shelf_unknown(self, _: AppError) -> None:
-        """The window's bar says why the node does not answer."""
-        self._go_on()
-
-    def _go_on(self) -> None:
+    def _go_on(self, _: AppError | None = None) -> None:
         """Ask again if something changed meanwhile."""
         if self._again and not any(call.running for call in self._calls):
             self._ask()
@@ -162,14 +152,11 @@ class Outlook(QObject):
     def _plan(self, without: frozenset[str]) -> None:
         model = self.model
         body = {"model": model, "measure": False, "without": sorted(without)}
-        self._keep(
-            self._services.client.post(
-                "/plan",
-                body,
-                lambda answer: self._take(without, read(answer)),
-                lambda error: self._refused(without, model, error),
-            )
-        )
+        take, refused = partial(self._take_plan, without), partial(self._refused, without, model)
+        self._keep(self._services.client.post("/plan", body, take, refused, answer=Plan))
+
+    def _take_plan(self, without: frozenset[str], plan: Plan) -> None:
+        self._take(without, expected_of(plan))
 
     def _take(self, without: frozenset[str], expected: Expected) -> None:
         if not without:
@@ -181,8 +168,8 @@ class Outlook(QObject):
 
     def _refused(self, without: frozenset[str], model: str, error: AppError) -> None:
         if isinstance(error, Unreachable):
-            self._seen = None  # the next news of the pool asks again
-        if error.reason.code == "model_unknown" and model == self._kept():
+            self._seen = None  # the next news of the node asks again
+        if error.reason.code == "model_unknown" and model == self._last_model():
             self._services.preferences.forget(LAST_MODEL)  # it was deleted from the shelf
             self.forget()
         else:
@@ -190,38 +177,34 @@ class Outlook(QObject):
 
     def _keep(self, call: Call | None) -> None:
         if call is not None:
-            self._calls = [one for one in self._calls if one.running]
+            self._calls = [kept for kept in self._calls if kept.running]
             self._calls.append(call)
 
 
-def read(plan: Json) -> Expected:
-    """What a plan says."""
-    forecast, first = plan.get("forecast") or {}, plan.get("first_token") or {}
-    known = (plan.get("from") or {}).get("machines") or [{}]
+def expected_of(plan: Plan) -> Expected:
+    """Return what a plan says."""
+    machines = plan.facts.machines
     return Expected(
-        model=str(plan.get("model")),
+        model=plan.model,
         fits=True,
-        machines=tuple(dict.fromkeys(stage["machine"] for stage in plan.get("stages") or ())),
-        tok_s=forecast.get("decode_tok_s"),
-        ttft_s=first.get("ttft_s"),
-        prompt_tokens=int(first.get("prompt_tokens") or 0),
-        advice=tuple(here(one["sentence"]) for one in plan.get("advice") or ()),
-        room_bytes=int(known[0].get("lends_bytes") or 0),
-        alone=len(known) == 1,
+        machines=tuple(dict.fromkeys(stage.machine for stage in plan.stages)),
+        tok_s=plan.forecast.decode_tok_s if plan.forecast else None,
+        ttft_s=plan.first_token.ttft_s if plan.first_token else None,
+        prompt_tokens=plan.first_token.prompt_tokens if plan.first_token else 0,
+        advice=tuple(said(entry.reason) for entry in plan.advice),
+        room_bytes=machines[0].lends_bytes if machines else 0,
+        alone=len(machines) <= 1,
         never=never(plan),
     )
 
 
-def never(plan: Json) -> str:
-    """Why no speed of a plan's model can be forecast; "" where one can be, once it is measured."""
-    for one in plan.get("why") or ():
-        if str(one.get("code")).startswith(UNFORECAST):
-            return here(str(one["sentence"]))
-    return ""
+def never(plan: Plan) -> str:
+    """Return why no speed of a plan's model can be forecast; "" where one can be, once it is measured."""
+    return next((said(entry.reason) for entry in plan.why if entry.code.startswith(UNFORECAST)), "")
 
 
 class WhatIf(QFrame):
-    """Hidden while nobody is left out."""
+    """A bar over the map while machines are left out: what that would change, before anything is loaded."""
 
     def __init__(self, load: Callable[[], object], take_back: Callable[[], object]) -> None:
         super().__init__()
@@ -236,19 +219,19 @@ class WhatIf(QFrame):
         self.hide()
 
     def show_change(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> None:
-        """`then` is None while the planner thinks."""
-        out = any(one.left_out for one in machines)
-        self.setVisible(out)
-        if not out:
+        """Show the forecast without the machines that are left out; `then` is None while the planner computes it."""
+        left_out = [machine for machine in machines if machine.left_out]
+        self.setVisible(bool(left_out))
+        if not left_out:
             return
-        told = self._told(machines, now, then)
-        if told != self.words.text():
-            self.words.setText(told)
-            announce(self, told)
+        text = self._text(left_out, now, then)
+        if text != self.words.text():
+            self.words.setText(text)
+            announce(self, text)
         self.load.setEnabled(then is not None and then.fits)
 
-    def _told(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> str:
-        names = ", ".join(one.name for one in machines if one.left_out)
+    def _text(self, left_out: Sequence[MachineFacts], now: Expected, then: Expected | None) -> str:
+        names = ", ".join(machine.name for machine in left_out)
         if then is None:
             return self.tr("Without {names}: planning…").format(names=names)
         name = model_name(then.model)
@@ -259,13 +242,13 @@ class WhatIf(QFrame):
         if then.tok_s is None:
             text = self.tr("Without {names}, {model} still fits, {where}. Its speed is not measured yet.")
             return text.format(names=names, model=name, where=where)
-        fast = formats.speed(then.tok_s)
+        speed = formats.speed(then.tok_s)
         before = "" if now.tok_s is None else formats.speed(now.tok_s)
-        in_use = any(one.left_out and one.layers for one in machines)  # placed by hand
-        if before and before != fast:
+        in_use = any(machine.held.layers for machine in left_out)  # placed by hand
+        if before and before != speed:
             text = self.tr("Without {names}, {model} would run at {then} instead of {now}, {where}.")
         elif before and not in_use:
             text = self.tr("Without {names} nothing changes: {model} would run at {then}, {where}.")
         else:
             text = self.tr("Without {names}, {model} would run at {then}, {where}.")
-        return text.format(names=names, model=name, then=fast, now=before, where=where)
+        return text.format(names=names, model=name, then=speed, now=before, where=where)

@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QButtonGroup, QPushButton, QRadioButton, QWidget
 
+from app.api.answers import Removed, Renamed, RolesSet
+from app.api.computer import Interface, Settings
+from app.api.links import LinkReport
 from app.core.errors import AppError
 from app.gui.api.node_client import segment
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
-from app.gui.look.sentences import here
+from app.gui.look.sentences import here, said
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import paragraph
 
-Said = Callable[[str], object]  # is told what was done, in a sentence
+Done = Callable[[str], object]  # is called with a sentence that says what was done
 
 
 class MachineSheet(Sheet):
-    """Subclasses ask; `done` is called when it was done, before the dialog closes."""
+    """A dialog about one machine. `done` is called before it closes."""
 
     def __init__(
-        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget, title: str, sentence: str = ""
+        self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget, title: str, sentence: str = ""
     ) -> None:
         super().__init__(services, title, sentence, parent)
         self._machine, self._done = machine, done
 
     def finish(self, sentence: str) -> None:
-        """It was done."""
+        """Close the dialog: it was done."""
         self._done(sentence)
         self.accept()
 
 
-Json = dict[str, Any]
-
-
 class InterfaceSheet(MachineSheet):
-    """One choice for each interface that is connected, and the usual one: whichever is fastest."""
+    """Asks by which interface of this computer another machine is reached; by default the fastest."""
 
-    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("The way to {name}").format(name=machine.name)
         sentence = _tr(
             "Choose which connection of this computer carries the traffic. A model that is loaded "
@@ -65,21 +64,19 @@ class InterfaceSheet(MachineSheet):
         self._look()
 
     def came_back(self) -> None:
-        if len(self.choices) == 1:  # it was lost before it had told them
+        if len(self.choices) == 1:  # the node was lost before it answered
             self._look()
 
     def _look(self) -> None:
         self.waiting.show()
-        self.keep(self.services.client.get("/settings", self._fill, self._not_found))
+        self.keep(self.services.client.get("/settings", self._fill, self._not_found, answer=Settings))
 
-    def _fill(self, answer: Json) -> None:
+    def _fill(self, answer: Settings) -> None:
         link = self._machine.link
         preferred = link.preferred if link is not None else ""
-        for one in answer.get("interfaces") or ():
-            name = str(one.get("name") or "")
-            away = not one.get("up") or not one.get("addresses")
-            if one.get("kind") != "loopback" and not away:
-                self._offer(name, _interface_text(one), chosen=name == preferred)
+        for interface in answer.interfaces:
+            if interface.kind != "loopback" and interface.up and interface.addresses:
+                self._offer(interface.name, _interface_text(interface), chosen=interface.name == preferred)
         if preferred and preferred not in self._names:
             text = _tr("{interface}, not connected now").format(interface=preferred)
             self._offer(preferred, text, chosen=True).setEnabled(False)
@@ -88,13 +85,13 @@ class InterfaceSheet(MachineSheet):
         self.fit()
 
     def _offer(self, name: str, text: str, *, chosen: bool) -> QRadioButton:
-        made = QRadioButton(text)
-        self._group.addButton(made, len(self._names))
+        choice = QRadioButton(text)
+        self._group.addButton(choice, len(self._names))
         self._names.append(name)
-        self.choices.append(made)
-        made.setChecked(chosen)
-        self.add(made)
-        return made
+        self.choices.append(choice)
+        choice.setChecked(chosen)
+        self.add(choice)
+        return choice
 
     def _not_found(self, error: AppError) -> None:
         self.waiting.hide()
@@ -109,41 +106,42 @@ class InterfaceSheet(MachineSheet):
         self.notice.clear()
         path = f"/machines/{segment(self._machine.id)}/interface"
         body = {"interface": self._names[self._group.checkedId()]}
-        self.keep(self.services.client.post(path, body, self._saved, self._refused))
+        self.keep(self.services.client.post(path, body, self._saved, self._refused, answer=LinkReport))
 
     def _refused(self, error: AppError) -> None:
         self.act.setEnabled(True)
         self.act.setText(_tr("Use and test"))
         self.fail(error)
 
-    def _saved(self, answer: Json) -> None:
-        self.finish(preference_result(self._machine.name, answer))
+    def _saved(self, link: LinkReport) -> None:
+        self.finish(preference_result(self._machine.name, link))
 
 
-def preference_result(name: str, answer: Json) -> str:
-    """What a choice of an interface has led to, for the machine of that name."""
-    if why := here(str(answer.get("preferred_reason") or answer.get("reason") or "")):
-        return why
-    if answer.get("interface") and answer.get("out_bytes_per_s"):
+def preference_result(name: str, link: LinkReport) -> str:
+    """Return what the choice of an interface has led to, for the machine of that name."""
+    if link.preferred_reason_facts:
+        return said(link.preferred_reason_facts)
+    if link.reason:
+        return here(link.reason)
+    if link.interface and link.out_bytes_per_s and link.in_bytes_per_s:
         text = _tr("Traffic to {name} goes by {interface} now: {speed}.")
-        slower = min(answer["out_bytes_per_s"], answer["in_bytes_per_s"])
-        return text.format(name=name, interface=answer["interface"], speed=formats.rate(slower))
+        slower = min(link.out_bytes_per_s, link.in_bytes_per_s)
+        return text.format(name=name, interface=link.interface, speed=formats.rate(slower))
     return _tr("The choice for {name} is kept, and counts when it is connected.").format(name=name)
 
 
-def _interface_text(one: Json) -> str:
-    """`cable (eth0, 1.00 Gb/s)`."""
-    inside = [str(one.get("name"))]
-    if one.get("bits_per_s"):
-        inside.append(formats.rate(one["bits_per_s"] / 8))
-    kind = machine_words.kind(str(one.get("kind"))).word
-    return f"{kind} ({', '.join(inside)})"
+def _interface_text(interface: Interface) -> str:
+    """Return `cable (eth0, 1.00 Gb/s)`."""
+    details = [interface.name]
+    if interface.bits_per_s:
+        details.append(formats.rate(interface.bits_per_s / 8))
+    return f"{machine_words.kind_badge(interface.kind).word} ({', '.join(details)})"
 
 
 class RenameSheet(MachineSheet):
     """Asks for another name."""
 
-    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Rename {name}").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
         self.name = MachineName(_tr("Name"), machine.name)
@@ -156,18 +154,17 @@ class RenameSheet(MachineSheet):
     def rename(self) -> None:
         path = f"/machines/{segment(self._machine.id)}/name"
         body = {"name": self.name.name}
-        self.keep(self.services.client.post(path, body, self._renamed, self.fail))
+        self.keep(self.services.client.post(path, body, self._renamed, self.fail, answer=Renamed))
 
-    def _renamed(self, answer: Json) -> None:
-        done = answer.get("renamed") or {}
+    def _renamed(self, answer: Renamed) -> None:
         text = _tr("{was} is called {now} now.")
-        self.finish(text.format(was=done.get("was"), now=done.get("name")))
+        self.finish(text.format(was=answer.renamed.was, now=answer.renamed.name))
 
 
 class RolesSheet(MachineSheet):
     """Asks what a machine may do."""
 
-    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("What {name} may do").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
         self.choice = RoleChoice(machine.roles)
@@ -187,11 +184,11 @@ class RolesSheet(MachineSheet):
     def save(self) -> None:
         path = f"/machines/{segment(self._machine.id)}/roles"
         body = {"roles": list(machine_words.ROLES[self.choice.chosen])}
-        self.keep(self.services.client.post(path, body, self._saved, self.fail))
+        self.keep(self.services.client.post(path, body, self._saved, self.fail, answer=RolesSet))
 
-    def _saved(self, answer: Json) -> None:
-        told = machine_words.roles((answer.get("machine") or {}).get("roles") or ())
-        self.finish(_tr("{name} may now: {roles}.").format(name=self._machine.name, roles=told))
+    def _saved(self, answer: RolesSet) -> None:
+        roles = machine_words.roles_text(answer.machine.roles)
+        self.finish(_tr("{name} may now: {roles}.").format(name=self._machine.name, roles=roles))
 
 
 class RoleChoice:
@@ -200,37 +197,37 @@ class RoleChoice:
     def __init__(self, roles: frozenset[str]) -> None:
         self._group = QButtonGroup()
         self._names = list(machine_words.ROLES)
-        self.buttons = [QRadioButton(machine_words.may(name)) for name in self._names]
-        for number, one in enumerate(self.buttons):
-            self._group.addButton(one, number)
+        self.buttons = [QRadioButton(machine_words.role_name(name)) for name in self._names]
+        for number, choice in enumerate(self.buttons):
+            self._group.addButton(choice, number)
         self.changed = self._group.idToggled
-        given = {frozenset(some): name for name, some in machine_words.ROLES.items()}
-        now = machine_words.ADMIN if "admin" in roles else given.get(roles)
-        if now is not None:
-            self.choose(now)
+        names = {frozenset(granted): name for name, granted in machine_words.ROLES.items()}
+        current = machine_words.ADMIN if "admin" in roles else names.get(roles)
+        if current is not None:
+            self.choose(current)
 
     @property
     def chosen(self) -> str:
-        """ "" where none is what it may now, as the command line can have it."""
+        """The chosen role; "" while its roles are none of these, as the command line can set them."""
         at = self._group.checkedId()
         return self._names[at] if at >= 0 else ""
 
     def focus(self) -> None:
-        """On what is chosen: the space bar would else choose what stands first."""
+        """Focus the chosen role: otherwise the space bar would choose the first one."""
         self.buttons[max(0, self._group.checkedId())].setFocus()
 
     def choose(self, role: str) -> None:
         self.buttons[self._names.index(role)].setChecked(True)
 
     def setEnabled(self, enabled: bool) -> None:  # noqa: N802  as of a widget
-        for one in self.buttons:
-            one.setEnabled(enabled)
+        for choice in self.buttons:
+            choice.setEnabled(enabled)
 
 
 class RemoveSheet(MachineSheet):
     """Says what a removal does and cannot undo; asks what becomes of machines it added."""
 
-    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)
         sentence = _tr("It is cut off at once. Machines that are off learn of this when they next meet another one.")
         super().__init__(services, machine, done, parent, title, sentence)
@@ -251,7 +248,7 @@ class RemoveSheet(MachineSheet):
         if self.others is not None:
             path += "?added=" + ("keep" if self.others.checkedId() == 0 else "remove")
         self.act.setEnabled(False)
-        self.keep(self.services.client.delete(path, self._removed, self._refused))
+        self.keep(self.services.client.delete(path, self._removed, self._refused, answer=Removed))
 
     def _refused(self, error: AppError) -> None:
         self.act.setEnabled(True)
@@ -264,14 +261,14 @@ class RemoveSheet(MachineSheet):
         keep, also = QRadioButton(_tr("Keep: {added}")), QRadioButton(_tr("Remove too: {added}"))
         keep.setChecked(True)
         self.add(paragraph(text.format(name=self._machine.name, added=added)))
-        for number, one in enumerate((keep, also)):
-            one.setText(one.text().format(added=added))
-            self.others.addButton(one, number)
-            self.add(one)
+        for number, choice in enumerate((keep, also)):
+            choice.setText(choice.text().format(added=added))
+            self.others.addButton(choice, number)
+            self.add(choice)
         self.fit()
 
-    def _removed(self, answer: Json) -> None:
-        also = ", ".join(answer.get("also_removed") or ())
+    def _removed(self, answer: Removed) -> None:
+        also = ", ".join(answer.also_removed)
         text = _tr("{name} is no longer part of the household.").format(name=self._machine.name)
         if also:
             text += " " + _tr("With it went {others}.").format(others=also)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QShowEvent
 from PySide6.QtWidgets import QButtonGroup, QComboBox, QSizePolicy, QStackedWidget, QToolButton, QWidget
 
 from app.gui.api.node_state import GONE
-from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.app.page import Page
@@ -23,19 +21,19 @@ from app.gui.look.icons import icon
 from app.gui.look.sentences import here, model_name
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
-from app.gui.pool.headline import Headline, HeadlineActions
+from app.gui.pool.headline import Headline
 from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.pool.inspector import Inspector
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.load_forecast import Outlook, WhatIf
 from app.gui.pool.machine_facts import (
-    Between,
+    LenderLink,
     MachineFacts,
     Stranger,
     active_of,
-    between_of,
     hosts_of,
-    is_of_another,
+    is_foreign,
+    lender_links,
     machines_of,
     may_change,
     strangers_of,
@@ -50,119 +48,13 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, show_if, tooltip
 from app.gui.widgets.layouts import clear, column, held, row, scrolled
 
-HostName = tuple[str, str]  # id and name
-Placement = tuple[str, str]  # the machine in the centre, and which of its models; "" for all
-
-
-class PlacementChoice(QWidget):
-    """Hidden while at most one runs; `chosen` is called when a person chooses."""
-
-    def __init__(self, chosen: Callable[[], object]) -> None:
-        super().__init__()
-        self._told: object = None
-        self._this = ""
-        self._those: list[Placement] = []
-        self.box = DropDown()
-        self.box.setAccessibleName(self.tr("Whose model the map shows"))
-        self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.box.activated.connect(lambda _: chosen())
-        words = label(self.tr("Show the model of"), "muted")
-        words.setBuddy(self.box)
-        self.setLayout(Flow(words, self.box))
-        self.hide()
-
-    @property
-    def centre(self) -> str:
-        """The machine whose placement is shown; "" for this one where there is no other."""
-        return self._shown[0]
-
-    @property
-    def model(self) -> str:
-        """Which model of this machine is shown alone; "" for all of them."""
-        return self._shown[1]
-
-    @property
-    def _shown(self) -> Placement:
-        at = self.box.currentIndex()
-        own_alone = self._those == [(self._this, "")]
-        return ("", "") if at < 0 or own_alone else self._those[at]
-
-    def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
-        """Who runs a model, and those of this machine; the choice stays while that is still so."""
-        told = (tuple(hosts), this, tuple(models))
-        if told == self._told:
-            return
-        before, self._told, self._this = self._shown, told, this
-        self._those = []
-        self.box.clear()
-        for key, name in hosts:
-            own = self.tr("{name} (this machine)").format(name=name) if key == this else name
-            self._add((key, ""), own)
-            if key == this and len(models) > 1:
-                for one in models:
-                    alone = self.tr("{name}: {model}").format(name=name, model=model_name(one))
-                    self._add((key, one), alone)
-        self.box.setCurrentIndex(self._those.index(before) if before in self._those else 0)
-        self.setVisible(len(self._those) > 1)
-
-    def _add(self, shown: Placement, text: str) -> None:
-        self._those.append(shown)
-        self.box.addItem(text)
-
-
-MOST_SHOWN = 4
-MOST_LETTERS = 24
-
-
-class Nearby(QWidget):
-    """`chosen(stranger)` is called when one is pressed."""
-
-    def __init__(self, chosen: Callable[[Stranger], object]) -> None:
-        super().__init__()
-        self._chosen = chosen
-        self._row = Flow()
-        self.setLayout(self._row)
-        self._shown: tuple[Stranger, ...] | None = None
-        self.show_strangers(())
-
-    def show_strangers(self, found: Sequence[Stranger]) -> None:
-        """Hidden where nobody is near."""
-        if tuple(found) == self._shown:
-            return
-        self._shown = tuple(found)
-        clear(self._row)
-        self.setVisible(bool(found))
-        self._row.addWidget(label(self.tr("Nearby, not of this household"), "caption"))
-        alike = Counter[str]()  # of what is told apart by nothing else: those are numbered
-        for one in self._shown[:MOST_SHOWN]:
-            title = self._title(one)
-            alike[title] += 1
-            self._row.addWidget(self._made(one, title, alike[title]))
-        if len(found) > MOST_SHOWN:
-            self._row.addWidget(label(self.tr("and %n more", "", len(found) - MOST_SHOWN), "caption"))
-
-    def _made(self, one: Stranger, title: str, number: int) -> QWidget:
-        """What to press, and beside it what the machine says of itself."""
-        if number > 1:
-            title = self.tr("{machine}, number {number}").format(machine=title, number=number)
-        made = button(title, partial(self._chosen, one), "link")
-        if not one.claims:
-            return made
-        told = self.tr("{claims}: so it says itself").format(claims=one.claims)
-        made.setToolTip(tooltip(told))
-        made.setAccessibleDescription(told)
-        return held(row(made, label(one.claims, "caption"), gap=sizes.XS))
-
-    def _title(self, one: Stranger) -> str:
-        """Never the id: nobody knows a machine by it."""
-        at = self.tr("A machine at {address}").format(address=one.address)
-        name = one.name[:MOST_LETTERS] if one.name else at if one.address else machine_words.nameless()
-        if one.pairing_address:
-            return self.tr("{name} lets a machine in").format(name=name.replace("&", "&&"))
-        return at if one.address else name
-
-
+HostName = tuple[str, str]  # ID and name
+Placement = tuple[str, str]  # the machine in the center, and which of its models; "" for all
 MAP, TABLE = "map", "table"
+VIEW = "pool/view"  # in the preferences
+LEAST_HEIGHT = 160  # of map and table
+MOST_STRANGERS = 4
+MOST_LETTERS = 24  # of a stranger's name
 
 
 class ViewChoice(QWidget):
@@ -175,17 +67,17 @@ class ViewChoice(QWidget):
         self.buttons: dict[str, QToolButton] = {}
         box = row(gap=sizes.XS)
         for name, words in ((MAP, self.tr("Map")), (TABLE, self.tr("Table"))):
-            made = ToolButton()
-            made.setText(f"\N{EN SPACE}{words}")  # air between picture and word
-            made.setAccessibleName(words)
-            made.setCheckable(True)
-            made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-            set_role(made, "choice")
-            made.clicked.connect(lambda _=False, name=name: chosen(name))
-            self._group.addButton(made)
-            self.buttons[name] = made
-            box.addWidget(made)
+            choice = ToolButton()
+            choice.setText(f"\N{EN SPACE}{words}")  # space between icon and word
+            choice.setAccessibleName(words)
+            choice.setCheckable(True)
+            choice.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            choice.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            set_role(choice, "choice")
+            choice.clicked.connect(lambda _=False, name=name: chosen(name))
+            self._group.addButton(choice)
+            self.buttons[name] = choice
+            box.addWidget(choice)
         self.setLayout(box)
         theme.changed.connect(self._paint)
         self._paint()
@@ -196,113 +88,22 @@ class ViewChoice(QWidget):
 
     def _paint(self) -> None:
         side = self._theme.px(sizes.SECTION)
-        for name, one in self.buttons.items():
-            one.setIcon(icon(name, self._theme.colours.text))
-            one.setIconSize(QSize(side, side))
+        for name, choice in self.buttons.items():
+            choice.setIcon(icon(name, self._theme.colours.text))
+            choice.setIconSize(QSize(side, side))
 
 
-Json = dict[str, Any]
-VIEW = "pool/view"
-LEAST_HEIGHT = 160  # of map and table
+class HouseholdViews(QStackedWidget):
+    """The map or the tables of the household, in all the room that is left; a note where nothing is known."""
 
-
-class _Views(QStackedWidget):
-    """Map or table, in all the room that is left, and never in less than a useful height."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-
-    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        least, now = self._theme.px(LEAST_HEIGHT), self.currentWidget()
-        layout = now.layout() if now is not None else None
-        return QSize(0, least if layout is None else max(least, layout.minimumSize().height()))
-
-    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        return self.sizeHint()
-
-
-class PoolPage(Page):
-    """One place for everything about the household."""
+    chosen = Signal(str)  # a machine's ID; "" for none
+    opened = Signal(str)
+    toggled = Signal(str)
+    menu_wanted = Signal(str, QPoint)  # ID, position on the screen
 
     def __init__(self, services: AppContext) -> None:
-        super().__init__(services, "")
-        self.title.setText(self.tr("Pool"))
-        self.machines: tuple[MachineFacts, ...] = ()
-        self.between: tuple[Between, ...] = ()
-        self._chosen = ""
-        self._dismissed: str | None = None
-        self._is_stale = False  # what it shows
-        self.outlook = Outlook(services, self)
-        self.acts = MachineActions(self, self.outlook, lambda: self.machines)
-        self.loading = ModelActions(self, self.outlook)
-        self.destroyed.connect(self.outlook.stop)
-        self.destroyed.connect(self.acts.stop)
-        self.destroyed.connect(self.loading.stop)
-        self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
-
-    def _begin(self) -> None:
-        """All parts are there."""
-        services = self.services
-        for changed in (
-            services.pool.changed,
-            services.pool.link_changed,
-            services.theme.changed,
-            self.outlook.changed,
-            self.acts.changed,
-            self.loading.changed,
-        ):
-            changed.connect(self._follow)
-        self._show_view(self._usual_view())
-        self._tell()
-
-    def shown(self) -> None:
-        self.outlook.forget()  # another page may have measured meanwhile
-
-    def open(self, part: str) -> None:
-        """A machine with its details, by its id; also one that came while nobody saw the page."""
-        if self._is_stale:
-            self._tell()
-        self.choose(part)
-
-    @property
-    def is_busy(self) -> bool:
-        return self.loading.is_ours or self.acts.testing
-
-    def choose(self, machine: str) -> None:
-        """Show its details; "" for none."""
-        if machine != self._chosen:
-            self._chosen = machine
-            self.map.select(machine)
-            self.table.select(machine)
-            self._inspect()
-
-    def add_machine(self) -> None:
-        """Show a code."""
-        AddSheet(self.services, self).open()
-
-    def join(self, address: str = "") -> None:
-        """Ask for the code of another household."""
-        JoinSheet(self.services, self, address).open()
-
-    def leave(self) -> None:
-        """Of a machine that was removed, so that it can be paired again."""
-        LeaveSheet(self.services, self, self.notice.say).open()
-
-    # Parts
-
-    def _make_head(self) -> None:
-        self.views = ViewChoice(self.services.theme, self._choose_view)
-        self.test = button(self.tr("Test links"), self.acts.test)
-        self.joins = button(self.tr("Join a household"), self.join)
-        self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
-        why = self.tr("Why can it not see my other computer?")
-        help_ = IconButton(self.services.theme, "info", why, lambda: why_unseen(self.services, self))
-        for one in (help_, self.views, self.test, self.joins, self.add):
-            self.head.addWidget(one)
-
-    def _make_views(self) -> None:
-        services = self.services
+        super().__init__()
+        self._theme = services.theme
         self.map = MapView(services.theme, services.motion)
         self.table, self.links = MachineTable(services.theme), LinkTable(services.theme)
         self.tables = QWidget()
@@ -312,40 +113,256 @@ class PoolPage(Page):
             self.tr("The household is shown as soon as it answers."),
             button(self.tr("Show its log"), lambda: services.go(LOG)),
         )
-        self.placements = PlacementChoice(self._tell)
-        self.stack = _Views(services.theme)
         for view in (self.map, self.tables, self.away):
-            self.stack.addWidget(view)
+            self.addWidget(view)
         for view in (self.map, self.table):
-            view.chosen.connect(self.choose)
-            view.opened.connect(self._open)
-            view.toggled.connect(self._toggle)
-            view.menu_wanted.connect(self._menu)
+            view.chosen.connect(self.chosen)
+            view.opened.connect(self.opened)
+            view.toggled.connect(self.toggled)
+            view.menu_wanted.connect(self.menu_wanted)
+
+    def show_household(
+        self, machines: Sequence[MachineFacts], active: frozenset[str], links: Sequence[LenderLink]
+    ) -> None:
+        """Show the machines, those that compute an answer now, and the links between lenders."""
+        self.map.show_machines(machines, active, links)
+        self.table.show_machines(machines)
+        self.links.show_links(links)
+
+    def show_view(self, name: str) -> None:
+        """Bring map or table to the front; "" where nothing is known."""
+        view = {MAP: self.map, TABLE: self.tables, "": self.away}.get(name, self.map)
+        if self.currentWidget() is not view:
+            self.setCurrentWidget(view)
+
+    def select(self, machine: str) -> None:
+        """Choose a machine in both views; "" for none."""
+        self.map.select(machine)
+        self.table.select(machine)
+
+    def focus(self, name: str) -> None:
+        view = self.table if name == TABLE else self.map
+        view.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        least, current = self._theme.px(LEAST_HEIGHT), self.currentWidget()
+        layout = current.layout() if current is not None else None
+        return QSize(0, least if layout is None else max(least, layout.minimumSize().height()))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self.sizeHint()
+
+
+class PlacementChoice(QWidget):
+    """Chooses the placement on the map, where models of several machines, or several of this one, are loaded.
+
+    Hidden while there is at most one.
+    """
+
+    def __init__(self, chosen: Callable[[], object]) -> None:
+        super().__init__()
+        self._shown: object = None
+        self._this = ""
+        self._placements: list[Placement] = []
+        self.box = DropDown()
+        self.box.setAccessibleName(self.tr("Whose model the map shows"))
+        self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.box.activated.connect(lambda _: chosen())
+        words = label(self.tr("Show the model of"), "muted")
+        words.setBuddy(self.box)
+        self.setLayout(Flow(words, self.box))
+        self.hide()
+
+    @property
+    def center(self) -> str:
+        """The machine whose placement is chosen; "" for this one where there is no other."""
+        return self._chosen[0]
+
+    @property
+    def model(self) -> str:
+        """The model of this machine that is shown alone; "" for all of them."""
+        return self._chosen[1]
+
+    @property
+    def _chosen(self) -> Placement:
+        index = self.box.currentIndex()
+        is_only_own = self._placements == [(self._this, "")]
+        return ("", "") if index < 0 or is_only_own else self._placements[index]
+
+    def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
+        """Offer the machines whose models are loaded, and the models of this one; the choice stays if it can."""
+        now = (tuple(hosts), this, tuple(models))
+        if now == self._shown:
+            return
+        before, self._shown, self._this = self._chosen, now, this
+        self._placements = []
+        self.box.clear()
+        for key, name in hosts:
+            own = self.tr("{name} (this machine)").format(name=name) if key == this else name
+            self._add((key, ""), own)
+            if key == this and len(models) > 1:
+                for model in models:
+                    self._add((key, model), self.tr("{name}: {model}").format(name=name, model=model_name(model)))
+        self.box.setCurrentIndex(self._placements.index(before) if before in self._placements else 0)
+        self.setVisible(len(self._placements) > 1)
+
+    def _add(self, placement: Placement, text: str) -> None:
+        self._placements.append(placement)
+        self.box.addItem(text)
+
+
+class Nearby(QWidget):
+    """A line under the map: machines nearby that do not belong to the household. All of it is a hint.
+
+    `chosen(stranger)` is called when one is pressed. Hidden where there is none.
+    """
+
+    def __init__(self, chosen: Callable[[Stranger], object]) -> None:
+        super().__init__()
+        self._chosen = chosen
+        self._row = Flow()
+        self.setLayout(self._row)
+        self._shown: tuple[Stranger, ...] | None = None
+        self.show_strangers(())
+
+    def show_strangers(self, strangers: Sequence[Stranger]) -> None:
+        """Show a few of them."""
+        if tuple(strangers) == self._shown:
+            return
+        self._shown = tuple(strangers)
+        clear(self._row)
+        self.setVisible(bool(strangers))
+        self._row.addWidget(label(self.tr("Nearby, not of this household"), "caption"))
+        same_title = Counter[str]()  # machines with the same title are numbered
+        for stranger in self._shown[:MOST_STRANGERS]:
+            title = self._title(stranger)
+            same_title[title] += 1
+            self._row.addWidget(self._entry(stranger, title, same_title[title]))
+        if len(strangers) > MOST_STRANGERS:
+            self._row.addWidget(label(self.tr("and %n more", "", len(strangers) - MOST_STRANGERS), "caption"))
+
+    def _entry(self, stranger: Stranger, title: str, number: int) -> QWidget:
+        """Return its button, with what the machine claims to be beside it."""
+        if number > 1:
+            title = self.tr("{machine}, number {number}").format(machine=title, number=number)
+        choice = button(title, partial(self._chosen, stranger), "link")
+        if not stranger.claims:
+            return choice
+        claims = self.tr("{claims}: so it says itself").format(claims=stranger.claims)
+        choice.setToolTip(tooltip(claims))
+        choice.setAccessibleDescription(claims)
+        return held(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
+
+    def _title(self, stranger: Stranger) -> str:
+        """Return its name or its address; never its ID, by which nobody knows a machine."""
+        by_address = self.tr("A machine at {address}").format(address=stranger.address) if stranger.address else ""
+        name = stranger.name[:MOST_LETTERS] if stranger.name else by_address or machine_words.unnamed_machine()
+        if stranger.pairing_address:
+            return self.tr("{name} lets a machine in").format(name=name.replace("&", "&&"))
+        return by_address or name
+
+
+class PoolPage(Page):
+    """One place for everything about the household."""
+
+    def __init__(self, services: AppContext) -> None:
+        super().__init__(services, "")
+        self.title.setText(self.tr("Pool"))
+        self.machines: tuple[MachineFacts, ...] = ()
+        self.lender_links: tuple[LenderLink, ...] = ()
+        self._chosen = ""
+        self._removed_reason: str | None = None
+        self._is_stale = False  # something changed while the page was not visible
+        self.outlook = Outlook(services, self)
+        self.machine_actions = MachineActions(self, self.outlook, lambda: self.machines)
+        self.model_actions = ModelActions(self, self.outlook)
+        self.destroyed.connect(self.outlook.stop)
+        self.destroyed.connect(self.machine_actions.stop)
+        self.destroyed.connect(self.model_actions.stop)
+        self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
+
+    def _begin(self) -> None:
+        """Follow the news; all parts are there."""
+        services = self.services
+        for changed in (
+            services.pool.changed,
+            services.pool.link_changed,
+            services.theme.changed,
+            self.outlook.changed,
+            self.machine_actions.changed,
+            self.model_actions.changed,
+        ):
+            changed.connect(self._follow)
+        self._show_view(self._usual_view())
+        self._show()
+
+    def shown(self) -> None:
+        self.outlook.forget()  # another page may have measured meanwhile
+
+    def open(self, part: str) -> None:
+        """Show the details of a machine, by its ID."""
+        if self._is_stale:  # the machine may be new
+            self._show()
+        self.choose(part)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.model_actions.is_ours or self.machine_actions.testing
+
+    def choose(self, machine: str) -> None:
+        """Show the details of a machine, by its ID; "" for none."""
+        if machine != self._chosen:
+            self._chosen = machine
+            self.views.select(machine)
+            self._inspect()
+
+    def add_machine(self) -> None:
+        """Show a code that another machine joins with."""
+        AddSheet(self.services, self).open()
+
+    def join(self, address: str = "") -> None:
+        """Ask for the code of another household."""
+        JoinSheet(self.services, self, address).open()
+
+    def leave(self) -> None:
+        """Leave the household, so that a machine that was removed can be paired again."""
+        LeaveSheet(self.services, self, self.notice.say).open()
+
+    # Parts
+
+    def _make_head(self) -> None:
+        self.view_choice = ViewChoice(self.services.theme, self._choose_view)
+        self.test = button(self.tr("Test links"), self.machine_actions.test)
+        self.joins = button(self.tr("Join a household"), self.join)
+        self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
+        why = self.tr("Why can it not see my other computer?")
+        help_ = IconButton(self.services.theme, "info", why, lambda: why_unseen(self.services, self))
+        for widget in (help_, self.view_choice, self.test, self.joins, self.add):
+            self.head.addWidget(widget)
+
+    def _make_views(self) -> None:
+        self.placements = PlacementChoice(self._show)
+        self.views = HouseholdViews(self.services)
+        self.views.chosen.connect(self.choose)
+        self.views.opened.connect(self._open_details)
+        self.views.toggled.connect(self._toggle)
+        self.views.menu_wanted.connect(self._menu)
 
     def _make_panels(self) -> None:
-        services = self.services
-        acts = HeadlineActions(
-            lambda: services.go(page_names.MODELS),
-            self.loading.unload,
-            self.loading.again,
-            self.loading.cancel,
-            self.loading.measure,
-            lambda: services.go(LOG),
-        )
-        self.headline = Headline(services.theme, acts)
-        self.what_if = WhatIf(self.loading.load_without, self.outlook.take_all_back)
-        adds = button(self.tr("Add a machine"), self.add_machine)
-        self.alone = EmptyState(self.tr("Only this machine so far"), "", adds)
+        self.headline = Headline(self.services, self.model_actions)
+        self.what_if = WhatIf(self.model_actions.load_without, self.outlook.take_all_back)
+        add = button(self.tr("Add a machine"), self.add_machine)
+        self.alone = EmptyState(self.tr("Only this machine so far"), "", add)
         self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        self.nearby = Nearby(self._near_chosen)
-        self.acts.details.connect(self._open)
-        self.inspector = Inspector(services, self.acts, lambda: self.choose(""))
+        self.nearby = Nearby(self._stranger_chosen)
+        self.machine_actions.details.connect(self._open_details)
+        self.inspector = Inspector(self.services, self.machine_actions, lambda: self.choose(""))
 
     def _place(self) -> None:
         body = QWidget()
-        parts = (self.headline, self.what_if, self.placements, self.stack, self.alone, self.nearby, self.inspector)
+        parts = (self.headline, self.what_if, self.placements, self.views, self.alone, self.nearby, self.inspector)
         box = column(*parts, gap=sizes.M)
-        box.setStretch(parts.index(self.stack), 1)
+        box.setStretch(parts.index(self.views), 1)
         self.content.addWidget(scrolled(body))  # large text, with a machine's details
         body.setLayout(box)
 
@@ -353,133 +370,124 @@ class PoolPage(Page):
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         if self._is_stale:
-            self._tell()
+            self._show()
         super().showEvent(event)
 
     def _follow(self) -> None:
-        """News: nobody reads a page behind another one, or in a window that is hidden."""
+        """Show the news, unless the page is behind another one or in a hidden window."""
         self._is_stale = self.parentWidget() is not None and not self.isVisible()
         if not self._is_stale:
-            self._tell()
+            self._show()
 
-    def _tell(self) -> None:
+    def _show(self) -> None:
         self._is_stale = False
-        pool, outlook = self.services.pool, self.outlook
-        # a service that is being started again is there within a moment; of one that is not, nothing is known
-        there = bool(pool.snapshot) and pool.link not in GONE
-        self._show_view(self._usual_view() if there else "")
-        for one in (self.headline, self.views, self.test, self.joins, self.add):
-            show_if(one, there)
-        if not there:
+        pool, snapshot = self.services.pool, self.services.pool.now
+        # a service that restarts is back within a moment; of one that is gone, nothing is known
+        is_known = bool(snapshot.machines) and pool.link not in GONE
+        self._show_view(self._usual_view() if is_known else "")
+        for widget in (self.headline, self.view_choice, self.test, self.joins, self.add):
+            show_if(widget, is_known)
+        if not is_known:
             self.alone.hide()
             self.what_if.hide()
             self.placements.show_hosts((), "")
             self.nearby.show_strangers(())
-            self.inspector.show_machine(None, ())
+            self.inspector.show_machine(None)
             return
-        self._say_dismissed(here(str(pool.node.get("reason") or "")) or None)
-        names = [str(one.get("model")) for one in pool.models]
-        shown = self.placements
-        shown.show_hosts(hosts_of(pool.snapshot), str(pool.node.get("id")), names)
-        self.machines = machines_of(pool.snapshot, outlook.without, shown.centre, shown.model)
-        alone = len(self.machines) == 1
-        self.test.setVisible(not alone)
-        self.test.setEnabled(not self.acts.testing)
-        self.test.setText(self.tr("Testing…") if self.acts.testing else self.tr("Test links"))
-        self.joins.setVisible(alone)
-        self.add.setVisible(may_change(self.machines))
-        self._show_alone(alone and may_change(self.machines))
-        self.headline.show_pool(
-            pool.loaded,
-            outlook.now,
-            measuring=self.loading.measuring,
-            hosts=pool.hosts,
-            beside=others_loaded(pool),
-            failed=pool.load_failed,
-            why=pool.why_load_failed,
-        )
-        self.what_if.show_change(self.machines, outlook.now, outlook.then)
-        is_loading = (pool.loaded or {}).get("state") == "loading"
-        self.headline.setVisible(is_loading or not outlook.without)
-        foreign = is_of_another(pool.snapshot, shown.centre)
-        active = frozenset[str]() if foreign else active_of(pool.snapshot, shown.model)
-        centre = self.machines[0].id if self.machines else ""
-        self.between = between_of(pool.snapshot, centre)
-        self.map.show_machines(self.machines, active, self.between)
-        self.table.show_machines(self.machines)
-        self.links.show_links(self.between)
-        self.nearby.show_strangers(strangers_of(pool.snapshot))
+        self._say_removed(here(snapshot.node.reason or "") or None)
+        chosen = self.placements
+        chosen.show_hosts(hosts_of(snapshot), snapshot.node.id, [model.model for model in snapshot.models])
+        self.machines = machines_of(snapshot, self.outlook.without, chosen.center, chosen.model)
+        self.lender_links = lender_links(snapshot, self.machines[0].id)
+        self._show_buttons()
+        self._show_model()
+        is_other = is_foreign(snapshot, chosen.center)
+        active = frozenset[str]() if is_other else active_of(snapshot, chosen.model)
+        self.views.show_household(self.machines, active, self.lender_links)
+        self.nearby.show_strangers(strangers_of(snapshot))
         self._inspect()
 
-    def _say_dismissed(self, reason: str | None) -> None:
-        """This machine was removed from its household: nothing else matters more."""
-        if reason != self._dismissed:
-            self._dismissed = reason
+    def _show_buttons(self) -> None:
+        """Show what can be done with the household; alone, a machine may also join another one."""
+        is_alone, testing = len(self.machines) == 1, self.machine_actions.testing
+        self.test.setVisible(not is_alone)
+        self.test.setEnabled(not testing)
+        self.test.setText(self.tr("Testing…") if testing else self.tr("Test links"))
+        self.joins.setVisible(is_alone)
+        self.add.setVisible(may_change(self.machines))
+        self.alone.setVisible(is_alone and may_change(self.machines))
+        text = self.tr("Add another machine, and together they hold larger models.")
+        if room_bytes := self.outlook.now.room_bytes:
+            text = f"{machine_words.largest_model(self.machines[0], room_bytes)} {text}"
+        self.alone.sentence.setText(text)
+
+    def _show_model(self) -> None:
+        """Show what is loaded, and what would change without the machines that are left out."""
+        pool, snapshot, outlook = self.services.pool, self.services.pool.now, self.outlook
+        self.headline.show_pool(
+            snapshot.loaded,
+            outlook.now,
+            measuring=self.model_actions.measuring,
+            hosts=snapshot.hosts,
+            beside=others_loaded(pool),
+            failed=snapshot.load_failed,
+        )
+        self.what_if.show_change(self.machines, outlook.now, outlook.then)
+        is_loading = snapshot.loaded is not None and snapshot.loaded.state == "loading"
+        self.headline.setVisible(is_loading or not outlook.without)
+
+    def _say_removed(self, reason: str | None) -> None:
+        """Say that this machine was removed from its household: nothing else matters more."""
+        if reason != self._removed_reason:
+            self._removed_reason = reason
             if reason:
-                leave = (self.tr("Leave the household…"), self.leave)
-                self.notice.say(reason, "error", leave)
+                self.notice.say(reason, "error", (self.tr("Leave the household…"), self.leave))
             else:
                 self.notice.clear()
 
-    def _show_alone(self, alone: bool) -> None:
-        """What this machine can do by itself, and how it gets company."""
-        self.alone.setVisible(alone)
-        if not alone:
-            return
-        text = self.tr("Add another machine, and together they hold larger models.")
-        room = self.outlook.now.room_bytes
-        if room:
-            text = f"{machine_words.fits_on(self.machines[0], room)} {text}"
-        self.alone.sentence.setText(text)
-
     def _inspect(self) -> None:
-        found = next((one for one in self.machines if one.id == self._chosen), None)
-        if found is None:
+        machine = self._machine(self._chosen)
+        if machine is None:
             self._chosen = ""
-        links = [one for one in self.between if self._chosen in one.ends]
-        self.inspector.show_machine(found, links)
+        self.inspector.show_machine(machine, [link for link in self.lender_links if self._chosen in link.ends])
 
     # The view
 
     def _usual_view(self) -> str:
-        usual = TABLE if QAccessible.isActive() else MAP
-        return self.services.preferences.text(VIEW, usual)
+        return self.services.preferences.text(VIEW, TABLE if QAccessible.isActive() else MAP)
 
     def _choose_view(self, name: str) -> None:
         self.services.preferences.keep(VIEW, name)
         self._show_view(name)
-        view = self.table if name == TABLE else self.map
-        view.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.views.focus(name)
 
     def _show_view(self, name: str) -> None:
-        view = {MAP: self.map, TABLE: self.tables}.get(name, self.away if not name else self.map)
-        if self.stack.currentWidget() is not view:
-            self.stack.setCurrentWidget(view)
-        self.views.show_chosen(name)
+        self.views.show_view(name)
+        self.view_choice.show_chosen(name)
 
-    # What was asked for
+    # What a person asks for
 
-    def _open(self, machine: str) -> None:
+    def _open_details(self, machine: str) -> None:
         self.choose(machine)
-        self.inspector.first_button().setFocus(Qt.FocusReason.TabFocusReason)
+        self.inspector.buttons.first.setFocus(Qt.FocusReason.TabFocusReason)
 
     def _toggle(self, machine: str) -> None:
-        if (found := self._machine(machine)) is not None:
-            self.acts.toggle(found)
+        if (facts := self._machine(machine)) is not None:
+            self.machine_actions.toggle(facts)
 
-    def _menu(self, machine: str, where: QPoint) -> None:
-        if (found := self._machine(machine)) is not None:
+    def _menu(self, machine: str, position: QPoint) -> None:
+        if (facts := self._machine(machine)) is not None:
             self.choose(machine)
-            self.acts.menu(found, where)
+            self.machine_actions.menu(facts, position)
 
-    def _machine(self, machine: str) -> MachineFacts | None:
-        return next((one for one in self.machines if one.id == machine), None)
+    def _machine(self, key: str) -> MachineFacts | None:
+        return next((machine for machine in self.machines if machine.id == key), None)
 
-    def _near_chosen(self, stranger: Stranger) -> None:
-        """Who lets a machine in is joined by one that is alone; anybody else is added here."""
+    def _stranger_chosen(self, stranger: Stranger) -> None:
+        """Join it if its pairing window is open and this machine is alone; otherwise add it here."""
         if stranger.pairing_address and len(self.machines) == 1:
             self.join(stranger.pairing_address)
         elif may_change(self.machines):
             self.add_machine()
         else:
-            self.notice.say(machine_words.no_right(self.machines))
+            self.notice.say(machine_words.not_admin_note(self.machines))

@@ -33,7 +33,7 @@ from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
-from app.gui.pool.machine_facts import Between, LinkFacts, MachineFacts
+from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
 from app.gui.pool.map import card_drawing
 from app.gui.widgets.labels import label, tooltip
 from app.gui.widgets.layouts import column
@@ -224,10 +224,10 @@ class MachineModel(FactModel):
 
     def data(self, index: Index, role: int = int(Role.DisplayRole)) -> Any:
         if role == Role.DecorationRole and index.column() == 1:
-            state = machine_words.state(self.facts[index.row()])
+            state = machine_words.state_badge(self.facts[index.row()])
             return icon(state.icon, self._theme.colour(state.colour).name())
         if role == Role.AccessibleDescriptionRole:
-            return machine_words.why(self.facts[index.row()])
+            return machine_words.state_reason(self.facts[index.row()])
         return super().data(index, role)
 
 
@@ -299,17 +299,17 @@ class MachineTable(FactTable):
 
 
 def _machine_tip(one: MachineFacts) -> str:
-    return tooltip(one.name, one.device, machine_words.own_use(one), machine_words.why(one))
+    return tooltip(one.name, one.hardware.device, machine_words.own_use_note(one), machine_words.state_reason(one))
 
 
 def _machine_columns() -> tuple[Column, ...]:
     return (
         Column(_tr("Machine"), _machine_name, lambda one: one.name, figure=False),
-        Column(_tr("State"), lambda one: machine_words.state(one).word, lambda one: one.state, figure=False),
-        Column(_tr("Held of lent"), machine_words.lent, lambda one: one.used_bytes - one.own_bytes),
-        Column(_tr("In all"), _total_memory, lambda one: one.total_bytes),
-        Column(_tr("Layers"), _layers, lambda one: one.layers[0][0] if one.layers else -1),
-        Column(_tr("Work"), machine_words.computes, lambda one: -1.0 if one.share is None else one.share),
+        Column(_tr("State"), lambda one: machine_words.state_badge(one).word, lambda one: one.state, figure=False),
+        Column(_tr("Held of lent"), machine_words.lent, lambda one: one.memory.used - one.memory.own),
+        Column(_tr("In all"), _total_memory, lambda one: one.memory.total),
+        Column(_tr("Layers"), _layers, lambda one: one.held.layers[0][0] if one.held.layers else -1),
+        Column(_tr("Work"), machine_words.compute_share, lambda one: -1.0 if one.share is None else one.share),
         Column(_tr("Link"), _link_rate, _link_value("slower_bytes_per_s")),
         Column(_tr("Round trip"), _round_trip, _link_value("round_trip_s")),
         Column(_tr("Age"), _age, _link_value("measured_at")),
@@ -326,13 +326,13 @@ def _machine_name(one: MachineFacts) -> str:
 
 
 def _total_memory(one: MachineFacts) -> str:
-    return formats.size(one.total_bytes) if one.total_bytes else _tr("not known")
+    return formats.size(one.memory.total) if one.memory.total else _tr("not known")
 
 
 def _layers(one: MachineFacts) -> str:
-    if one.layers and one.replica is None and not one.of_models:
-        return machine_words.layers(one.layers).partition(" ")[2]
-    return machine_words.holds(one) or _tr("none")
+    if one.held.layers and one.held.replica is None and not one.held.by_model:
+        return machine_words.layer_ranges(one.held.layers).partition(" ")[2]
+    return machine_words.held_models(one) or _tr("none")
 
 
 def _link_rate(one: MachineFacts) -> str:
@@ -356,7 +356,7 @@ def _age(one: MachineFacts) -> str:
 
 
 def _carrier(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: machine_words.kind(link.worst_kind).word if link.kind else "")
+    return _of_link(one, lambda link: machine_words.kind_badge(link.worst_kind).word if link.kind else "")
 
 
 def _share(one: MachineFacts) -> str:
@@ -381,11 +381,11 @@ class _SortedLinks(FactTable):
     name_share = 0.35
 
     def __init__(self, theme: Theme, title: str) -> None:
-        model = FactModel(_link_columns(), lambda one: one.key, lambda one: tooltip(*machine_words.all_between(one)))
+        model = FactModel(_link_columns(), lambda one: one.key, lambda one: tooltip(*machine_words.link_details(one)))
         super().__init__(theme, model, title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def show_links(self, links: Sequence[Between]) -> None:
+    def show_links(self, links: Sequence[LenderLink]) -> None:
         self._model.show_facts(links)
         self.fit_columns()
         self.updateGeometry()
@@ -410,7 +410,7 @@ class LinkTable(QWidget):
         self.setLayout(column(label(title, "muted"), self.table))
         self.hide()
 
-    def show_links(self, links: Sequence[Between]) -> None:
+    def show_links(self, links: Sequence[LenderLink]) -> None:
         self.table.show_links(links)
         self.setVisible(bool(links))
 
@@ -418,30 +418,30 @@ class LinkTable(QWidget):
 def _link_columns() -> tuple[Column, ...]:
     unknown = _tr("not measured")
     return (
-        Column(_tr("Between"), machine_words.ends, machine_words.ends, figure=False),
+        Column(_tr("Between"), machine_words.link_ends, machine_words.link_ends, figure=False),
         Column(_tr("There"), _figure("out_bytes_per_s", formats.rate, unknown), _value("out_bytes_per_s")),
         Column(_tr("Back"), _figure("in_bytes_per_s", formats.rate, unknown), _value("in_bytes_per_s")),
         Column(_tr("Round trip"), _figure("round_trip_s", machine_words.milliseconds, unknown), _value("round_trip_s")),
         Column(
             _tr("By"),
-            lambda one: machine_words.carried(one.link),
-            lambda one: machine_words.carried(one.link),
+            lambda one: machine_words.link_carrier(one.link),
+            lambda one: machine_words.link_carrier(one.link),
             figure=False,
         ),
         Column(_tr("Measured"), _figure("measured_at", machine_words.age, unknown), _value("measured_at")),
     )
 
 
-def _figure(name: str, told: Callable[[float], str], unknown: str) -> Callable[[Between], str]:
-    def shown(one: Between) -> str:
+def _figure(name: str, told: Callable[[float], str], unknown: str) -> Callable[[LenderLink], str]:
+    def shown(one: LenderLink) -> str:
         found = getattr(one.link, name)
         return unknown if found is None else told(found)
 
     return shown
 
 
-def _value(name: str) -> Callable[[Between], float]:
-    def value(one: Between) -> float:
+def _value(name: str) -> Callable[[LenderLink], float]:
+    def value(one: LenderLink) -> float:
         found = getattr(one.link, name)
         return -1.0 if found is None else float(found)
 

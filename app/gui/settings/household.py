@@ -74,14 +74,14 @@ class Household(Group):
         LeaveSheet(self.services, self.window(), self._done).open()
 
     def _tell(self) -> None:
-        machines = machines_of(self.services.pool.snapshot)
+        machines = machines_of(self.services.pool.now)
         if [_face(one) for one in machines] == [_face(one) for one in self._shown]:
             return
         self._shown = machines
         may = may_change(machines)
         self._adds.setEnabled(may)
         by_code = self.tr("It is paired by a code of six digits.")
-        self._another.tell(by_code if may else machine_words.no_right(machines))
+        self._another.tell(by_code if may else machine_words.not_admin_note(machines))
         clear(self._list)
         for number, machine in enumerate(machines):
             if number:
@@ -92,8 +92,8 @@ class Household(Group):
         theme = self.services.theme
         picture, side = label(), theme.px(sizes.TITLE)
         picture.setPixmap(icon("computer", theme.colours.muted).pixmap(side, side))
-        part = self.tr("This machine") if machine.this else machine_words.state(machine).word
-        about = " · ".join([part, machine_words.roles(sorted(machine.roles))] if machine.roles else [part])
+        part = self.tr("This machine") if machine.this else machine_words.state_badge(machine).word
+        about = " · ".join([part, machine_words.roles_text(sorted(machine.roles))] if machine.roles else [part])
         texts = row(picture, gap=sizes.M)
         texts.addLayout(column(label(machine.name), paragraph(about, "caption"), gap=0), 1)
         who = QWidget()

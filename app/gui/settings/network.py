@@ -114,7 +114,7 @@ class Reaching(QWidget):
         self.forms: list[AddressForm] = []
 
     def refresh(self) -> None:
-        machines = machines_of(self._services.pool.snapshot)
+        machines = machines_of(self._services.pool.now)
         away = tuple(one.name for one in machines if not one.this and not one.online)
         state = away or (("",) if len(machines) > 1 else ())
         if state == self._shown:

@@ -226,7 +226,7 @@ class Privacy(Group):
         self.ask("GET", "/updates", self._tell_updates, answer=Updates)
 
     def _tell_machines(self) -> None:
-        others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
+        others = [one for one in machines_of(self.services.pool.now) if not one.this]
         contacts = (f"{one.name}: {self._contact(one)}" for one in others)
         self.machines.setText("; ".join(contacts) or self.tr("None yet"))
         snapshot = self.services.pool.now

@@ -216,7 +216,7 @@ class Updates(Group):
         self.engine.setText(", ".join(engines) or self.tr("Not found"))
 
     def _tell_others(self) -> None:
-        others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
+        others = [one for one in machines_of(self.services.pool.now) if not one.this]
         odd = [f"{one.name} {one.other_version}" for one in others if one.other_version]
         words = self.tr("%n with this version", "", sum(one.online for one in others))
         self.others.setText(", ".join(odd) or (words if others else self.tr("None yet")))

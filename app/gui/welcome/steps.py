@@ -284,11 +284,11 @@ class RoleStep(Step):
         )
         self._group = QButtonGroup(self)
         self.both = self._choice(
-            machine_words.may(machine_words.USE_AND_LEND),
+            machine_words.role_name(machine_words.USE_AND_LEND),
             self.tr("You chat here. While you do not need its memory, the others may use it."),
         )
         self.lend = self._choice(
-            machine_words.may(machine_words.LEND),
+            machine_words.role_name(machine_words.LEND),
             self.tr("Nobody chats here. It opens with what it lends, and to whom."),
         )
         chosen = self.lend if services.preferences.text(KEY, BOTH) == LEND else self.both
@@ -374,7 +374,7 @@ class PairStep(Step):
         self._tell()
 
     def _tell(self) -> None:
-        machines = machines_of(self.services.pool.snapshot)
+        machines = machines_of(self.services.pool.now)
         others = [one.name for one in machines if not one.this]
         words = self.tr("Paired with {names}.").format(names=", ".join(others))
         self.joined.setText(words if others else "")

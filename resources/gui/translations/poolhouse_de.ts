@@ -3394,6 +3394,21 @@
     </message>
 </context>
 <context>
+    <name>HouseholdViews</name>
+    <message>
+        <source>Show its log</source>
+        <translation>Sein Protokoll zeigen</translation>
+    </message>
+    <message>
+        <source>The household is shown as soon as it answers.</source>
+        <translation>Der Haushalt wird angezeigt, sobald der Hintergrunddienst antwortet.</translation>
+    </message>
+    <message>
+        <source>Waiting for the background service</source>
+        <translation>Warten auf den Hintergrunddienst</translation>
+    </message>
+</context>
+<context>
     <name>Inspector</name>
     <message>
         <source>Close details</source>
@@ -3404,48 +3419,8 @@
         <translation>Details</translation>
     </message>
     <message>
-        <source>Find out why…</source>
-        <translation>Den Grund suchen…</translation>
-    </message>
-    <message>
-        <source>Leave out</source>
-        <translation>Auslassen</translation>
-    </message>
-    <message>
-        <source>Lend again</source>
-        <translation>Wieder verleihen</translation>
-    </message>
-    <message>
-        <source>More</source>
-        <translation>Mehr</translation>
-    </message>
-    <message>
-        <source>Pause lending</source>
-        <translation>Verleih pausieren</translation>
-    </message>
-    <message>
-        <source>Rename</source>
-        <translation>Umbenennen</translation>
-    </message>
-    <message>
-        <source>Take back in</source>
-        <translation>Wieder aufnehmen</translation>
-    </message>
-    <message>
-        <source>Test link</source>
-        <translation>Verbindung testen</translation>
-    </message>
-    <message>
-        <source>Use again</source>
-        <translation>Wieder verwenden</translation>
-    </message>
-    <message>
         <source>Use {interface}</source>
         <translation>{interface} benutzen</translation>
-    </message>
-    <message>
-        <source>Testing…</source>
-        <translation>Wird geprüft…</translation>
     </message>
 </context>
 <context>
@@ -4200,6 +4175,49 @@
     <message>
         <source>What it may do…</source>
         <translation>Was es darf…</translation>
+    </message>
+</context>
+<context>
+    <name>MachineButtons</name>
+    <message>
+        <source>Find out why…</source>
+        <translation>Den Grund suchen…</translation>
+    </message>
+    <message>
+        <source>Leave out</source>
+        <translation>Auslassen</translation>
+    </message>
+    <message>
+        <source>Lend again</source>
+        <translation>Wieder verleihen</translation>
+    </message>
+    <message>
+        <source>More</source>
+        <translation>Mehr</translation>
+    </message>
+    <message>
+        <source>Pause lending</source>
+        <translation>Verleih pausieren</translation>
+    </message>
+    <message>
+        <source>Rename</source>
+        <translation>Umbenennen</translation>
+    </message>
+    <message>
+        <source>Take back in</source>
+        <translation>Wieder aufnehmen</translation>
+    </message>
+    <message>
+        <source>Test link</source>
+        <translation>Verbindung testen</translation>
+    </message>
+    <message>
+        <source>Testing…</source>
+        <translation>Wird geprüft…</translation>
+    </message>
+    <message>
+        <source>Use again</source>
+        <translation>Wieder verwenden</translation>
     </message>
 </context>
 <context>
@@ -5588,24 +5606,12 @@
         <translation>Pool</translation>
     </message>
     <message>
-        <source>Show its log</source>
-        <translation>Sein Protokoll zeigen</translation>
-    </message>
-    <message>
         <source>Test links</source>
         <translation>Verbindungen testen</translation>
     </message>
     <message>
         <source>Testing…</source>
         <translation>Wird geprüft…</translation>
-    </message>
-    <message>
-        <source>The household is shown as soon as it answers.</source>
-        <translation>Der Haushalt wird angezeigt, sobald der Hintergrunddienst antwortet.</translation>
-    </message>
-    <message>
-        <source>Waiting for the background service</source>
-        <translation>Warten auf den Hintergrunddienst</translation>
     </message>
     <message>
         <source>Why can it not see my other computer?</source>

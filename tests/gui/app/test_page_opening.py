@@ -87,9 +87,9 @@ def test_a_page_that_nobody_sees_is_filled_when_it_is_shown(qtbot: QtBot, away: 
     window.page(page_names.CHAT)
     pool.snapshot = household(3)
     pool.changed.emit()
-    assert page.table.model().rowCount() == 2
+    assert page.views.table.model().rowCount() == 2
     window.go(page_names.POOL)
-    assert page.table.model().rowCount() == 3
+    assert page.views.table.model().rowCount() == 3
 
 
 def test_the_tray_opens_the_pool_at_a_machine_that_came_meanwhile(qtbot: QtBot, away: Desk) -> None:

@@ -9,9 +9,9 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.look.formats import GIB
 from app.gui.pool.machine_facts import machines_of
-from app.gui.pool.machine_words import fits_on
+from app.gui.pool.machine_words import largest_model
 from app.gui.pool.pool_page import PoolPage
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 from tests.gui.desk import Desk
 
 
@@ -37,5 +37,5 @@ def test_only_who_may_add_a_machine_is_asked_to(qtbot: QtBot, away: Desk, roles:
     ],
 )  # fmt: skip
 def test_two_amounts_of_memory_are_told_apart(lent: int, words: str) -> None:
-    (machine,) = machines_of(household(1))
-    assert fits_on(replace(machine, lent_bytes=lent), 16 * GIB) == words
+    (machine,) = machines_of(snapshot_of(household(1)))
+    assert largest_model(replace(machine, memory=replace(machine.memory, lent=lent)), 16 * GIB) == words

@@ -14,13 +14,13 @@ def test_what_is_old_is_not_shown_as_live(qtbot: QtBot, at_lone: Desk) -> None:
     qtbot.addWidget(page)
     page.show()
     page.choose(page.machines[0].id)
-    live = (page.headline, page.inspector, page.views, page.add)
+    live = (page.headline, page.inspector, page.view_choice, page.add)
     assert all(one.isVisible() for one in live)
     pool._say(Link.STARTING, None)
-    assert page.stack.currentWidget() is page.map, "a restart takes a moment"
+    assert page.views.currentWidget() is page.views.map, "a restart takes a moment"
     pool._say(Link.AWAY, "It keeps ending.")
-    assert page.stack.currentWidget() is page.away
+    assert page.views.currentWidget() is page.views.away
     assert not any(one.isVisible() for one in (*live, page.what_if, page.alone))
     pool._say(Link.THERE, None)
-    assert page.stack.currentWidget() is page.map
-    assert all(one.isVisible() for one in (page.headline, page.views, page.add, page.alone))
+    assert page.views.currentWidget() is page.views.map
+    assert all(one.isVisible() for one in (page.headline, page.view_choice, page.add, page.alone))

@@ -23,13 +23,13 @@ from app.gui.pool.map.card_item import all_lines, last_line
 from app.gui.pool.pool_page import PoolPage
 from app.gui.pool.pool_tables import MachineTable
 from app.gui.welcome.steps import RoleStep
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 from tests.gui.desk import Desk
 
 
 def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:
-    assert machine_words.roles(["guest"]) == "Use models only"
-    assert machine_words.roles(["guest", "lender"]) == "Use models and lend"
+    assert machine_words.roles_text(["guest"]) == "Use models only"
+    assert machine_words.roles_text(["guest", "lender"]) == "Use models and lend"
     assert set(ROLE_ORDER) == set(machine_words.ROLES)
     choice = RoleChoice(frozenset({"guest"}))
     assert choice.chosen == machine_words.GUEST
@@ -39,7 +39,7 @@ def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:
 
 
 def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(qtbot: QtBot, at_lone: Desk) -> None:
-    shown = {name: machine_words.roles(rights) for name, rights in machine_words.ROLES.items()}
+    shown = {name: machine_words.roles_text(rights) for name, rights in machine_words.ROLES.items()}
     services, over = at_lone.services, QWidget()
     choice, sheet, first = RoleChoice(frozenset()), AddSheet(services, over), RoleStep(services)
     for one in (over, first):
@@ -93,7 +93,7 @@ def test_a_guest_is_called_one_on_the_map_and_in_the_table(qtbot: QtBot, qapp: Q
     snapshot["machines"][f"{1:064x}"] |= {
         "roles": ["guest"], "state": "guest", "layers": [], "used_bytes": 0, "lent_bytes": 0,
     }  # fmt: skip
-    _, visitor = machines_of(snapshot)
+    _, visitor = machines_of(snapshot_of(snapshot))
     assert "Guest" in all_lines(visitor)
     assert last_line(visitor) == "Use models only"
     table = MachineTable(Theme(qapp, Scheme.LIGHT, 1.0))

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+from app.api.plans import LoadedModel, Plan
+from app.api.snapshot import FailedLoad
 from app.core.errors import Fact, Reason
+from app.decoding import convert
+from app.gui.app.app_context import AppContext
+from app.gui.look.sentences import said
 from app.gui.look.theme import Scheme, Theme
-from app.gui.pool.headline import Headline, HeadlineActions
-from app.gui.pool.load_forecast import Expected, read
+from app.gui.pool.headline import Headline
+from app.gui.pool.load_forecast import Expected, expected_of
+from app.gui.pool.pool_actions import ModelActions
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.progress import WHOLE
 from app.node.snapshot import reason_json
-from testbed.snapshots import loaded
+from testbed.snapshots import Json, last_answer, loaded
 
 MODEL = "Llama 3.3 70B Q4_K_M"
-NEVER = "Its speed is not forecast: how the layers of odd models compute was not counted yet."
-WHY = [{"code": "unforecast_family", "sentence": NEVER}]
+WHY = [{"code": "unforecast_family", "facts": {"architecture": "odd"}}]
+NEVER = said(Reason("unforecast_family", {"architecture": "odd"}))
 UNMEASURED = Expected(MODEL, fits=True)
 MEASURED = Expected(MODEL, fits=True, tok_s=9.0, ttft_s=1.0)
 
 
+def model(content: Json) -> LoadedModel:
+    return convert(content, LoadedModel)
+
+
 @pytest.fixture
 def head(qtbot: QtBot, qapp: QApplication) -> Headline:
-    def nothing() -> None:
-        """No button is pressed."""
-
-    made = Headline(
-        Theme(qapp, Scheme.LIGHT, 1.0), HeadlineActions(nothing, nothing, nothing, nothing, nothing, nothing)
-    )
+    services = cast("AppContext", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0), go=Mock()))
+    made = Headline(services, cast("ModelActions", Mock()))
     qtbot.addWidget(made)
     made.show()
     return made
@@ -53,7 +61,7 @@ def test_a_model_without_a_forecast_says_why(
     head: Headline, why: list[Any], expected: Expected, sentence: str, measures: bool
 ) -> None:
     now = loaded(2) | {"forecast": None, "last_answer": None, "why": why}
-    head.show_pool(now, expected, measuring=False)
+    head.show_pool(model(now), expected, measuring=False)
     assert head.figures.text() == sentence
     assert head.measure.isVisible() is measures
 
@@ -76,32 +84,32 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
     head: Headline, first: Any, told: str, planned: str
 ) -> None:
     now = loaded(2) | {"last_answer": None, "first_token": first}
-    head.show_pool(now, Expected(), measuring=False)
+    head.show_pool(model(now), Expected(), measuring=False)
     assert head.figures.text() == told
-    head.show_pool(None, read(now), measuring=False)
+    head.show_pool(None, expected_of(model(now)), measuring=False)
     assert head.figures.text() == planned
 
 
 def test_an_interrupted_answer_says_so(head: Headline) -> None:
-    last = {"tok_s": 3.0, "forecast_tok_s": 12.0, "interruptions": 1}
-    head.show_pool(loaded(2) | {"last_answer": last}, MEASURED, measuring=False)
+    last = last_answer(3.0, 12.0, interruptions=1)
+    head.show_pool(model(loaded(2) | {"last_answer": last}), MEASURED, measuring=False)
     told = "Last answer 3.0 tok/s, forecast 12.0 tok/s. A machine was lost or changed during it"
     assert head.figures.text().startswith(told)
 
 
 def test_a_load_that_failed_is_told_with_its_cause(head: Headline) -> None:
     why = "llama.cpp cannot load it."
-    head.show_pool(None, MEASURED, measuring=False, failed="odd", why=why)
+    head.show_pool(None, MEASURED, measuring=False, failed=FailedLoad(model="odd", facts={"why": why}))
     assert head.title.whole() == "odd could not be loaded"
     assert head.figures.text() == why
     assert head.choose.isVisible()
-    head.show_pool(loaded(2), MEASURED, measuring=False, failed="", why="")
+    head.show_pool(model(loaded(2)), MEASURED, measuring=False)
     assert head.title.whole().startswith("Ready. ")
 
 
 def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline) -> None:
     plan = {"model": MODEL, "why": WHY, "forecast": None, "stages": []}
-    head.show_pool(None, read(plan), measuring=False)
+    head.show_pool(None, expected_of(convert(plan, Plan)), measuring=False)
     assert head.figures.text() == f"{MODEL} fits. {NEVER}"
     assert not head.measure.isVisible()
 
@@ -121,59 +129,65 @@ def test_only_replicas_that_are_there_are_counted(head: Headline, roles: list[st
     for stage, role in zip(now["stages"], roles, strict=True):
         stage["role"] = role
     now["holders"] = [one["id"] for one in now["machines"]][: 3 - lost]
-    head.show_pool(now, MEASURED, measuring=False)
+    head.show_pool(model(now), MEASURED, measuring=False)
     assert head.title.whole() == f"Ready. {MODEL} {where}"
 
 
 def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(head: Headline) -> None:
-    head.show_pool(loaded(2), Expected(), measuring=False, beside=["Guide answers as well."])
+    head.show_pool(model(loaded(2)), Expected(), measuring=False, beside=["Guide answers as well."])
     assert head.figures.text().endswith(" Guide answers as well.")
     assert head.unload.text() == f"Unload {MODEL}"
-    head.show_pool(loaded(2), Expected(), measuring=False)
+    head.show_pool(model(loaded(2)), Expected(), measuring=False)
     assert head.unload.text() == "Unload"
 
 
 def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
     now = loaded(2) | {"state": "loading", "progress": {}}
-    head.show_pool(now, Expected(), measuring=False)
+    head.show_pool(model(now), Expected(), measuring=False)
     assert head.cancel.isVisible()
-    head.show_pool(now | {"stopping": True}, Expected(), measuring=False)
+    head.show_pool(model(now | {"stopping": True}), Expected(), measuring=False)
     assert head.title.whole() == f"{MODEL} is being stopped"
     assert not head.cancel.isVisible()
 
 
 def test_who_takes_over_from_a_machine_that_leaves_is_told_while_all_serves(head: Headline) -> None:
     text = "attic leaves. It computes on while its layers are loaded on study, about 40 s."
-    head.show_pool(loaded(2) | {"recovery": {"text": text}}, Expected(), measuring=False)
+    leaving = {"code": "recovery_leaving", "facts": {"machine": "attic", "with": "study", "seconds": 40}}
+    head.show_pool(model(loaded(2) | {"recovery": {"text_facts": leaving}}), Expected(), measuring=False)
     assert head.title.whole().startswith("Ready.")
     assert head.figures.text().startswith(text)
 
 
 def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) -> None:
-    step = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4}
-    now = loaded(2) | {"state": "recovering", "reason": "attic is gone.", "progress": {}}
-    head.show_pool(now, Expected(), measuring=False)
-    assert head.figures.text() == "attic is gone."
+    step = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4, "unit": "layers"}
+    now = loaded(2) | {
+        "state": "recovering",
+        "reason_facts": {"code": "machine_doubted", "facts": {"machine": "attic"}},
+    }
+    head.show_pool(model(now), Expected(), measuring=False)
+    trouble = head.figures.text()
+    assert trouble.startswith("attic gave wrong numbers")
     assert not head._bar.isVisible()
-    head.show_pool(now | {"progress": {"kitchen": step}}, Expected(), measuring=False)
-    assert head.figures.text() == "attic is gone. kitchen: receiving layers"
+    head.show_pool(model(now | {"progress": {"kitchen": step}}), Expected(), measuring=False)
+    assert head.figures.text() == f"{trouble} kitchen: receiving layers"
     assert (head._bar.isVisible(), head._bar.value()) == (True, WHOLE // 4)
     assert not head.cancel.isVisible()  # nothing is loaded that could be left
 
 
 def test_before_the_first_step_its_bar_has_no_end(head: Headline) -> None:
     now = loaded(2) | {"state": "loading", "progress": {}}
-    head.show_pool(now, Expected(), measuring=False)
+    head.show_pool(model(now), Expected(), measuring=False)
     assert (head._bar.isVisible(), head._bar.is_known) == (True, False)
 
 
 def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log(head: Headline, qtbot: QtBot) -> None:
-    ended = loaded(2) | {"state": "lost", "reason": "Poolhouse made a mistake."}
-    for code, shown in (("bug", True), ("stage_lost", False)):
-        head.show_pool(ended | {"reason_facts": {"code": code}}, Expected(), measuring=False)
+    ended = loaded(2) | {"state": "lost"}
+    bug = {"code": "bug", "facts": {"what": "KeyError@work.py:7"}}
+    for reason, shown in ((bug, True), ({"code": "machine_doubted", "facts": {"machine": "attic"}}, False)):
+        head.show_pool(model(ended | {"reason_facts": reason}), Expected(), measuring=False)
         qtbot.wait(20)
         assert any(one.isVisible() for one in head.findChildren(Fold)) is shown
-    head.show_pool(loaded(2) | {"reason_facts": {"code": "bug"}}, Expected(), measuring=False)
+    head.show_pool(model(loaded(2) | {"reason_facts": bug}), Expected(), measuring=False)
     assert not any(one.isVisible() for one in head.findChildren(Fold)), "it is ready"
 
 
@@ -181,13 +195,13 @@ def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(head: Head
     words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
     facts: dict[str, Fact] = {"worker": "attic", "how": "it was ended by SIGABRT", "words": words}
     told = reason_json(Reason("worker_died", facts))
-    now = loaded(2) | {"state": "lost", "reason": told["sentence"], "reason_facts": told}
-    head.show_pool(now, Expected(), measuring=False)
+    now = loaded(2) | {"state": "lost", "reason_facts": told}
+    head.show_pool(model(now), Expected(), measuring=False)
     assert words not in head.figures.text()
     (fold,) = head.findChildren(Fold)
     assert [one.text() for one in fold.findChildren(QLabel) if words in one.text()] == [words]
     fold.open()
-    head.show_pool(now, Expected(), measuring=False)
+    head.show_pool(model(now), Expected(), measuring=False)
     qtbot.wait(20)
     assert head.findChildren(Fold) == [fold]
     assert fold.button.isChecked()

@@ -17,7 +17,7 @@ from app.gui.pool.inspector import Inspector, shared
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.pool_actions import MachineActions
 from app.gui.widgets.labels import Elided
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 
 
 def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> None:
@@ -25,7 +25,7 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
     panel = Inspector(services, cast("MachineActions", Mock()), lambda: None)
     qtbot.addWidget(panel)
     long = "use models here, and lend its memory to all others"
-    panel._fill([("May", long), ("Holds", "no layers"), ("Used by", "nobody")])
+    panel.facts.show_facts([("May", long), ("Holds", "no layers"), ("Used by", "nobody")])
     panel.resize(900, 200)
     panel.show()
     qapp.processEvents()
@@ -55,15 +55,15 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
     services = cast("AppContext", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
     shown = Inspector(services, cast("MachineActions", Mock(testing=False)), lambda: None)
     qtbot.addWidget(shown)
-    shown.show_machine(machines_of(household(3))[1])
-    assert ("Computes", "10 % of the time of an answer") in shown._told
-    assert dict(shown._told)["On the way"].endswith(" for 64 tokens of a prompt")
-    assert "Of each token" in dict(shown._told)
-    assert dict(shown._told)["Measured"].endswith(", 2 h ago")
+    shown.show_machine(machines_of(snapshot_of(household(3)))[1])
+    assert ("Computes", "10 % of the time of an answer") in shown.facts.shown
+    assert dict(shown.facts.shown)["On the way"].endswith(" for 64 tokens of a prompt")
+    assert "Of each token" in dict(shown.facts.shown)
+    assert dict(shown.facts.shown)["Measured"].endswith(", 2 h ago")
     assert shown._ages.isActive()
     now[0] += 3 * 24 * 3600
     shown._ages.timeout.emit()
-    assert dict(shown._told)["Measured"].endswith(", 3 d ago")
+    assert dict(shown.facts.shown)["Measured"].endswith(", 3 d ago")
     shown.show_machine(None)
     assert not shown._ages.isActive()
 

@@ -11,22 +11,25 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
+from app.api.links import LinkMeasurement
+from app.decoding import convert
 from app.gui.look.theme import Scheme, Theme
-from app.gui.pool.machine_facts import between_of, machines_of, turned
+from app.gui.pool.machine_facts import lender_links, machines_of, reversed_link
 from app.gui.pool.map.card_item import all_lines
 from app.gui.pool.map.link_items import rows_of
 from app.gui.pool.pool_page import PoolPage
 from app.gui.pool.pool_tables import LinkTable
-from testbed.snapshots import Json, household, link
+from testbed.snapshots import household, link, snapshot_of
 from tests.gui.desk import Desk
 
 IDS = [f"{number:064x}" for number in range(4)]
+BETTER = {"code": "interface_through_vpn", "facts": {"machine": "attic-pc", "used": "wg0", "interface": "eth0"}}
 
 
 @pytest.mark.parametrize("centre", [IDS[0], IDS[2]])
 def test_every_link_that_does_not_end_in_the_centre_is_found_once(centre: str) -> None:
     """This machine's own links too, where another one's placement is shown."""
-    found = between_of(household(4), centre)
+    found = lender_links(snapshot_of(household(4)), centre)
     pairs = {frozenset(pair) for pair in combinations(IDS, 2) if centre not in pair}
     assert {frozenset(one.ends) for one in found} == pairs
     assert len(found) == len(pairs)
@@ -38,23 +41,21 @@ def test_every_link_that_does_not_end_in_the_centre_is_found_once(centre: str) -
 def test_links_of_machines_that_are_not_known_are_passed_over() -> None:
     snapshot = household(3)
     snapshot["links_between"] = {IDS[1]: {IDS[3]: link(1), IDS[1]: link(1)}, IDS[3]: {IDS[2]: link(1)}}
-    assert between_of(snapshot, IDS[0]) == ()
-    assert between_of({}, "") == ()
+    assert lender_links(snapshot_of(snapshot), IDS[0]) == ()
+    assert lender_links(snapshot_of({}), "") == ()
 
 
 def test_the_other_end_sees_it_the_other_way_round() -> None:
-    there: Json = link(2, interface="eno1", far_interface="wlan0", far_kind="wifi")
-    back = turned(there)
-    assert back is not None
-    assert (back["out_bytes_per_s"], back["in_bytes_per_s"]) == (60e6, 58.5e6)
-    assert (back["interface"], back["far_interface"]) == ("wlan0", "eno1")
-    assert turned(back) == there | {"far_negotiated_bits_per_s": None}
-    assert turned(None) is None
+    there = convert(link(2, interface="eno1", far_interface="wlan0", far_kind="wifi"), LinkMeasurement)
+    back = reversed_link(there)
+    assert (back.out_bytes_per_s, back.in_bytes_per_s) == (60e6, 58.5e6)
+    assert (back.interface, back.far_interface) == ("wlan0", "eno1")
+    assert reversed_link(back) == there
 
 
 def test_another_host_s_placement_shows_that_host_s_own_links() -> None:
     """Told by the host, or by the machine at its other end; what is measured there is not tested here."""
-    machines = {one.id: one for one in machines_of(household(4), centre=IDS[2])}
+    machines = {one.id: one for one in machines_of(snapshot_of(household(4)), center=IDS[2])}
     assert machines[IDS[2]].link is None
     mine, told, turned_ = (machines[IDS[n]].link for n in (0, 3, 1))
     assert mine is not None
@@ -75,7 +76,7 @@ def table(qtbot: QtBot, qapp: QApplication) -> LinkTable:
 
 def test_the_table_has_the_same_links_and_sorts_them(table: LinkTable, qtmodeltester: ModelTester) -> None:
     assert table.isHidden()
-    table.show_links(between_of(household(4), IDS[0]))
+    table.show_links(lender_links(snapshot_of(household(4)), IDS[0]))
     assert not table.isHidden()
     model = table.table.model()
     shown = [[str(model.index(row, at).data()) for at in range(6)] for row in range(3)]
@@ -96,7 +97,7 @@ def test_another_size_of_text_is_told_of_every_cell(qtbot: QtBot, qapp: QApplica
     theme = Theme(qapp, Scheme.LIGHT, 1.0)
     made = LinkTable(theme)
     qtbot.addWidget(made)
-    made.show_links(between_of(household(4), IDS[0]))
+    made.show_links(lender_links(snapshot_of(household(4)), IDS[0]))
     told: list[tuple[int, int, int, int]] = []
     made.table._model.dataChanged.connect(
         lambda one, last: told.append((one.row(), one.column(), last.row(), last.column()))
@@ -112,7 +113,7 @@ def test_another_size_of_text_is_told_of_every_cell(qtbot: QtBot, qapp: QApplica
 
 
 def test_of_links_that_change_only_these_are_told_and_a_choice_stays(table: LinkTable) -> None:
-    model, every = table.table._model, between_of(household(4), IDS[0])
+    model, every = table.table._model, lender_links(snapshot_of(household(4)), IDS[0])
     table.show_links(every)
     told: list[tuple[int, int, int, int]] = []
     anew: list[int] = []
@@ -130,20 +131,20 @@ def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> No
     page = PoolPage(away.services)
     qtbot.addWidget(page)
     page.finish()
-    assert len(page.between) == 3
-    assert page.links.table.model().rowCount() == 3
+    assert len(page.lender_links) == 3
+    assert page.views.links.table.model().rowCount() == 3
     page.choose(IDS[1])
-    told = dict(page.inspector._told)
+    told = dict(page.inspector.facts.shown)
     assert told["To kitchen-laptop"] == "468 Mb/s, 1.0 ms, Wi-Fi"
     assert told["To studio-mac"].startswith("312 Mb/s")
     page.choose(IDS[0])
-    assert not [name for name, _ in page.inspector._told if name.startswith("To ")]
+    assert not [name for name, _ in page.inspector.facts.shown if name.startswith("To ")]
 
 
 def test_both_names_of_a_link_are_whole_before_how_it_is_carried(qapp: QApplication, table: LinkTable) -> None:
     table.resize(952, 300)
     table.show()
-    table.show_links(between_of(household(10), IDS[0]))
+    table.show_links(lender_links(snapshot_of(household(10)), IDS[0]))
     qapp.processEvents()
     assert table.table.columnWidth(0) >= table.table.sizeHintForColumn(0)
 
@@ -151,8 +152,8 @@ def test_both_names_of_a_link_are_whole_before_how_it_is_carried(qapp: QApplicat
 @pytest.mark.parametrize(("compact", "rows"), [(False, 3), (True, 2)])
 def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: int) -> None:
     snapshot = household(3)
-    snapshot["links"][IDS[1]] |= {"kind": "vpn", "better_reason": "By eth0 it is faster."}
-    found = machines_of(snapshot)[1].link
+    snapshot["links"][IDS[1]] |= {"kind": "vpn", "better_reason_facts": BETTER}
+    found = machines_of(snapshot_of(snapshot))[1].link
     assert found is not None
     told = rows_of(found, compact=compact)
     assert len(told) == rows
@@ -160,5 +161,6 @@ def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: 
 
 
 def test_a_card_s_words_hold_power_and_another_version() -> None:
-    facts = replace(machines_of(household(2))[1], watts=42, other_version="0.2")
+    machine = machines_of(snapshot_of(household(2)))[1]
+    facts = replace(machine, hardware=replace(machine.hardware, watts=42), other_version="0.2")
     assert {"42 W", "It runs Poolhouse 0.2"} <= set(all_lines(facts))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.api.plans import Forecast, Plan
 from app.core.errors import AppError, Unreachable
 from app.gui.api.node_state import Link
 from app.gui.pool.load_forecast import Outlook
@@ -21,13 +22,13 @@ Json = dict[str, Any]
 class Asked:
     """A question under way, which the test answers."""
 
-    def __init__(self, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]) -> None:
+    def __init__(self, body: Json, done: Callable[[Plan], None], failed: Callable[[AppError], None]) -> None:
         self.body, self._done, self._failed = body, done, failed
         self.running = True
 
     def answer(self, tok_s: float) -> None:
         self.running = False
-        self._done({"model": self.body["model"], "forecast": {"decode_tok_s": tok_s}})
+        self._done(Plan(model=self.body["model"], forecast=Forecast(decode_tok_s=tok_s)))
 
     def fail(self, error: AppError) -> None:
         self.running = False
@@ -41,7 +42,9 @@ class Asked:
 def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     found: list[Asked] = []
 
-    def post(path: str, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]) -> Asked:
+    def post(
+        path: str, body: Json, done: Callable[[Plan], None], failed: Callable[[AppError], None], **_: Any
+    ) -> Asked:
         found.append(Asked(body, done, failed))
         return found[-1]
 

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api.computer import Interface, Settings
 from app.core.errors import AppError
 from app.gui.api.node_state import Link
 from app.gui.look.theme import Scheme
@@ -18,17 +19,19 @@ from app.gui.settings.upstreams import AddServer
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.scroll_area import ScrollArea
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 from tests.gui.desk import Desk
 
 Json = dict[str, Any]
 HIGH = 760  # of a usual window
 
+ETHERNET = Interface("eth0", "ethernet", ["10.0.0.2"], up=True)
+
 
 def attic(**other: Any) -> MachineFacts:
     made = household(2)
     made["machines"][f"{1:064x}"] |= other
-    return machines_of(made)[1]
+    return machines_of(snapshot_of(made))[1]
 
 
 @pytest.fixture
@@ -66,15 +69,14 @@ def test_an_interface_that_was_preferred_and_is_gone_stays_chosen(
 ) -> None:
     snapshot = household(2)
     snapshot["links"][f"{1:064x}"]["preferred"] = "usb0"
-    sheet = InterfaceSheet(away.services, machines_of(snapshot)[1], print, window)
-    eth = {"name": "eth0", "kind": "ethernet", "up": True, "addresses": ["10.0.0.2"]}
-    sheet._fill({"interfaces": [eth]})
+    sheet = InterfaceSheet(away.services, machines_of(snapshot_of(snapshot))[1], print, window)
+    sheet._fill(Settings(interfaces=[ETHERNET]))
     last = sheet.choices[-1]
     assert (last.text(), last.isChecked(), last.isEnabled()) == (
         "usb0, not connected now", True, False,
     )  # fmt: skip
     asked: list[Json] = []
-    monkeypatch.setattr(away.services.client, "post", lambda _, body, *__: asked.append(body))
+    monkeypatch.setattr(away.services.client, "post", lambda _, body, *__, **___: asked.append(body))
     sheet.save()
     assert asked == [{"interface": "usb0"}]
     sheet.close()
@@ -125,14 +127,13 @@ def test_connections_are_asked_for_again_once_a_lost_node_is_back(
     away: Desk, window: QWidget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(away.services.client, "get", lambda path, *_: asked.append(path))
+    monkeypatch.setattr(away.services.client, "get", lambda path, *_, **__: asked.append(path))
     sheet = InterfaceSheet(away.services, attic(), print, window)
     pool = away.services.pool
     pool._say(Link.STARTING, None)
     pool._say(Link.THERE, None)
     assert asked == ["/settings", "/settings"]
-    eth = {"name": "eth0", "kind": "ethernet", "up": True, "addresses": ["10.0.0.2"]}
-    sheet._fill({"interfaces": [eth]})
+    sheet._fill(Settings(interfaces=[ETHERNET]))
     pool._say(Link.STARTING, None)
     pool._say(Link.THERE, None)
     assert len(asked) == 2

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.pool_tables import COMPUTES, SHARE, MachineModel, MachineTable
-from testbed.snapshots import household, machine
+from testbed.snapshots import household, machine, snapshot_of
 from tests.gui.speaking import speaking
 
 USUAL_WIDTH = 952  # of the table in a window as it first opens
@@ -39,12 +39,12 @@ def column(table: MachineTable, number: int) -> list[str]:
 
 def test_the_model_is_sound(qtmodeltester: ModelTester, qapp: QApplication) -> None:
     model = MachineModel(Theme(qapp, Scheme.LIGHT, 1.0))
-    model.show_facts(machines_of(household(3)))
+    model.show_facts(machines_of(snapshot_of(household(3))))
     qtmodeltester.check(model)  # type: ignore[no-untyped-call]
 
 
 def test_sizes_are_sorted_by_size(table: MachineTable) -> None:
-    table.show_machines(machines_of(household(4)))
+    table.show_machines(machines_of(snapshot_of(household(4))))
     table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
     assert column(table, 3) == ["28.0 GiB", "24.0 GiB", "20.0 GiB", "16.0 GiB"]
     table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
@@ -53,19 +53,19 @@ def test_sizes_are_sorted_by_size(table: MachineTable) -> None:
 
 def test_what_a_way_costs_is_a_number_alone(table: MachineTable) -> None:
     """What it means is said on the map and in the details: here the word was cut."""
-    table.show_machines(machines_of(household(3)))
+    table.show_machines(machines_of(snapshot_of(household(3))))
     assert sorted(column(table, SHARE)) == ["", "14 %", "36 %"]
 
 
 def test_the_choice_outlives_news_and_new_machines(table: MachineTable) -> None:
-    table.show_machines(machines_of(household(3)))
+    table.show_machines(machines_of(snapshot_of(household(3))))
     table.select(machine(1)["id"])
     chosen = table.selected
     news = household(3)
     news["machines"][chosen]["used_bytes"] = 1
-    table.show_machines(machines_of(news))
+    table.show_machines(machines_of(snapshot_of(news)))
     assert table.selected == chosen
-    table.show_machines(machines_of(household(5)))
+    table.show_machines(machines_of(snapshot_of(household(5))))
     assert table.selected == chosen
     assert len(column(table, 0)) == 5
 
@@ -73,10 +73,10 @@ def test_the_choice_outlives_news_and_new_machines(table: MachineTable) -> None:
 def test_the_table_says_what_a_machine_is_for_us_as_the_map_does(table: MachineTable) -> None:
     snapshot = household(3)
     _, attic, kitchen = (snapshot["machines"][machine(number)["id"]] for number in range(3))
-    table.show_machines(machines_of(snapshot))
+    table.show_machines(machines_of(snapshot_of(snapshot)))
     assert "den-pc (this machine, host)" in column(table, 0)
     kitchen["used_by"] = [attic["id"]]
-    table.show_machines(machines_of(snapshot, centre=attic["id"]))
+    table.show_machines(machines_of(snapshot_of(snapshot), center=attic["id"]))
     assert column(table, 0) == ["attic-pc (host)", "den-pc (this machine)", "kitchen-laptop"]
     assert column(table, 4) == ["a model of its own", "a model of its own", "layers of attic-pc"]
 
@@ -86,7 +86,7 @@ def test_what_is_not_measured_says_so(table: MachineTable) -> None:
     for link in snapshot["links"].values():
         for name in ("measured_round_trip_seconds", "out_bytes_per_s", "in_bytes_per_s", "kind"):
             del link[name]
-    table.show_machines(machines_of(snapshot))
+    table.show_machines(machines_of(snapshot_of(snapshot)))
     table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
     assert column(table, 6)[0] == "not measured"
 
@@ -95,7 +95,7 @@ def test_in_german_no_title_makes_a_column_wider_than_its_figures(german: None, 
     """The longest of them would push the last columns out of a window of the usual width."""
     table.resize(USUAL_WIDTH, 500)
     table.show()
-    table.show_machines(machines_of(household(3)))
+    table.show_machines(machines_of(snapshot_of(household(3))))
     for place in (2, 7):  # held of lent, round trip
         assert table.columnWidth(place) <= table.sizeHintForColumn(place) + 8
 
@@ -108,7 +108,7 @@ def test_ten_machines_have_room_in_a_window_of_the_usual_width(
         request.getfixturevalue("german")
     table.resize(USUAL_WIDTH, 500)
     table.show()
-    table.show_machines(machines_of(household(10)))
+    table.show_machines(machines_of(snapshot_of(household(10))))
     qapp.processEvents()
     assert table.horizontalScrollBar().maximum() == 0
     for place in (2, 3, 4, 5, 6, 7, 8):  # figures are never shortened
@@ -121,7 +121,7 @@ def test_a_title_stands_over_its_words(qtbot: QtBot, table: MachineTable) -> Non
     """The words of a cell have a margin of Qt's own, which those of a title have not."""
     table.resize(USUAL_WIDTH, 500)
     table.show()
-    table.show_machines(machines_of(household(3)))
+    table.show_machines(machines_of(snapshot_of(household(3))))
     option = QStyleOptionViewItem()
     option.initFrom(table)
     option.rect = table.visualRect(table.model().index(0, 2))
@@ -133,7 +133,7 @@ def test_a_title_stands_over_its_words(qtbot: QtBot, table: MachineTable) -> Non
 
 
 def test_of_a_long_name_its_middle_is_left_out(table: MachineTable) -> None:
-    table.show_machines(machines_of(household(1)))
+    table.show_machines(machines_of(snapshot_of(household(1))))
     option = QStyleOptionViewItem()
     names = table.itemDelegateForColumn(0)
     assert isinstance(names, QStyledItemDelegate)
@@ -151,9 +151,9 @@ def test_what_a_machine_computes_and_the_age_of_its_link_have_columns(
     table: MachineTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.gui.pool.machine_words.time.time", lambda: 1_790_000_000.0 + 300)
-    table.show_machines(machines_of(household(3)))
+    table.show_machines(machines_of(snapshot_of(household(3))))
     assert sorted(column(table, COMPUTES)) == ["10 %", "15 %", "5 %"]
     assert sorted(column(table, 8)) == ["", "5 min", "5 min"], "none to itself"
     assert not table.isColumnHidden(COMPUTES)
-    table.show_machines(machines_of(household(3, with_model=False)))
+    table.show_machines(machines_of(snapshot_of(household(3, with_model=False))))
     assert table.isColumnHidden(COMPUTES)

@@ -12,6 +12,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api.answers import Joined
+from app.api.snapshot import MachineRef
 from app.core.errors import Refused
 from app.gui.api.node_client import Call
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
@@ -129,11 +131,11 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
 
 def test_who_joins_where_its_name_is_taken_reads_its_new_one(at_lone: Desk, parent: QWidget) -> None:
     joining = JoinSheet(at_lone.services, parent)
-    joining._joined({"machine": {"id": "d", "name": "den"}, "guest": False, "called": "DEN 2"})
+    joining._joined(Joined(MachineRef("d", "den"), called="DEN 2"))
     assert joining.heading.text() == "Paired with den"
     assert "is called DEN 2 from now on. " in joining.sentence.text()
     again = JoinSheet(at_lone.services, parent)
-    again._joined({"machine": {"id": "d", "name": "den"}, "guest": False, "called": None})
+    again._joined(Joined(MachineRef("d", "den")))
     assert "from now on" not in again.sentence.text()
 
 
@@ -180,12 +182,14 @@ def test_who_may_not_add_machines_reads_who_may(
 ) -> None:
     adding = AddSheet(at_lone.services, parent)
     qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
-    machines = {"a" * 16: {"name": "desk", "roles": ["admin", "host"]}, "b" * 16: {"name": "attic", "roles": ["host"]}}
-    monkeypatch.setitem(at_lone.services.pool.snapshot, "machines", machines)
+    desk = {"id": "a" * 16, "name": "desk", "roles": ["admin", "host"]}
+    attic = {"id": "b" * 16, "name": "attic", "roles": ["host"]}
+    pool = at_lone.services.pool
+    pool.snapshot = pool.snapshot | {"machines": {desk["id"]: desk, attic["id"]: attic}}
     adding._ended(Refused("not_admin"))
     assert adding.notice.sentence == "This machine may not change the household. Do it on desk."
     assert not adding.again.isVisibleTo(adding)
-    machines["a" * 16]["roles"] = ["host"]
+    pool.snapshot = pool.snapshot | {"machines": {attic["id"]: attic}}
     adding._ended(Refused("not_admin"))
     assert adding.notice.sentence.endswith("Do it on a machine that may.")
     assert adding.again.isVisibleTo(adding)  # somebody may have given it the right meanwhile
@@ -210,23 +214,27 @@ def test_three_households_nearby_are_seen_without_a_bar(
     assert not any(seen)
 
 
+def show_strangers(at_lone: Desk, strangers: dict[str, object]) -> None:
+    pool = at_lone.services.pool
+    pool.snapshot = pool.snapshot | {"strangers": strangers}
+    pool.changed.emit()
+
+
 def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     near = {"name": "<b>hall</b>", "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4"}
-    at_lone.services.pool.snapshot["strangers"] = {"b" * 16: near}
+    show_strangers(at_lone, {"b" * 16: near})
     joining = JoinSheet(at_lone.services, parent)
     assert joining.near.count() == 1
     assert joining.near.item(0).text().startswith("<b>hall</b>")
     assert joining.address.text() == "10.0.0.9:4"
     assert joining.focusWidget() is joining.code, "only the code is left to type"
     nameless = {"pairing_address": "10.0.0.7:4", "system": "Windows"}
-    at_lone.services.pool.snapshot["strangers"] = {"c" * 16: nameless}
-    at_lone.services.pool.changed.emit()
+    show_strangers(at_lone, {"c" * 16: nameless})
     words = ["A machine without a name", "10.0.0.7:4", "Windows"]
     assert joining.near.item(0).text().split("    ") == words, "never a part of its id"
     assert joining.address.text() == "10.0.0.7:4", "the other one's code opens nothing any more"
     joining.address.setText("10.0.0.5:4")
-    at_lone.services.pool.snapshot["strangers"] = {}
-    at_lone.services.pool.changed.emit()
+    show_strangers(at_lone, {})
     assert joining.address.text() == "10.0.0.5:4", "typed by a person"
     joining.reject()
 

@@ -12,7 +12,7 @@ from tests.gui.pool.test_pool_page import shown
 def test_of_several_models_of_this_machine_one_can_be_shown_alone(qtbot: QtBot, away: Desk) -> None:
     made = household(3)
     made["loaded"]["answering"] = 0
-    stages = [{"id": f"{2:064x}", "first": 0, "last": 6}]
+    stages = [{"machine": "kitchen-laptop", "id": f"{2:064x}", "first": 0, "last": 6}]
     made["beside"] = [{"model": "guide", "state": "ready", "answering": 1, "stages": stages}]
     made["answers"]["running"] = 1
     away.services.pool.snapshot = made
@@ -21,16 +21,18 @@ def test_of_several_models_of_this_machine_one_can_be_shown_alone(qtbot: QtBot, 
     names = [box.itemText(at) for at in range(box.count())]
     llama = "Llama 3.3 70B Q4_K_M"
     assert names == ["den-pc (this machine)", f"den-pc: {llama}", "den-pc: Guide"]
-    assert page.map._active == {f"{2:064x}"}
+    assert page.views.map._active == {f"{2:064x}"}
     box.setCurrentIndex(2)
     box.activated.emit(2)
-    assert [one.layers for one in page.machines] == [(), (), ((0, 6),)]
+    assert [one.held.layers for one in page.machines] == [(), (), ((0, 6),)]
+    away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     assert box.currentIndex() == 2, "the choice stays"
     box.setCurrentIndex(1)
     box.activated.emit(1)
-    assert not page.map._active, "another one answers"
+    assert not page.views.map._active, "another one answers"
     made["beside"] = []
+    away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     assert not page.placements.isVisible()
 
@@ -45,5 +47,6 @@ def test_a_lender_sees_the_only_host_s_placement_with_nothing_to_choose(qtbot: Q
     assert not page.placements.isVisible()
     assert (page.machines[0].name, page.machines[0].host) == ("attic-pc", True)
     made["machines"][f"{2:064x}"]["used_by"] = []
+    away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     assert page.machines[0].name == "den-pc"

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.core.errors import Refused
+from app.api.links import LinkReport
+from app.core.errors import Reason, Refused
 from app.gui.pool import pool_actions
 from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet
 from app.gui.pool.pool_page import PoolPage
@@ -77,7 +79,7 @@ def test_everything_with_the_keyboard_has_a_name(page: PoolPage) -> None:
 
 def test_where_no_node_runs_the_page_waits(qtbot: QtBot, away: Desk) -> None:
     page = shown(qtbot, away)
-    assert page.stack.currentWidget() is page.away
+    assert page.views.currentWidget() is page.views.away
     assert not page.add.isVisible()
     assert not page.alone.isVisible()
 
@@ -86,20 +88,20 @@ def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: 
     names = [one.name for one in page.machines]
     assert names == ["den", "attic"]
     attic = page.machines[1].id
-    page.map.select(attic)
+    page.views.map.select(attic)
     assert page.inspector.isVisible()
-    assert page.table.selected == attic
-    page.views.buttons["table"].click()
-    assert page.stack.currentWidget() is page.tables
+    assert page.views.table.selected == attic
+    page.view_choice.buttons["table"].click()
+    assert page.views.currentWidget() is page.views.tables
     assert page.services.preferences.text("pool/view") == "table"
-    page.table.select(page.machines[0].id)
-    assert page.map.selected == page.machines[0].id
-    page.views.buttons["map"].click()
+    page.views.table.select(page.machines[0].id)
+    assert page.views.map.selected == page.machines[0].id
+    page.view_choice.buttons["map"].click()
 
 
 def test_it_opens_at_a_machine(page: PoolPage) -> None:
     page.open(page.machines[1].id)
-    assert page.map.selected == page.machines[1].id
+    assert page.views.map.selected == page.machines[1].id
     assert page.inspector.isVisible()
     page.choose("")
 
@@ -109,7 +111,7 @@ def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(qtbot: Q
     page.shown()
     qtbot.waitUntil(lambda: page.outlook.now.fits, timeout=10_000)
     attic = page.machines[1]
-    page.acts.toggle(attic)
+    page.machine_actions.toggle(attic)
     assert page.machines[1].left_out
     qtbot.waitUntil(lambda: page.outlook.then is not None, timeout=10_000)
     assert page.what_if.isVisible()
@@ -119,7 +121,7 @@ def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(qtbot: Q
     qtbot.waitUntil(lambda: (page.services.pool.loaded or {}).get("state") == "ready")
     qtbot.waitUntil(lambda: not page.what_if.isVisible(), timeout=5000)
     assert page.machines[0].host
-    assert not page.machines[1].layers
+    assert not page.machines[1].held.layers
     page.headline.unload.click()
     qtbot.waitUntil(lambda: page.services.pool.loaded is None, timeout=10_000)
     qtbot.waitUntil(lambda: "unloaded" in page.notice.sentence, timeout=5000)
@@ -132,15 +134,15 @@ def test_dots_move_while_an_answer_crosses_the_links(qtbot: QtBot, page: PoolPag
     client.post("/load", {"model": "guide", "split": [3, 2, 3]}, lambda _: None, problems.append)
     qtbot.waitUntil(lambda: bool(problems) or (pool.loaded or {}).get("state") == "ready")
     assert not problems
-    qtbot.waitUntil(lambda: bool(page.machines[1].layers), timeout=5000)
-    assert not page.map.traffic.moves
+    qtbot.waitUntil(lambda: bool(page.machines[1].held.layers), timeout=5000)
+    assert not page.views.map.traffic.moves
     body = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled
     ask = client.call("POST", "/ask", body, lambda _: None, problems.append, lambda _: None)
-    qtbot.waitUntil(lambda: page.map.traffic.moves or bool(problems), timeout=20_000)
+    qtbot.waitUntil(lambda: page.views.map.traffic.moves or bool(problems), timeout=20_000)
     assert ask is not None
     assert not problems
     ask.cancel()
-    qtbot.waitUntil(lambda: not page.map.traffic.moves, timeout=10_000)
+    qtbot.waitUntil(lambda: not page.views.map.traffic.moves, timeout=10_000)
     page.headline.unload.click()
     qtbot.waitUntil(lambda: pool.loaded is None, timeout=10_000)
 
@@ -165,17 +167,17 @@ def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(qtbot: QtBot
     attic = page.machines[1]
     page.choose(attic.id)
     before = attic.link.measured_at if attic.link else None
-    assert page.inspector.test.isVisible()
+    assert page.inspector.buttons.test.isVisible()
 
     def measured() -> bool:
         is_new = getattr(page.machines[1].link, "measured_at", None) != before
-        if not is_new and page.inspector.test.isEnabled():  # or refused: a machine still worked
-            page.inspector.test.click()
+        if not is_new and page.inspector.buttons.test.isEnabled():  # or refused: a machine still worked
+            page.inspector.buttons.test.click()
         return is_new
 
     qtbot.waitUntil(measured)
-    qtbot.waitUntil(page.inspector.test.isEnabled, timeout=5000)
-    page.acts.prefer(page.machines[1])
+    qtbot.waitUntil(page.inspector.buttons.test.isEnabled, timeout=5000)
+    page.machine_actions.prefer(page.machines[1])
     sheet = page.findChild(InterfaceSheet)
     assert sheet is not None
     qtbot.waitUntil(sheet.act.isEnabled, timeout=5000)
@@ -196,7 +198,10 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     made["links"][far] |= {
         "kind": "vpn", "interface": "wg0", "preferred": None, "preferred_reason": None,
         "better_interface": "eth0",
-        "better_reason": "Traffic to attic-pc goes through a VPN (wg0). Poolhouse can use eth0 instead.",
+        "better_reason_facts": {
+            "code": "interface_through_vpn",
+            "facts": {"machine": "attic-pc", "used": "wg0", "interface": "eth0"},
+        },
     }  # fmt: skip
     away.services.pool.snapshot = made
     page = shown(qtbot, away)
@@ -208,16 +213,17 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     assert page.inspector.use.isVisible()
     assert "through a VPN" in page.inspector.trouble.text()
     assert page.inspector.use.text() == "Use eth0"
-    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order))
+    monkeypatch.setattr(away.services.client, "post", lambda *order, **_: asked.append(order))
     page.inspector.use.click()
     assert asked[0][:2] == (f"/machines/{far}/interface", {"interface": "eth0"})
-    told = {"interface": "eth0", "out_bytes_per_s": 1e8, "in_bytes_per_s": 1e8}
-    asked[0][2](told | {"preferred_reason": "The cable to attic-pc is not plugged in."})
-    assert page.notice.sentence == "The cable to attic-pc is not plugged in."
-    page.acts._preferred("attic-pc", told)
+    report = LinkReport(interface="eth0", out_bytes_per_s=1e8, in_bytes_per_s=1e8)
+    unused = Reason("interface_through_vpn", {"machine": "attic-pc", "used": "wg0", "interface": "eth0"})
+    asked[0][2](replace(report, preferred_reason_facts=unused))
+    assert page.notice.sentence.startswith("Traffic to attic-pc goes through a VPN (wg0).")
+    page.machine_actions._preferred("attic-pc", report)
     assert page.notice.sentence == "Traffic to attic-pc goes by eth0 now: 800 Mb/s."
     menu = QMenu()
-    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    page.machine_actions.fill(menu, next(one for one in page.machines if one.id == far))
     names = [act.text() for act in menu.actions() if act.text()]
     assert names == [
         "Details", "Leave out", "Test link", "Prefer interface…", "Rename…", "What it may do…",
@@ -238,12 +244,12 @@ def test_a_machine_that_is_not_reached_leads_to_the_reason(
     away.services.pool.snapshot = made
     page = shown(qtbot, away)
     page.choose(f"{2:064x}")
-    assert not page.inspector.unseen.isVisible()
+    assert not page.inspector.buttons.unseen.isVisible()
     page.choose(far)
-    assert page.inspector.first_button() is page.inspector.unseen
-    page.inspector.unseen.click()
+    assert page.inspector.buttons.first is page.inspector.buttons.unseen
+    page.inspector.buttons.unseen.click()
     menu = QMenu()
-    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    page.machine_actions.fill(menu, next(one for one in page.machines if one.id == far))
     next(act for act in menu.actions() if act.text() == "Find out why…").trigger()
     assert opened == [away.services, away.services]
 
@@ -254,19 +260,22 @@ def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
     asked: list[Any] = []
     made, far = household(3), f"{1:064x}"
     why = "attic-pc gave wrong numbers in a check, so it gets no layers from this machine."
-    made["machines"][far] |= {"doubted": True, "reason": why}
+    made["machines"][far] |= {
+        "doubted": True,
+        "reason_facts": {"code": "machine_doubted", "facts": {"machine": "attic-pc"}},
+    }
     away.services.pool.snapshot = made
     page = shown(qtbot, away)
     page.choose(f"{2:064x}")
-    assert not page.inspector.again.isVisible()
+    assert not page.inspector.buttons.again.isVisible()
     page.choose(far)
     assert why in page.inspector.why.toolTip()
-    assert not page.inspector.leave.isVisible()
-    assert page.inspector.first_button() is page.inspector.again
-    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order))
-    page.inspector.again.click()
+    assert not page.inspector.buttons.leave.isVisible()
+    assert page.inspector.buttons.first is page.inspector.buttons.again
+    monkeypatch.setattr(away.services.client, "post", lambda *order, **_: asked.append(order))
+    page.inspector.buttons.again.click()
     menu = QMenu()
-    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    page.machine_actions.fill(menu, next(one for one in page.machines if one.id == far))
     names = {act.text(): act for act in menu.actions() if act.text()}
     assert "Leave out" not in names
     names["Use again"].trigger()
@@ -284,7 +293,7 @@ def test_who_may_not_change_the_household_is_not_offered_it(
     page = shown(qtbot, away)
     assert not page.add.isVisible()
     menu = QMenu()
-    page.acts.fill(menu, page.machines[2])
+    page.machine_actions.fill(menu, page.machines[2])
     why = "This machine may not change the household. Do it on attic-pc."
     assert [(act.text(), act.isEnabled()) for act in menu.actions()][-1] == (why, False)
     assert "Rename…" not in [act.text() for act in menu.actions()]
@@ -298,22 +307,23 @@ def test_who_may_not_change_the_household_is_not_offered_it(
     names = [one.text() for one in settings.findChildren(QPushButton)]
     assert "Remove…" not in names
     made["machines"][f"{0:064x}"]["roles"] = ["admin", "host", "lender"]
+    away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     settings._tell()
     assert page.add.isVisible()
     assert settings._adds.isEnabled()
-    page.acts.fill(menu, page.machines[2])
+    page.machine_actions.fill(menu, page.machines[2])
     assert menu.actions()[-1].text() == "Remove from household…"
 
 
 def _the_link_is_the_one_to_the_host(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine carries it, and what is tested and changed is the way to that host."""
     asked: list[str] = []
-    monkeypatch.setattr(page.services.client, "post", lambda path, *_: asked.append(path.rpartition("=")[2]))
+    monkeypatch.setattr(page.services.client, "post", lambda path, *_, **__: asked.append(path.rpartition("=")[2]))
     page.choose(page.machines[1].id)
     assert page.machines[1].this
-    page.inspector.test.click()
-    page.acts.use_interface(page.machines[1])
+    page.inspector.buttons.test.click()
+    page.machine_actions.use_interface(page.machines[1])
     assert asked == [f"{1:064x}", f"/machines/{1:064x}/interface"]
     page.choose("")
 
@@ -327,8 +337,9 @@ def test_where_several_models_run_a_person_chooses_whose_is_shown(
     away.services.pool.snapshot = made
     page = shown(qtbot, away)
     assert not page.placements.isVisible()
-    assert page.map._active
+    assert page.views.map._active
     made["machines"][f"{2:064x}"]["used_by"] = [f"{0:064x}", f"{1:064x}"]
+    away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     assert page.placements.isVisible()
     names = [page.placements.box.itemText(at) for at in range(page.placements.box.count())]
@@ -337,16 +348,17 @@ def test_where_several_models_run_a_person_chooses_whose_is_shown(
     page.placements.box.setCurrentIndex(1)
     page.placements.box.activated.emit(1)
     assert (page.machines[0].name, page.machines[0].host) == ("attic-pc", True)
-    assert not page.map._active  # the answer is ours, and runs through our placement
+    assert not page.views.map._active  # the answer is ours, and runs through our placement
     _the_link_is_the_one_to_the_host(page, monkeypatch)
     made["machines"][f"{2:064x}"]["used_by"] = []
+    away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     assert not page.placements.isVisible()
     assert page.machines[0].name == "den-pc"
 
 
 def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage) -> None:
-    page.acts.rename(page.machines[1])
+    page.machine_actions.rename(page.machines[1])
     sheet = page.findChild(RenameSheet)
     assert sheet is not None
     sheet.name.setText("x" * 65)
@@ -354,7 +366,7 @@ def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage
     sheet.name.setText("loft")
     sheet.act.click()
     qtbot.waitUntil(lambda: page.machines[1].name == "loft", timeout=10_000)
-    page.acts.roles(page.machines[1])
+    page.machine_actions.choose_roles(page.machines[1])
     roles = page.findChild(RolesSheet)
     assert roles is not None
     roles.choice.choose("lend")
@@ -363,19 +375,19 @@ def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage
 
 
 def test_pausing_shows_its_reason_and_can_be_undone(qtbot: QtBot, page: PoolPage) -> None:
-    page.acts.pause(3600)
+    page.machine_actions.pause(3600)
     qtbot.waitUntil(lambda: page.machines[0].state == "paused", timeout=10_000)
     page.choose(page.machines[0].id)
     assert page.machines[0].reason
-    assert page.inspector.resume.isVisible()
-    page.inspector.resume.click()
+    assert page.inspector.buttons.resume.isVisible()
+    page.inspector.buttons.resume.click()
     qtbot.waitUntil(lambda: page.machines[0].state != "paused", timeout=10_000)
 
 
 def test_a_removed_machine_is_gone_from_the_page(qtbot: QtBot, page: PoolPage) -> None:
     """The last test of these nodes."""
     page.choose(page.machines[1].id)
-    page.acts.remove(page.machines[1])
+    page.machine_actions.remove(page.machines[1])
     sheet = page.findChild(RemoveSheet)
     assert sheet is not None
     sheet._refused(Refused("remove_added", name="loft", added="hall-pc"))

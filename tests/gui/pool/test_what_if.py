@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.pool.load_forecast import Expected, WhatIf
 from app.gui.pool.machine_facts import machines_of
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 
 FAST = Expected("guide", fits=True, machines=("a",), tok_s=64.6)
 SLOW = replace(FAST, tok_s=40.0)
@@ -27,9 +27,9 @@ SLOW = replace(FAST, tok_s=40.0)
 def test_nothing_changes_only_where_it_holds_nothing(qtbot: QtBot, now: Expected, in_use: bool, told: str) -> None:
     bar = WhatIf(lambda: None, lambda: None)
     qtbot.addWidget(bar)
-    here, there, *_ = machines_of(household(2))
+    here, there, *_ = machines_of(snapshot_of(household(2)))
     runs = ((4, 6),) if in_use else ()
-    bar.show_change([here, replace(there, left_out=True, layers=runs)], now, FAST)
+    bar.show_change([here, replace(there, left_out=True, held=replace(there.held, layers=runs))], now, FAST)
     words = bar.words.text()
     assert words.endswith(told)
     assert ("nothing changes" in words) == ("nothing changes" in told)

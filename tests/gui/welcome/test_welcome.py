@@ -203,11 +203,13 @@ def test_everything_has_a_name_and_the_keyboard_reaches_it(away: Desk, window: Q
 
 def test_who_may_not_change_its_household_is_offered_no_code(qtbot: QtBot, away: Desk) -> None:
     """The first steps may come again, when the machine belongs to a household."""
-    away.services.pool.snapshot = household(2)
+    made = household(2)
+    away.services.pool.snapshot = made
     step = PairStep(away.services)
     qtbot.addWidget(step)
     assert not step._first.isVisibleTo(step)
-    away.services.pool.snapshot["machines"][f"{0:064x}"]["roles"] = ["admin"]
+    made["machines"][f"{0:064x}"]["roles"] = ["admin"]
+    away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     assert step._first.isVisibleTo(step)
 

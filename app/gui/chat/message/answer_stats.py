@@ -10,7 +10,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 from app.core.planner.speed_estimates import is_rough
 from app.gui.look import formats
 from app.gui.look.sentences import here
-from app.gui.pool.machine_words import layers
+from app.gui.pool.machine_words import layer_ranges
 
 Json = Mapping[str, Any]
 SEPARATOR = " · "
@@ -126,7 +126,7 @@ def machines(figures: Json) -> list[str]:
     for stage in figures.get("placement") or ():
         run = int(stage.get("first", 0)), int(stage.get("last", 0))
         runs.setdefault(str(stage.get("machine")), []).append(run)
-    return [f"{machine}: {layers(sorted(held))}" for machine, held in runs.items()]
+    return [f"{machine}: {layer_ranges(sorted(held))}" for machine, held in runs.items()]
 
 
 def used_tokens(figures: Json) -> int | None:

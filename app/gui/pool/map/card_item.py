@@ -89,14 +89,15 @@ class _Lines:
     def draw(self, *, compact: bool) -> None:
         facts = self._facts
         self._head(with_word=not compact)
-        if part := machine_words.part(facts):
+        if part := machine_words.relation(facts):
             self._line(part, self._text)
         if compact:
             self._bar(SMALL_BAR)
             self._line(machine_words.lent_memory(facts), self._text)
             self._line(last_line(facts), self._muted)
             return
-        self._line(facts.device or machine_words.roles(facts.roles), self._muted, machine_words.heat(facts))
+        kind = facts.hardware.device or machine_words.roles_text(facts.roles)
+        self._line(kind, self._muted, machine_words.temperature(facts))
         self._bar(BAR)
         held = machine_words.lent_memory(facts)
         self._line(held, self._text, self._total(held))
@@ -105,9 +106,9 @@ class _Lines:
 
     def _total(self, beside: str) -> str:
         """All memory of the machine, in as many words as have room."""
-        size = formats.size(self._facts.total_bytes) if self._facts.total_bytes else ""
+        size = formats.size(self._facts.memory.total) if self._facts.memory.total else ""
         room = self._w - card_drawing.width(beside, self._small) - self._theme.px(sizes.S)
-        said = (machine_words.in_all(size), size) if size else ()
+        said = (machine_words.total_memory(size), size) if size else ()
         return next((one for one in said if card_drawing.width(one, self._small) <= room), "")
 
     def _row(self, height: float) -> QRectF:
@@ -118,7 +119,7 @@ class _Lines:
     def _head(self, *, with_word: bool) -> None:
         """The name, and at the right the state."""
         where = self._row(card_drawing.height(self._name))
-        shown, side = machine_words.state(self._facts), self._theme.px(STATE_ICON)
+        shown, side = machine_words.state_badge(self._facts), self._theme.px(STATE_ICON)
         colour, gap = self._theme.colour(shown.colour), self._theme.px(sizes.XS)
         taken = float(side)
         word = card_drawing.width(shown.word, self._small) + gap
@@ -140,30 +141,39 @@ class _Lines:
     def _bar(self, height: int) -> None:
         self._y += self._theme.px(sizes.XS)
         where = self._row(self._theme.px(height))
-        lent = self._facts.lent_bytes
+        lent = self._facts.memory.lent
         fill = self._theme.colour("border" if _is_faint(self._facts) else "accent")
-        share = self._facts.used_bytes / lent if lent else 0.0
+        share = self._facts.memory.used / lent if lent else 0.0
         card_drawing.bar(self._painter, where, share, self._theme.colour("hairline"), fill)
 
 
 def all_lines(facts: MachineFacts) -> tuple[str, ...]:
-    """All that the card says, also what it has no room for."""
-    used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
-    told = (
-        facts.name, machine_words.part(facts), machine_words.state(facts).word, facts.device, machine_words.heat(facts),
-        machine_words.all_memory(facts), machine_words.own_use(facts), machine_words.holds(facts), used_by,
-        machine_words.why(facts),
-        machine_words.roles(facts.roles), machine_words.power(facts), machine_words.odd_version(facts),
-    )  # fmt: skip
-    return tuple(line for line in told if line)
+    """Return everything the card says, including what it has no room for."""
+    lines = (
+        facts.name,
+        machine_words.relation(facts),
+        machine_words.state_badge(facts).word,
+        facts.hardware.device,
+        machine_words.temperature(facts),
+        machine_words.all_memory(facts),
+        machine_words.own_use_note(facts),
+        machine_words.held_models(facts),
+        machine_words.used_by(facts.used_by) if facts.used_by else "",
+        machine_words.state_reason(facts),
+        machine_words.roles_text(facts.roles),
+        machine_words.power(facts),
+        machine_words.version_note(facts),
+    )
+    return tuple(filter(None, lines))
 
 
 def last_line(facts: MachineFacts) -> str:
-    """What it holds, or why it is as it is, or what it may do."""
-    if facts.this and facts.used_by:
-        return machine_words.used_by(facts.used_by)
+    """Return the note at the bottom of the card: the first of its reason, what it holds, its users, and its roles."""
     used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
-    return machine_words.why(facts) or machine_words.holds(facts) or used_by or machine_words.roles(facts.roles)
+    if facts.this and used_by:
+        return used_by
+    held, roles = machine_words.held_models(facts), machine_words.roles_text(facts.roles)
+    return machine_words.state_reason(facts) or held or used_by or roles
 
 
 def has_note(theme: Theme, facts: MachineFacts) -> bool:

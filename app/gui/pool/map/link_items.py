@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGrap
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
-from app.gui.pool.machine_facts import Between, LinkFacts, MachineFacts
+from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
 from app.gui.pool.map import card_drawing
 from app.gui.pool.map.map_layout import Line, Size, Way
 from app.gui.widgets.labels import tooltip
@@ -59,7 +59,7 @@ class Plate(QGraphicsItem):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._rows: list[machine_words.Shown] = []
+        self._rows: list[machine_words.Badge] = []
         self._size = Size(0, 0)
         self.setCacheMode(DEVICE)
         self.setZValue(1)
@@ -78,7 +78,7 @@ class Plate(QGraphicsItem):
         x, y = way.plate.centre
         self.setPos(x - size.w / 2, y - size.h / 2)
         self._rows = rows
-        told = facts.name, machine_words.carried(facts.link), facts.link.trouble
+        told = facts.name, machine_words.link_carrier(facts.link), facts.link.trouble
         self.setToolTip(tooltip(*filter(None, told)))
         self.update()
 
@@ -102,16 +102,16 @@ class Plate(QGraphicsItem):
             y += line
 
 
-def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Shown]:
+def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
     """Speed; what carries it; what it costs of the time, where that is known."""
-    rows = [machine_words.Shown(machine_words.speed(link), "", "text")]
+    rows = [machine_words.Badge(machine_words.link_speed(link), "", "text")]
     if link.trouble and link.kind:
-        rows.append(machine_words.bad_way(link))
+        rows.append(machine_words.poor_link_badge(link))
     elif link.kind and not (compact and link.share is not None):
-        rows.append(machine_words.kind(link.worst_kind))
+        rows.append(machine_words.kind_badge(link.worst_kind))
     if link.share is not None and not (compact and len(rows) > 1):
-        cost = machine_words.share(link.share)
-        rows.append(machine_words.Shown(cost.word, "", cost.colour))
+        cost = machine_words.share_badge(link.share)
+        rows.append(machine_words.Badge(cost.word, "", cost.colour))
     return rows
 
 
@@ -134,7 +134,7 @@ REACH = sizes.S  # of the mouse, across the line
 CORNER = sizes.S
 
 
-class BetweenLine(QGraphicsPathItem):
+class LenderLine(QGraphicsPathItem):
     """In the accent while one of its machines is chosen."""
 
     def __init__(self, theme: Theme) -> None:
@@ -143,7 +143,7 @@ class BetweenLine(QGraphicsPathItem):
         self.setZValue(-1)
         self._figures = Figures(theme, self)
 
-    def follow(self, between: Between, line: Line, room: float, *, chosen: bool) -> None:
+    def follow(self, between: LenderLink, line: Line, room: float, *, chosen: bool) -> None:
         """Lie along `line`. room: how wide its figures may be."""
         path = rounded(line, self._theme.px(CORNER))
         if path != self.path():
@@ -151,8 +151,8 @@ class BetweenLine(QGraphicsPathItem):
         pen = QPen(self._theme.colour("accent" if chosen else "border"), CHOSEN if chosen else THIN)
         if pen != self.pen():
             self.setPen(pen)
-        self.setToolTip(tooltip(*machine_words.all_between(between)))
-        self._figures.show_on(machine_words.speed(between.link), line, room, self.toolTip())
+        self.setToolTip(tooltip(*machine_words.link_details(between)))
+        self._figures.show_on(machine_words.link_speed(between.link), line, room, self.toolTip())
 
     def shape(self) -> QPainterPath:
         """Wide enough to be pointed at."""
@@ -164,7 +164,7 @@ class BetweenLine(QGraphicsPathItem):
 class Figures(QGraphicsItem):
     """Speed and round trip on a line between neighbours, where the gap between their cards is high enough."""
 
-    def __init__(self, theme: Theme, line: BetweenLine) -> None:
+    def __init__(self, theme: Theme, line: LenderLine) -> None:
         super().__init__(line)
         self._theme, self._text, self._where = theme, "", QRectF()
 

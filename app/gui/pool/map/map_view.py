@@ -14,9 +14,9 @@ from app.gui.look.accessibility import announce
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
-from app.gui.pool.machine_facts import Between, MachineFacts
+from app.gui.pool.machine_facts import LenderLink, MachineFacts
 from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
-from app.gui.pool.map.link_items import BetweenLine, LinkLine, Plate, path_of, plate_size
+from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, path_of, plate_size
 from app.gui.pool.map.map_layout import Fitted, Others, Places, Rect, Size, Sizes, fitted
 from app.gui.pool.map.traffic import Traffic
 
@@ -46,8 +46,8 @@ class MapView(QGraphicsView):
         self._cards: dict[str, CardItem] = {}
         self._lines: dict[str, LinkLine] = {}
         self._plates: dict[str, Plate] = {}
-        self._between: tuple[Between, ...] = ()
-        self._between_lines: dict[str, BetweenLine] = {}
+        self._between: tuple[LenderLink, ...] = ()
+        self._between_lines: dict[str, LenderLine] = {}
         self._selected = ""
         self.places: Places | None = None
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -65,7 +65,7 @@ class MapView(QGraphicsView):
         return self._selected
 
     def show_machines(
-        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset(), between: Sequence[Between] = ()
+        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset(), between: Sequence[LenderLink] = ()
     ) -> None:
         """The first machine is in the centre. `active`: machines an answer goes through now."""
         now = tuple(machines), active, tuple(between)
@@ -82,7 +82,7 @@ class MapView(QGraphicsView):
             told = self._told(machine, card.lines) if card else self._how()
             self.setAccessibleDescription(told)
             if card is not None and card.facts is not None and self.hasFocus():
-                announce(self, f"{card.facts.name}, {machine_words.state(card.facts).word}")
+                announce(self, f"{card.facts.name}, {machine_words.state_badge(card.facts).word}")
             self.chosen.emit(machine)
 
     def _how(self) -> str:
@@ -90,7 +90,7 @@ class MapView(QGraphicsView):
 
     def _told(self, machine: str, lines: Sequence[str]) -> str:
         """What its card says, and its links to others than the one in the centre."""
-        links = [machine_words.between(one) for one in self._between if machine in one.ends]
+        links = [machine_words.link_line(one) for one in self._between if machine in one.ends]
         return "\n".join((*lines, *links))
 
     # Drawing
@@ -121,7 +121,7 @@ class MapView(QGraphicsView):
         if self._selected in self._cards:
             self.ensureVisible(self._cards[self._selected])
 
-    def _drawn(self) -> list[Between]:
+    def _drawn(self) -> list[LenderLink]:
         """Of the links between lenders: all of a few, else those of the chosen machine."""
         there = {one.id for one in self._machines[1:]}
         known = [one for one in self._between if there.issuperset(one.ends)]
@@ -129,7 +129,7 @@ class MapView(QGraphicsView):
             return known
         return [one for one in known if self._selected in one.ends]
 
-    def _fitted(self, drawn: Sequence[Between]) -> Fitted:
+    def _fitted(self, drawn: Sequence[LenderLink]) -> Fitted:
         whole, edge = self.maximumViewportSize(), 2 * self._theme.px(EDGE)
         room = Size(whole.width() - edge, whole.height() - edge)
         full, small = self._sizes(compact=False), self._sizes(compact=True)
@@ -155,7 +155,7 @@ class MapView(QGraphicsView):
 
     def _sizes(self, *, compact: bool) -> Sizes:
         links = [one.link for one in self._machines if one.link]
-        with_part = any(machine_words.part(one) for one in self._machines[1:])
+        with_part = any(machine_words.relation(one) for one in self._machines[1:])
         with_note = any(has_note(self._theme, one) for one in self._machines)
         host, card = card_sizes(self._theme, compact=compact, with_part=with_part, with_note=with_note)
         return Sizes(host, card, plate_size(self._theme, links, compact=compact), self._theme.scale)
@@ -179,9 +179,9 @@ class MapView(QGraphicsView):
             self.scene().addItem(self._plates[machine])
         return self._plates[machine]
 
-    def _between_line(self, key: str) -> BetweenLine:
+    def _between_line(self, key: str) -> LenderLine:
         if key not in self._between_lines:
-            self._between_lines[key] = BetweenLine(self._theme)
+            self._between_lines[key] = LenderLine(self._theme)
             self.scene().addItem(self._between_lines[key])
         return self._between_lines[key]
 

@@ -17,12 +17,12 @@ from app.gui.look import theme as sizes
 from app.gui.look.formats import GIB
 from app.gui.look.motion import ALWAYS, NEVER, Motion
 from app.gui.look.theme import Scheme, Theme
-from app.gui.pool.machine_facts import between_of, machines_of
+from app.gui.pool.machine_facts import MemoryFacts, lender_links, machines_of
 from app.gui.pool.map import card_drawing as drawn_with
 from app.gui.pool.map.card_item import NOTE_LINES, CardItem, card_sizes
-from app.gui.pool.map.link_items import BetweenLine, Figures, LinkLine, Plate
+from app.gui.pool.map.link_items import Figures, LenderLine, LinkLine, Plate
 from app.gui.pool.map.map_view import SMALLEST_ZOOM, MapView
-from testbed.snapshots import household
+from testbed.snapshots import household, snapshot_of
 
 Key = Qt.Key
 SAMPLES = 200  # of a line
@@ -54,7 +54,7 @@ def drawn(view: MapView) -> list[QRectF]:
 @pytest.mark.parametrize("n_machines", range(1, 11))
 def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(view: MapView, n_machines: int) -> None:
     view._theme.choose(Scheme.LIGHT, 2.0)
-    view.show_machines(machines_of(household(n_machines)))
+    view.show_machines(machines_of(snapshot_of(household(n_machines))))
     for width, height in ((1600, 1000), (952, 500), (700, 340)):
         view.resize(width, height)
         found = drawn(view)
@@ -80,7 +80,8 @@ def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_i
     """That is in the details; `187 MiB of 10,7 …` said nothing."""
     drew = list[str]()
     monkeypatch.setattr(drawn_with, "text", lambda *all_of: drew.append(all_of[2]))
-    machine = replace(machines_of(household(1))[0], used_bytes=used, lent_bytes=lent, total_bytes=2 * lent, own_bytes=0)
+    memory = MemoryFacts(total=2 * lent, lent=lent, used=used, own=0)
+    machine = replace(machines_of(snapshot_of(household(1)))[0], memory=memory)
     view.show_machines((machine,))
     view.grab()
     assert sorted(one for one in drew if "iB" in one) == sorted(told)
@@ -91,8 +92,8 @@ def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
     snapshot["machines"][f"{1:064x}"] |= {
         "roles": ["admin", "host", "lender"], "layers": [], "used_bytes": 0,
     }  # fmt: skip
-    attic = machines_of(snapshot)[1]
-    view.show_machines(machines_of(snapshot))
+    attic = machines_of(snapshot_of(snapshot))[1]
+    view.show_machines(machines_of(snapshot_of(snapshot)))
     view.select(attic.id)
     words = "Use, lend, and add or remove machines"
     assert words in view._cards[attic.id].toolTip()
@@ -107,7 +108,7 @@ def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
 def test_what_is_drawn_lies_on_nothing_and_stays_readable(view: MapView, n_machines: int) -> None:
     for width, height in ((952, 500), (712, 340), (1600, 1000)):
         view.resize(width, height)
-        view.show_machines(machines_of(household(n_machines)))
+        view.show_machines(machines_of(snapshot_of(household(n_machines))))
         found = drawn(view)
         assert len(found) == 2 * n_machines - 1
         assert not [pair for pair in combinations(found, 2) if pair[0].intersects(pair[1])]
@@ -124,16 +125,17 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     snapshot["machines"][f"{2:064x}"]["used_by"] = [attic]
     theme = view._theme
     host, lender = card_sizes(theme, compact=False)
-    view.show_machines(machines_of(snapshot))
+    view.show_machines(machines_of(snapshot_of(snapshot)))
     assert view.places is not None
     assert {round(one.h) for one in view.places.cards} == {lender.h}
-    view.show_machines(machines_of(snapshot, centre=attic))
+    view.show_machines(machines_of(snapshot_of(snapshot), center=attic))
     assert {round(one.h) for one in view.places.cards} == {host.h}
     assert len(drawn(view)) == 3 + 2  # one way to the new centre ends here, the other is told
     assert len([one for one in view.scene().items() if isinstance(one, LinkLine)]) == 2
 
 
 WHY = "studio-mac left out: with it 9.6 tok/s, without it 11.8."
+WHY_FACTS = {"code": "left_out_slower", "facts": {"machine": "studio-mac", "with_tok_s": 9.6, "without_tok_s": 11.8}}
 
 
 def test_a_reason_is_broken_into_two_lines_before_it_is_shortened(view: MapView) -> None:
@@ -154,11 +156,11 @@ def test_a_reason_is_broken_into_two_lines_before_it_is_shortened(view: MapView)
 
 def test_cards_are_higher_where_one_has_a_reason_of_two_lines(view: MapView) -> None:
     snapshot = household(3)
-    view.show_machines(machines_of(snapshot))
+    view.show_machines(machines_of(snapshot_of(snapshot)))
     assert view.places is not None
     before = view.places.cards[0].h
-    snapshot["machines"][f"{2:064x}"] |= {"reason": WHY, "layers": []}
-    view.show_machines(machines_of(snapshot))
+    snapshot["machines"][f"{2:064x}"] |= {"reason_facts": WHY_FACTS, "layers": []}
+    view.show_machines(machines_of(snapshot_of(snapshot)))
     assert view.places.cards[0].h > before
     assert view.places.cards[0].h == view.places.cards[1].h
     found = drawn(view)
@@ -167,16 +169,16 @@ def test_cards_are_higher_where_one_has_a_reason_of_two_lines(view: MapView) -> 
     assert WHY in view.accessibleDescription()
 
 
-def lines_of(view: MapView) -> list[BetweenLine]:
-    return [item for item in view.scene().items() if isinstance(item, BetweenLine)]
+def lines_of(view: MapView) -> list[LenderLine]:
+    return [item for item in view.scene().items() if isinstance(item, LenderLine)]
 
 
 @pytest.mark.parametrize("n_machines", [2, 3, 5, 6])
 def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(view: MapView, n_machines: int) -> None:
     snapshot = household(n_machines)
-    shown = between_of(snapshot, f"{0:064x}")
+    shown = lender_links(snapshot_of(snapshot), f"{0:064x}")
     view.resize(1600, 1000)
-    view.show_machines(machines_of(snapshot), between=shown)
+    view.show_machines(machines_of(snapshot_of(snapshot)), between=shown)
     lenders = n_machines - 1
     assert len(shown) == len(lines_of(view)) == lenders * (lenders - 1) // 2
     for line in lines_of(view):
@@ -186,14 +188,14 @@ def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
         points = [line.path().pointAtPercent(part / SAMPLES) for part in range(SAMPLES + 1)]
         inner = [one.adjusted(1, 1, -1, -1) for one in drawn(view)]
         assert not [(one, at) for one in inner for at in points if one.contains(at)]
-    view.show_machines(machines_of(household(2)))
+    view.show_machines(machines_of(snapshot_of(household(2))))
     assert not lines_of(view)
 
 
 def test_figures_stand_on_a_line_where_the_gap_is_high_enough(view: MapView) -> None:
     snapshot = household(3)
-    shown = between_of(snapshot, f"{0:064x}")
-    view.show_machines(machines_of(snapshot), between=shown)
+    shown = lender_links(snapshot_of(snapshot), f"{0:064x}")
+    view.show_machines(machines_of(snapshot_of(snapshot)), between=shown)
     (plate,) = [item for item in view.scene().items() if isinstance(item, Figures)]
     assert plate.isVisible()
     assert not [one for one in drawn(view) if one.intersects(plate.sceneBoundingRect())]
@@ -204,7 +206,7 @@ def test_figures_stand_on_a_line_where_the_gap_is_high_enough(view: MapView) -> 
 
 def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> None:
     snapshot = household(10)
-    view.show_machines(machines_of(snapshot), between=between_of(snapshot, f"{0:064x}"))
+    view.show_machines(machines_of(snapshot_of(snapshot)), between=lender_links(snapshot_of(snapshot), f"{0:064x}"))
     view.resize(1600, 1000)
     assert not lines_of(view)
     before, zoom = view.places, view.transform().m11()
@@ -222,7 +224,7 @@ def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> Non
 def test_the_lines_of_a_chosen_machine_stand_out(view: MapView) -> None:
     snapshot = household(4)
     view.resize(1600, 1000)
-    view.show_machines(machines_of(snapshot), between=between_of(snapshot, f"{0:064x}"))
+    view.show_machines(machines_of(snapshot_of(snapshot)), between=lender_links(snapshot_of(snapshot), f"{0:064x}"))
     view.select(f"{1:064x}")
     accent = view._theme.colour("accent")
     assert sorted(line.pen().color() == accent for line in lines_of(view)) == [False, True, True]
@@ -233,7 +235,7 @@ def test_scroll_bars_take_no_room_that_they_are_not_needed_for(
     view: MapView, n_machines: int, width: int, height: int
 ) -> None:
     """Each of the two takes the room that the other one is there for, and both stayed once they had come."""
-    view.show_machines(machines_of(household(n_machines)))
+    view.show_machines(machines_of(snapshot_of(household(n_machines))))
     seen = []
     for before in ((width, 900), (180, 120)):
         view.resize(*before)
@@ -246,13 +248,13 @@ def test_scroll_bars_take_no_room_that_they_are_not_needed_for(
 
 
 def test_machines_that_are_gone_leave_nothing(view: MapView) -> None:
-    view.show_machines(machines_of(household(5)))
-    view.show_machines(machines_of(household(2)))
+    view.show_machines(machines_of(snapshot_of(household(5))))
+    view.show_machines(machines_of(snapshot_of(household(2))))
     assert len(drawn(view)) == 3
 
 
 def test_keys_choose_open_and_leave_out(view: MapView) -> None:
-    machines = machines_of(household(5))
+    machines = machines_of(snapshot_of(household(5)))
     view.show_machines(machines)
     told: list[tuple[str, str]] = []
     view.opened.connect(lambda machine: told.append(("opened", machine)))
@@ -272,7 +274,7 @@ def test_keys_choose_open_and_leave_out(view: MapView) -> None:
 
 
 def test_a_click_on_a_plate_chooses_its_machine(view: MapView) -> None:
-    machines = machines_of(household(3))
+    machines = machines_of(snapshot_of(household(3)))
     view.show_machines(machines)
     assert view.places is not None
     x, y = view.places.ways[1].plate.centre
@@ -282,7 +284,7 @@ def test_a_click_on_a_plate_chooses_its_machine(view: MapView) -> None:
 
 
 def test_dots_move_only_while_an_answer_runs_and_is_seen(qtbot: QtBot, view: MapView) -> None:
-    machines = machines_of(household(3))
+    machines = machines_of(snapshot_of(household(3)))
     active = frozenset(one.id for one in machines)
     view.show_machines(machines)
     assert not moves(view)
@@ -301,7 +303,7 @@ def test_dots_move_only_while_an_answer_runs_and_is_seen(qtbot: QtBot, view: Map
 
 
 def test_reduced_motion_stops_the_dots(view: MapView) -> None:
-    machines = machines_of(household(3))
+    machines = machines_of(snapshot_of(household(3)))
     view.show_machines(machines, frozenset(one.id for one in machines))
     view._motion.choose(ALWAYS)
     assert not moves(view)
