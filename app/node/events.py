@@ -39,10 +39,10 @@ class Changes:
         self._followers: list[Callable[[], None]] = []
 
     def __call__(self) -> None:
-        for told in self._followers:
-            told()
+        for follower in self._followers:
+            follower()
 
-    def tell(self, follower: Callable[[], None]) -> None:
+    def subscribe(self, follower: Callable[[], None]) -> None:
         """Call `follower` too, from now on."""
         self._followers.append(follower)
 

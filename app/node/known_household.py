@@ -99,13 +99,14 @@ class Rights:
 class KnownHousehold:
     """The household's facts, one event after another. `me`: this machine; `changed` is called after each."""
 
-    def __init__(self, me: MachineId, sightings: LastSeen, changed: Callable[[], None]) -> None:
-        self.me, self._sightings, self._changed = me, sightings, changed
+    def __init__(self, network: Network, last_seen: LastSeen, changed: Callable[[], None]) -> None:
+        self.me, self.rights = network.id, Rights(network)
+        self._last_seen, self._changed = last_seen, changed
         self.now = Household()
 
     def tell(self, event: Event) -> None:
         """Take an event in."""
-        self.now = apply(self.now, self._sightings.told(event))
+        self.now = apply(self.now, self._last_seen.told(event))
         self._changed()
 
     def machine(self, ref: str) -> Machine:

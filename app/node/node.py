@@ -7,6 +7,7 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any
 
 from app import __version__
@@ -32,23 +33,21 @@ from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink, Work
 from app.node.control import pairing_routes
 from app.node.control.naming import Naming
-from app.node.downloads.model_server import ModelServer
 from app.node.downloads.model_sources import ModelSources
 from app.node.events import Changes, Events
 from app.node.hardware import Hardware
 from app.node.journal import Journal
-from app.node.known_household import KnownHousehold, LastSeen, Rights
+from app.node.known_household import KnownHousehold, LastSeen
 from app.node.lending.lending_policy import LendingPolicy, own_uses
 from app.node.lending.lending_service import LendingService
-from app.node.links import link_limits
 from app.node.links.discovery_service import DiscoveryService, choice_of
-from app.node.links.link_gossip import LinkGossip
-from app.node.links.link_registry import LinkRegistry
+from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.guest_answers import Guesting
-from app.node.models.loaded_models import line_json
+from app.node.models.loaded_models import LoadedModels, line_json
 from app.node.models.model_manager import ModelManager
 from app.node.options import NodeOptions
 from app.node.placement.lenders import NetworkLenders
+from app.node.placement.stages import Sources
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Measuring
 from app.node.planning.own_speed import Here, OwnSpeed
@@ -77,63 +76,52 @@ class Node:
         self.home, self.options, self.choices = home, options, choices
         self.changed = Changes()
         self.events = Events(self.snapshot)
-        self.changed.tell(self.events.changed)
+        self.changed.subscribe(self.events.changed)
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
-        self.changed.tell(self.journal.changed)
-        self.doubts = Quarantine(home.household / "doubts.json", self.journal.note, self.changed)
-        self._lessons = ForecastHistory(home.household / "forecasts.json")
+        self.changed.subscribe(self.journal.changed)
         self.network = Network(home, me, sock, self, self)
         self._lenders = NetworkLenders(self.network)
-        sightings = LastSeen(home.household / "seen.json")
-        self.household = KnownHousehold(me.id, sightings, self.changed)
-        self.rights = Rights(self.network)
-        self.naming, self._between = Naming(choices, self._named), LinkGossip()
+        self.household = KnownHousehold(self.network, LastSeen(home.household / "seen.json"), self.changed)
+        self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.threads()
         self.hardware = Hardware(threads, self.changed)
-        self.lending = LendingPolicy(choices, self._uses, self.rights.lends, self._lends_to, self.changed)
-        self.changed.tell(self.lending.look_soon)
+        self.lending = LendingPolicy(choices, self._uses, self.household.rights.lends, self._lends_to, self.changed)
+        self.changed.subscribe(self.lending.look_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         shelf = Shelf(home.models, paths.guide_file(), stages)
         self.shop = ModelSources(home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network)
         self.shop.pins.note = self.journal.note
-        self.giving = ModelServer(
-            self.shop.whole,
-            lambda: choices.now.share_models,
-            lambda: choices.now.name,
-            lambda: self.network.pace,
-            shelf.called,
-            self.events.changed,
-            self.shop.pins.here,
-        )
-        self.lender = StageHost(self.lending.lent_bytes, choices.now.name)
-        self.lent = LendingService(self.lender, shelf, stages, self.lending, threads, group, self.changed)
+        stage_host = StageHost(self.lending.lent_bytes, choices.now.name)
+        self.lent = LendingService(stage_host, shelf, stages, self.lending, threads, group, self.changed)
         choice = choice_of(options, choices.now)
-        limits = link_limits.LinkLimits(self.network.pace, lambda: self.household.now)
-        limits.bind(self.lending, self.shop.downloads)
+        self.lending.limit_links = self.network.pace.limit
+        self.shop.downloads.arrived = self.network.pace.arrived
         self.links = LinkRegistry(
             self.network,
             home.household / "links.json",
             self.changed,
             choice.interfaces,
-            limit=limits.of,
+            limit=LinkLimits(self.network.pace, self.household).of,
             note=self.journal.note,
         )
-        self.finding = DiscoveryService(self.network, lambda: choices.now.name, choice, self.household.tell)
+        self.finding = DiscoveryService(self.network, choices, choice, self.household.tell)
+        loaded = LoadedModels()
+        here = Here(self.hardware, self.lent, loaded, self.lending)
+        self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
         outlook = PlannerInputs(
             self._candidates,
-            lambda: self.measuring,  # which must know what is hosted, which is planned with this
-            lambda: self.links,
-            self._lessons,
-            self.doubts,
+            self.measuring,
+            self.links,
+            ForecastHistory(home.household / "forecasts.json"),
+            Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
             self.lending.check_room,
         )
-        self.hosting = ModelManager(shelf, stages, self._lenders, outlook, threads, group, self.journal, self.changed)
-        self.guesting = Guesting(self.network, self.rights, self.hosting)
-        here = Here(self.hardware, self.lent, self.hosting, self.lending)
-        self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
+        sources = partial(Sources, shelf, stages, self._lenders, outlook)
+        self.hosting = ModelManager(loaded, shelf, sources, outlook, threads, group, self.journal, self.changed)
+        self.guesting = Guesting(self.network, self.household.rights, self.hosting)
         self._telling = StatusBroadcaster(self._status, self.links.measured, self.network, self.hosting.loaded.asked_of)
-        self.changed.tell(self._telling.changed)
+        self.changed.subscribe(self._telling.changed)
         self.household.tell(facts.Member(me.id, choices.now.name, ()))
         self.household.tell(facts.Came(me.id, None))
 
@@ -174,15 +162,14 @@ class Node:
             "machines": machines_json(self._with_layers(), self.network.id),
             **self.finding.json(household.strangers),
             "links": self.links.json(),
-            "links_between": self._between.json(self.network.links),
+            "links_between": self._telling.gossip.json(self.network.links),
             **with_names(self.hosting.loaded_json(), household),
             "embeds": with_names(self.hosting.embeddings.json(), household),
-            "forecasts": self._lessons.json(),
+            "forecasts": self.hosting.outlook.lessons.json(),
             **pairing_routes.json(self.network.window),
             "answers": {**self.hosting.answers(), "line": line_json(self.hosting.loaded)},
             **self.guesting.json(),
             **self.shop.json(),
-            **self.giving.json(),
             "journal": {"last": self.journal.number},
         }
 
@@ -197,7 +184,7 @@ class Node:
         return Work(*self.lent.work())
 
     def busy(self) -> bool:
-        return self.hosting.busy() or self.lent.busy() or self.giving.is_busy
+        return self.hosting.busy() or self.lent.busy() or self.shop.server.is_busy
 
     def link_end(self, own: str, other: str) -> End:
         return self.links.end(own, other)
@@ -219,7 +206,7 @@ class Node:
                 self.household.tell(news := told(link, message))
                 self.hosting.lender_told(news)
             case messages.LinksMeasured():
-                self._between.heard(link.peer, message, self.network.members.keys())
+                self._telling.gossip.heard(link.peer, message, self.network.members.keys())
                 self.events.changed()
             case messages.OpenStage():
                 if member := self.network.members.get(link.peer):
@@ -255,8 +242,8 @@ class Node:
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         self.links.keep_only(members)
-        self._lessons.keep_only(members)
-        self.doubts.keep_only(members)
+        self.hosting.outlook.lessons.keep_only(members)
+        self.hosting.outlook.doubts.keep_only(members)
         me = self.network.id
         for machine in self.household.now.machines.keys() - members.keys() - {me}:
             code = "removed_from_household" if self.network.dismissed else "machine_removed"
@@ -296,7 +283,7 @@ class Node:
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
-        me, guest = self.network.id, self.rights.is_guest()
+        me, guest = self.network.id, self.household.rights.is_guest()
         memory, uses, told = self.lending.memory, self._uses(), self.hardware.told
         gives = max(0, memory.own_bytes(*uses) - self.hosting.loaded.stays(me, released))
         host = Candidate(
@@ -331,7 +318,7 @@ class Node:
         household = with_outside(apply(self.household.now, own), self.network.calls.kept_out)
         held = self.hosting.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self.lent.layers())
-        replaced = self.doubts.reasons(household.machines, self.hosting.loaded.replaced())
+        replaced = self.hosting.outlook.doubts.reasons(household.machines, self.hosting.loaded.replaced())
         return apply(household, facts.Holds(held, replaced))
 
     def _lends_to(self) -> list[str]:

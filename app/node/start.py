@@ -146,7 +146,7 @@ async def _main(
     group = asyncio.TaskGroup()
     node = Node(options, home, choices, me, sock, group)
     log.info("node %s starts in %s", node.settings.name, home.root)
-    async with node.lender, group:
+    async with node.lent.stage_host, group:
         try:
             await node.lending.begin(node.lent)
             await _serve(node, Servers(node, stop.set), group, ready, stop, stopping)

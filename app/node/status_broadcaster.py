@@ -16,7 +16,7 @@ from app.network import messages
 from app.network.network import Network, Offer
 from app.network.peer.peer_link import PeerLink
 from app.node.lending.lending_policy import LendingPolicy
-from app.node.links.link_gossip import key_of, message_of
+from app.node.links.link_gossip import LinkGossip, key_of, message_of
 from app.node.links.link_registry import Known
 
 STATUS_SECONDS = 0.25  # changes closer together are told as one
@@ -36,6 +36,7 @@ class StatusBroadcaster:
         self._status, self._measured, self._network = status, measured, network
         self._asked_of, self._asked = asked_of, set[PeerLink]()  # over which that was said
         self._news = asyncio.Event()
+        self.gossip = LinkGossip()  # what the others measured of the links between them
 
     def changed(self) -> None:
         """What is told may be another now. Cheap; call it as often as you like."""

@@ -177,7 +177,7 @@ class _Bare(LendingService):
         self.wanted: dict[bytes, Wanted] = {}
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
-        opened = await self._lender.open(self.wanted[bytes.fromhex(order.pipeline)])
+        opened = await self.stage_host.open(self.wanted[bytes.fromhex(order.pipeline)])
         return messages.StageReady(
             pipeline=order.pipeline, epoch=order.epoch, memory_bytes=opened.memory_bytes,
             fetched_bytes=0,

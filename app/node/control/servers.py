@@ -152,7 +152,7 @@ class Servers:
             node.hosting,
             node.shop.models,
             node.guesting,
-            node.rights,
+            node.household.rights,
             node.journal,
             LanDoor(node.home, lambda: interfaces, SlowClientGuard(), node.network.expects),
         )
@@ -165,7 +165,7 @@ class Servers:
         kept = DetachedAnswers()
         self.control = Control(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
         node.network.mount(GUEST_PATH, self.api.for_guests())
-        node.network.mount(MODELS_PATH, node.giving.application())
+        node.network.mount(MODELS_PATH, node.shop.server.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         await self.control.start(group)
@@ -184,7 +184,7 @@ def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], 
     doctor = Doctor(home, network, household, node.finding, node.lending, node.links, hosting, node.busy)
     settings = OwnSettings(home, node.options, node.choices, network, node.finding, node.shop.folders)
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
-    machines = HouseholdRoutes(network, household, node.naming, node.doubts, hosting.loaded)
+    machines = HouseholdRoutes(network, household, node.naming, hosting.outlook.doubts, hosting.loaded)
     models = ModelRoutes(node.shop.models, hosting, node.guesting, node.measuring, household)
     answers = AnswerRoutes(hosting, node.guesting, api.upstreams, kept)
     machine = MachineRoutes(home, node.hardware, node.shop.folders, settings)

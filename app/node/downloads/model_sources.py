@@ -33,6 +33,7 @@ from app.network.network import Network
 from app.node.control.shelf_routes import Models
 from app.node.downloads.download_source import Around, Copy, promised
 from app.node.downloads.downloads import Downloads
+from app.node.downloads.model_server import ModelServer
 from app.node.downloads.models_folder import Around as Moving
 from app.node.downloads.models_folder import ModelsFolder
 from app.node.downloads.peer_copies import PeerCopies
@@ -130,6 +131,15 @@ class ModelSources:
         shelf.why_away = self.folders.why_away
         moving = Moving(self.folders, shelf, self.downloads, in_use, changed, disk or Disk())
         self.folder = ModelsFolder(moving, choices, home.root)
+        self.server = ModelServer(
+            self.whole,
+            lambda: choices.now.share_models,
+            lambda: choices.now.name,
+            lambda: network.pace,
+            shelf.called,
+            changed,
+            self.pins.here,
+        )
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -145,6 +155,7 @@ class ModelSources:
             "models_folder": self.folder.json(),
             "shelf": {"changes": self.shelf.changes},
             "hub": {"last_contact": self._contact},
+            **self.server.json(),
         }
 
     async def catalogue(self) -> Json:

@@ -193,7 +193,7 @@ class LendingService:
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
     ) -> None:
-        self._lender, self._stages, self._threads = lender, stages, threads
+        self.stage_host, self._stages, self._threads = lender, stages, threads
         self._group, self._changed = group, changed
         self._few_threads = BoundedExecutor(THREADS_FOR_OTHERS, "lending")
         self._terms = terms
@@ -208,38 +208,38 @@ class LendingService:
 
     @property
     def used_bytes(self) -> int:
-        return self._lender.used_bytes
+        return self.stage_host.used_bytes
 
     @property
     def passed(self) -> Passed:
         """What was computed here for others since the start."""
-        return self._lender.passed
+        return self.stage_host.passed
 
     @property
     def machine(self) -> str:
         """This machine's name, in the sentences that hosts read."""
-        return self._lender.machine
+        return self.stage_host.machine
 
     @machine.setter
     def machine(self, name: str) -> None:
-        self._lender.machine = name
+        self.stage_host.machine = name
 
     @property
     def unloaded_bytes(self) -> int:
         """Promised, and still among what the system calls free."""
-        return self._lender.unloaded_bytes
+        return self.stage_host.unloaded_bytes
 
     def work(self) -> tuple[int, float]:
         """Steps answered since the start, and for how many seconds one is being computed now."""
-        return self._lender.work()
+        return self.stage_host.work()
 
     def busy(self) -> bool:
         """Whether layers are being loaded here for somebody, or an answer passes through them."""
         loading = any(run.is_opening for run in self._runs.values())
-        return loading or self._lender.computed_within(ANSWER_GAP_SECONDS)
+        return loading or self.stage_host.computed_within(ANSWER_GAP_SECONDS)
 
     def layers(self) -> tuple[Layers, ...]:
-        return tuple(wanted.config.layers for wanted in self._lender.runs)
+        return tuple(wanted.config.layers for wanted in self.stage_host.runs)
 
     def borrowers(self) -> set[MachineId]:
         return {run.member for run in self._runs.values()}
@@ -284,12 +284,12 @@ class LendingService:
         run = self._runs.get(pipeline)
         if run is None or run.member != member.id:
             raise Refused("lend_not_open")
-        self._lender.required(pipeline)
+        self.stage_host.required(pipeline)
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the host's channel ends."""
         self.expects(member, pipeline)
-        await self._lender.serve(pipeline, channel)
+        await self.stage_host.serve(pipeline, channel)
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
         """The host needs these layers no more, whether they are loaded or still loading.
@@ -339,7 +339,7 @@ class LendingService:
 
     def quiet_s(self) -> float:
         """For how long nothing was computed for any host."""
-        return self._lender.quiet_s()
+        return self.stage_host.quiet_s()
 
     def host_answers(self, member: MachineId, now: bool) -> None:
         """It says so: an answer of its own is under way, or none is any more."""
@@ -351,10 +351,10 @@ class LendingService:
 
     async def stop_now(self, why: Reason) -> None:
         """Give all memory back, by kill; each host is told why. Returns when it is free."""
-        machine = self._lender.machine
+        machine = self.stage_host.machine
         self._offers.close()
         reason = Reason("lend_taken_back", {"machine": machine, "why": said(why)})
-        await self._lender.stop_now(reason)
+        await self.stage_host.stop_now(reason)
 
     def end(self) -> None:
         """The node stops: what is being loaded or received is left there."""
@@ -400,7 +400,7 @@ class LendingService:
     async def _renew(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
         """The host plays its answers again, on layers that stayed here."""
         try:
-            opened = await self._lender.renew(pipeline_id(order.pipeline), order.epoch)
+            opened = await self.stage_host.renew(pipeline_id(order.pipeline), order.epoch)
             run.order = order
             answer: messages.Message = messages.StageReady(
                 pipeline=order.pipeline, epoch=order.epoch, memory_bytes=opened.memory_bytes, fetched_bytes=0
@@ -419,7 +419,7 @@ class LendingService:
             raise StageLost("stage_gone")
         wanted = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
         self._terms.require()  # reading and hashing took a while
-        opened = await self._lender.open(wanted, threads=threads)
+        opened = await self.stage_host.open(wanted, threads=threads)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,
@@ -437,7 +437,7 @@ class LendingService:
         try:
             self._terms.require()
         except Refused as error:
-            machine, what, cause = self._lender.machine, said(error), error.reason.code
+            machine, what, cause = self.stage_host.machine, said(error), error.reason.code
             raise Refused("lender_said", machine=machine, what=what, cause=cause) from None
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
@@ -462,7 +462,7 @@ class LendingService:
                 run.opening.cancel()
                 await asyncio.wait({run.opening})
             if self._runs.get(pipeline) is run:
-                await self._lender.close(pipeline)
+                await self.stage_host.close(pipeline)
         except Exception:  # the outer wall of this task
             log.exception("layers could not be given back")
         finally:

@@ -22,7 +22,7 @@ from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
 from app.core.reasons import in_words, said, with_reason
 from app.machine.interfaces import Interface, interfaces, usable
-from app.machine.settings import Settings, load, save
+from app.machine.settings import Choices, Settings, load, save
 from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.network.discovery.mdns_discovery import Discovery
 from app.network.network import Network
@@ -71,10 +71,8 @@ def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
 class DiscoveryService:
     """Runs discovery for one node. `tell` takes news of strangers."""
 
-    def __init__(
-        self, network: Network, name: Callable[[], str], choice: Choice, tell: Callable[[facts.Event], None]
-    ) -> None:
-        self._network, self._name, self.choice, self._tell = network, name, choice, tell
+    def __init__(self, network: Network, choices: Choices, choice: Choice, tell: Callable[[facts.Event], None]) -> None:
+        self._network, self._choices, self.choice, self._tell = network, choices, choice, tell
         self._near: dict[str, Seen] = {}
         self._looked = False  # at the interfaces, once at least
         self._there: frozenset[str] = frozenset()  # the interfaces of this computer, by name
@@ -92,7 +90,7 @@ class DiscoveryService:
         """The pairing window opened or closed: only while it is open is announced who and what this is."""
         window = self._network.window
         if window is not None and not window.ended and window.seconds_left:
-            name, port = clean_name(self._name()), window.address.port
+            name, port = clean_name(self._choices.now.name), window.address.port
             self._discovery.window(name, port, system_name(), device)
         else:
             self._discovery.window(None, None)

@@ -24,7 +24,9 @@ from app.machine.json_state import read_or
 from app.machine.paths import write_atomically
 from app.network import measured_paths
 from app.network.network import Network
+from app.network.rate_limits import BYTES_OF_MBIT, LinkPace
 from app.network.sockets import Address, own_host_towards
+from app.node.known_household import KnownHousehold
 from app.node.links.interface_choice import BetterInterfaces, InterfaceChoice, checked, told
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,19 @@ CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # of the round trip: then the rest
 WAYS = 4  # to one machine, measured in one go
 MOST_WAYS_KEPT = 1000
 TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
+
+
+class LinkLimits:
+    """Ours is in force here; theirs is what they tell."""
+
+    def __init__(self, ours: LinkPace, household: KnownHousehold) -> None:
+        self._ours, self._household = ours, household
+
+    def of(self, machine: MachineId) -> float | None:
+        """The smaller of both limits, in bytes a second; None: neither owner chose one."""
+        there = self._household.now.machines.get(machine)
+        theirs = there.about.link_mbit * BYTES_OF_MBIT if there else 0
+        return min((float(one) for one in (self._ours.bytes_per_s, theirs) if one), default=None)
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -154,6 +154,11 @@ class LoadedModels:
         """Answers that have a slot."""
         return sum(one.n_answering for one in self._held)
 
+    @property
+    def answering(self) -> bool:
+        """Whether an answer is being computed now."""
+        return self.n_answering > 0
+
     def asked_of(self) -> frozenset[MachineId]:
         """Machines that hold layers of what somebody asks now."""
         asked = (one for one in self._held if one.n_askers)

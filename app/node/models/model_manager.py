@@ -13,7 +13,6 @@ import msgspec
 
 from app.api import requests
 from app.catalog.shelf import GUIDE, Entry, Shelf
-from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
 from app.core.household.household import Told
 from app.core.ids import MachineId
@@ -34,10 +33,9 @@ from app.node.models.load_retries import LoadRetries
 from app.node.models.loaded_models import MOST_MODELS, HostMemory, LoadedModels, alive, releases, to_load, with_others
 from app.node.models.outcomes import Outcomes, counted
 from app.node.placement.failover import Option, notice_json
-from app.node.placement.lenders import Lenders
 from app.node.placement.placement import Placement
 from app.node.placement.placement_state import IdleTracker
-from app.node.placement.stages import Sources
+from app.node.placement.stages import Reservation, Sources
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.planning import BATCH_ROWS, Planner, lends
 from app.node.snapshot import plan_json, reason_json, with_limits
@@ -121,21 +119,21 @@ class ModelManager:
 
     def __init__(
         self,
+        loaded: LoadedModels,
         shelf: Shelf,
-        stages: StageStore,
-        lenders: Lenders,
+        sources: Callable[[Reservation], Sources],
         outlook: PlannerInputs,
         threads: Threads,
         group: asyncio.TaskGroup,
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
-        self.loaded, self._quiet = LoadedModels(), IdleTracker()
+        self.loaded, self._quiet = loaded, IdleTracker()
         here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
         self.embeddings = Embeddings(shelf, here, threads.begin or threads.most, changed, outlook.checks)
         self.rooms: HostMemory = HostMemory(self.loaded, outlook, self.embeddings.make_room, self._quiet)
         self._shelf = shelf
-        self._sources = partial(Sources, shelf, stages, lenders, outlook)
+        self._sources = sources
         self.outlook, self._planner = outlook, Planner(outlook, threads)
         self._elsewhere = Replanner(self._planner, outlook, self.loaded)
         self._outcomes, self._lender_news = Outcomes(outlook, group, changed), LenderChanges()
@@ -151,12 +149,7 @@ class ModelManager:
         """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
         is no reason not to measure."""
         wanted = self.n_asks > 0 or self._loads.turn.locked() or self.embeddings.n_asks > 0
-        return self.answering or (wanted and not self._n_measuring)
-
-    @property
-    def answering(self) -> bool:
-        """Whether an answer is computed now."""
-        return self.loaded.n_answering > 0
+        return self.loaded.answering or (wanted and not self._n_measuring)
 
     @property
     def loading(self) -> bool:

@@ -62,8 +62,8 @@ class PlannerInputs:
     """The household as the planner sees it. The callables give what is wired later or changes."""
 
     candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
-    measures: Callable[[], Measures]
-    links: Callable[[], Links]
+    measures: Measures
+    links: Links
     lessons: ForecastHistory
     doubts: Quarantine
     checks: SpareMemory  # what samples of their work may take here
@@ -83,24 +83,22 @@ class PlannerInputs:
         known_only: nothing is measured. without: machines that nobody waits for. None: a machine that cannot say.
         """
         me, names, shared = await self._everybody(known_only=known_only, without=without)
-        return await self.measures().speeds(
+        return await self.measures.speeds(
             entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
         )
 
     async def speeds_like(self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool) -> Speeds:
         """The same of a model that is not here, from a plain layer in its place."""
         me, names, shared = await self._everybody(known_only=known_only)
-        return await self.measures().like(
-            basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
-        )
+        return await self.measures.like(basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only)
 
     def unforecast(self, model: Model) -> Reason | None:
         """Why nothing can be said ahead of its speed."""
-        return self.measures().unforecast(model.id)
+        return self.measures.unforecast(model.id)
 
     def unmeasured(self, name: str) -> Reason | None:
         """Why a machine could not be measured."""
-        return self.measures().unmeasured(name)
+        return self.measures.unmeasured(name)
 
     async def _everybody(
         self, *, known_only: bool, without: Collection[str] = ()
@@ -109,9 +107,9 @@ class PlannerInputs:
         host, everybody = self.candidates({})
         lenders = [one for one in everybody if one.is_lending and one.id not in without]
         if not known_only:
-            await self.links().known(lender.id for lender in lenders)
+            await self.links.known(lender.id for lender in lenders)
         # nodes that share one computer would slow each other down
-        shared = any(_kind(self.links().link(lender.id)) is LinkKind.LOOPBACK for lender in lenders)
+        shared = any(_kind(self.links.link(lender.id)) is LinkKind.LOOPBACK for lender in lenders)
         return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
     def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
@@ -119,7 +117,7 @@ class PlannerInputs:
         host, lenders = self.candidates(released)
         seen = [
             self.lessons.corrected(
-                replace(one, speed=speeds.get(one.id), link=self.links().link(one.id), doubted=one.id in self.doubts)
+                replace(one, speed=speeds.get(one.id), link=self.links.link(one.id), doubted=one.id in self.doubts)
             )
             for one in lenders
         ]
@@ -131,10 +129,10 @@ class PlannerInputs:
         False: it was measured again not long ago, and holds.
         """
         me = self.candidates({})[0].id
-        doubted = (await self.measures().doubt(entry, batch_rows, me)) & set(used)
+        doubted = (await self.measures.doubt(entry, batch_rows, me)) & set(used)
         self.lessons.unlearn(doubted)
         for machine in set(used) - {me}:
-            self.links().doubt(machine)
+            self.links.doubt(machine)
         return bool(doubted)
 
 

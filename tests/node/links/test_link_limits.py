@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from app.core.household.household import About, Household, Machine
 from app.core.ids import MachineId
 from app.network.rate_limits import LinkPace
-from app.node.links.link_limits import LinkLimits
+from app.node.links.link_registry import LinkLimits
 
 FAR, STRANGER = MachineId("ab" * 32), MachineId("cd" * 32)
 
 
-def test_what_the_owner_chooses_binds_links_and_downloads() -> None:
-    pace, rules, downloads = LinkPace(), SimpleNamespace(), SimpleNamespace()
-    limits = LinkLimits(pace, Household)
-    limits.bind(rules, downloads)  # type: ignore[arg-type]
-    rules.limit_links(8)
-    assert pace.bytes_per_s == limits.of(FAR) == 1e6
-    assert downloads.arrived == pace.arrived
+def test_what_the_owner_chooses_binds_links() -> None:
+    pace, household = LinkPace(), cast("Any", SimpleNamespace(now=Household()))
+    pace.limit(8)
+    assert pace.bytes_per_s == LinkLimits(pace, household).of(FAR) == 1e6
 
 
 @pytest.mark.parametrize(
@@ -30,6 +28,7 @@ def test_the_smaller_of_both_counts(ours: int, theirs: int, limit: float | None)
     pace = LinkPace()
     pace.limit(ours)
     far = Machine(FAR, "attic", about=About(link_mbit=theirs))
-    limits = LinkLimits(pace, lambda: Household(machines={FAR: far}))
+    household = cast("Any", SimpleNamespace(now=Household(machines={FAR: far})))
+    limits = LinkLimits(pace, household)
     assert limits.of(FAR) == limit
     assert limits.of(STRANGER) == (ours * 125_000 or None)

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,9 +28,11 @@ from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
 from app.node.journal import Journal
 from app.node.models import model_manager as hosting_module
+from app.node.models.loaded_models import LoadedModels
 from app.node.models.model_manager import ModelManager
 from app.node.placement import placement as running_module
 from app.node.placement.placement import Placement
+from app.node.placement.stages import Sources
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.verification.quarantine import Quarantine
@@ -168,11 +171,12 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
     async with asyncio.TaskGroup() as group:
         outlook = PlannerInputs(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
-            NoSpeeds, NoLinks, ForecastHistory(tmp_path / "lessons.json"),
+            NoSpeeds(), NoLinks(), ForecastHistory(tmp_path / "lessons.json"),
             Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
-        made = ModelManager(shelf, nothing, nothing, outlook, Threads(1), group, journal, lambda: None)
+        sources = partial(Sources, shelf, nothing, nothing, outlook)
+        made = ModelManager(LoadedModels(), shelf, sources, outlook, Threads(1), group, journal, lambda: None)
         yield made
         made.close()
         await made.unload()
