@@ -44,7 +44,7 @@ class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):
     detected_after_s: float = 0.0
     recovered_after_s: float = 0.0
     left: bool = False  # it left on purpose
-    others: list[str] = msgspec.field(name="with", default_factory=list)
+    others: str = msgspec.field(name="with", default="")  # names of those that took over its layers
 
 
 class StageFigures(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ def dialogs(camera: Camera) -> None:
     _shoot(camera, "chat-settings", chat.open_settings)
     for view in chat.conversation.views[-1:]:
         _shoot_menu(camera, "message-menu", view._menu())
-    if chat.chat_head.lines:
+    if chat.chat_head.machine_lines:
         _shoot_menu(camera, "chat-machines", chat.chat_head.menu())
 
 

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.app import page_names, pages
-from app.gui.app.mending_places import LOG
+from app.gui.app.error_pages import LOG_PAGE
 from app.gui.models.models_page import ModelsPage
 from app.gui.pool.pool_page import PoolPage
 from app.gui.widgets.empty_state import EmptyState
@@ -61,7 +61,7 @@ def test_what_waits_for_the_node_leads_to_its_log(qtbot: QtBot, away: Desk) -> N
         if isinstance(page, ModelsPage):
             assert page.notice.sentence  # said by the half that shows one model
             page.end()
-    assert away.went == [LOG, LOG]
+    assert away.went == [LOG_PAGE, LOG_PAGE]
 
 
 def test_a_log_that_shows_nothing_shows_everything_again(qtbot: QtBot, away: Desk) -> None:

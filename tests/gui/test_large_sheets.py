@@ -18,7 +18,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.application import QuitSheet
 from app.gui.app.node_dialog import Sheet
 from app.gui.app.page import Page
-from app.gui.chat.chat_settings import ChatSettings, Reads
+from app.gui.chat.chat_settings import ChatSettings, ModelLimits
 from app.gui.chat.empty_chat import LockedChats
 from app.gui.chat.message.message_actions import TextWindow, ask_link
 from app.gui.chat.presets import Presets
@@ -118,7 +118,7 @@ def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
 ) -> None:
     services = away.services
     presets, chat = Presets(services.preferences), Chat(ChatId("a"))
-    dialog = ChatSettings(services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, narrow)
+    dialog = ChatSettings(services.theme, presets, chat, chat, ["guide"], lambda _: ModelLimits(), nothing, narrow)
     dialog.show()
     qtbot.wait(20)
     assert dialog.width() <= NARROW
@@ -200,7 +200,7 @@ def diagnostics(services: AppContext, parent: QWidget) -> QDialog:
 def settings(services: AppContext, parent: QWidget) -> QDialog:
     chat = Chat(ChatId("a"))
     presets = Presets(services.preferences)
-    return ChatSettings(services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, parent)
+    return ChatSettings(services.theme, presets, chat, chat, ["guide"], lambda _: ModelLimits(), nothing, parent)
 
 
 def removal(services: AppContext, parent: QWidget) -> QDialog:

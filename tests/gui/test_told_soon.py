@@ -15,7 +15,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.app.pool_status import standing
+from app.gui.app.pool_status import current_status
 from tests.gui.desk import desk, follow
 from tests.node.pool import TestNode, paired
 
@@ -97,7 +97,7 @@ def test_a_loss_is_told_everywhere_within_a_second_and_stays_in_the_answers_deta
     told, made = Told(), desk(qapp, den.root)
     follow(qtbot, made.services)
     pool = made.services.pool
-    pool.changed.connect(lambda: told.hear(WINDOW, standing(pool).sentence))
+    pool.changed.connect(lambda: told.hear(WINDOW, current_status(pool).sentence))
     with ThreadPoolExecutor(2) as threads:
         both = [threads.submit(asyncio.run, one) for one in (ask(den, attic, told), look(den, told))]
         qtbot.waitUntil(lambda: all(one.done() for one in both))

@@ -10,7 +10,7 @@ from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
-from app.gui.chat.answer import CutAnswers
+from app.gui.chat.answer import InterruptedAnswers
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
@@ -44,6 +44,6 @@ class AppContext:
     lock: ChatLock
     motion: Motion
     importing: Importing
-    cut: CutAnswers = field(default_factory=CutAnswers)
+    interrupted: InterruptedAnswers = field(default_factory=InterruptedAnswers)
     model_filter: ModelFilter = field(default_factory=ModelFilter)
     renew: Callable[[], bool] = bool

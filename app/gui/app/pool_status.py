@@ -1,23 +1,22 @@
-"""How the pool stands, in one sentence and one picture: for the sidebar, the tray and its tooltip."""
+"""The state of the pool in one sentence and one picture: for the sidebar, the tray and its tooltip."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
+from app.api.plans import LoadedModel
+from app.api.snapshot import Snapshot
 from app.gui.api.node_state import GONE, NodeState
 from app.gui.app import page_names
-from app.gui.look.sentences import here, model_name, trouble
+from app.gui.look.sentences import here, last_words, model_name, said
 from app.gui.this_computer.lending_words import may_not, state_sentence
-
-Json = dict[str, Any]
 
 
 class Kind(StrEnum):
-    """What the tray's picture shows; shapes differ, not only colours."""
+    """The pictures of the tray; their shapes differ too, not only their colors."""
 
     IDLE = "tray-idle"
     WORKING = "tray-working"
@@ -37,7 +36,7 @@ COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """One line and its picture; `page` shows more of it, or the chat whose answer was cut with `model`."""
+    """A line and its picture. `page` shows more of it, or the chat whose answer was interrupted with `model`."""
 
     kind: Kind
     sentence: str
@@ -53,94 +52,87 @@ class PoolStatus:
         return COLOURS[self.kind]
 
 
-def standing(pool: NodeState) -> PoolStatus:
-    """What matters most right now."""
+def current_status(pool: NodeState) -> PoolStatus:
+    """Return what matters most right now."""
     if not pool.is_there:
         return _away(pool)
-    loaded, lending = pool.loaded, pool.node.get("lending") or {}
-    answers = (pool.snapshot.get("answers") or {}).get("running", 0)
-    name = str((loaded or {}).get("model") or "")
-    if loaded and loaded.get("state") in ("failed", "lost"):
-        reason = trouble(loaded) or _tr("The model was lost.")
-        return PoolStatus(Kind.ATTENTION, reason, page_names.POOL, name)
-    if loaded and loaded.get("state") == "recovering":
-        return PoolStatus(Kind.WORKING, trouble(loaded), page_names.POOL, name)
-    if loaded and loaded.get("stopping"):
+    now, loaded, lending = pool.now, pool.now.loaded, pool.node.get("lending") or {}
+    name = loaded.model if loaded is not None else ""
+    if loaded is not None and loaded.state in ("failed", "lost"):
+        sentence = trouble_with(loaded) or _tr("The model was lost.")
+        return PoolStatus(Kind.ATTENTION, sentence, page_names.POOL, name)
+    if loaded is not None and loaded.state == "recovering":
+        return PoolStatus(Kind.WORKING, trouble_with(loaded), page_names.POOL, name)
+    if loaded is not None and loaded.stopping:
         stopping = _tr("{model} is being stopped, and gives its memory back.")
         return PoolStatus(Kind.WORKING, stopping.format(model=model_name(name)), page_names.MODELS)
-    if loaded and (leaver := _leaver(pool, loaded)) is not None:
-        return PoolStatus(Kind.PAUSED, leaver, page_names.POOL)
+    if loaded is not None and (leaving := _leaving(now, loaded)) is not None:
+        return PoolStatus(Kind.PAUSED, leaving, page_names.POOL)
     if lending.get("state") in ("paused", "draining") and not may_not(lending):
         return PoolStatus(Kind.PAUSED, state_sentence(lending), page_names.COMPUTER)
     if lending.get("state") in ("working", "lending"):
-        return PoolStatus(Kind.WORKING, state_sentence(lending, pool.away), page_names.COMPUTER)
-    if loaded and loaded.get("state") == "loading":
+        away = [machine.name for machine in now.sorted_machines if not machine.online]
+        return PoolStatus(Kind.WORKING, state_sentence(lending, away), page_names.COMPUTER)
+    if loaded is not None and loaded.state == "loading":
         sentence = _tr("Loading {model}.").format(model=model_name(name))
         return PoolStatus(Kind.WORKING, sentence, page_names.MODELS)
-    if loaded:
-        kind = Kind.WORKING if answers else Kind.IDLE
-        sentence = " ".join([_ready(pool, loaded), *others_loaded(pool)])
+    if loaded is not None:
+        kind = Kind.WORKING if now.answers.running else Kind.IDLE
+        sentence = " ".join([_ready(now, loaded), *other_models(now)])
         return PoolStatus(kind, sentence, page_names.CHAT)
-    if pool.hosts is not None:
-        kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
-        return PoolStatus(kind, _guest(pool.hosts), page_names.CHAT if pool.hosts else page_names.POOL)
-    if pool.load_failed:
+    if now.hosts:
+        sentence = _tr("Ready. Answers come from {machine}.").format(machine=", ".join(now.hosts))
+        return PoolStatus(Kind.IDLE, sentence, page_names.CHAT)
+    if now.hosts is not None:
+        return PoolStatus(Kind.ATTENTION, _tr("No host is here to answer."), page_names.POOL)
+    if now.load_failed is not None:
         text = _tr("{model} could not be loaded, so no model answers.")
-        sentence = text.format(model=model_name(pool.load_failed))
+        sentence = text.format(model=model_name(now.load_failed.model))
         return PoolStatus(Kind.ATTENTION, sentence, page_names.MODELS)
     return PoolStatus(Kind.IDLE, _tr("Ready. No model is loaded yet."), page_names.MODELS)
 
 
-def others_loaded(pool: NodeState) -> list[str]:
-    """What else is loaded, comes or is lost."""
-    words = {
+def trouble_with(loaded: LoadedModel) -> str:
+    """Return what is wrong with a loaded model; empty if nothing is."""
+    if loaded.reason_facts is not None and last_words(loaded.reason_facts):
+        return said(loaded.reason_facts)
+    return here(loaded.reason or "")
+
+
+def other_models(now: Snapshot) -> list[str]:
+    """Return a sentence for each model beside the first one."""
+    sentences = {
         "loading": _tr("Loading {model} as well."),
         "lost": _tr("{model} was lost."),
         "recovering": _tr("A machine of {model} is missing."),
     }
-    usual = _tr("{model} answers as well.")
-    return [
-        words.get(str(one.get("state")), usual).format(model=model_name(str(one.get("model"))))
-        for one in pool.snapshot.get("beside") or ()
-    ]
+    ready = _tr("{model} answers as well.")
+    return [sentences.get(model.state, ready).format(model=model_name(model.model)) for model in now.beside]
 
 
-def _guest(hosts: list[str]) -> str:
-    if not hosts:
-        return _tr("No host is here to answer.")
-    return _tr("Ready. Answers come from {machine}.").format(machine=", ".join(hosts))
-
-
-def _leaver(pool: NodeState, loaded: dict[str, object]) -> str | None:
-    """Of a machine whose layers others take over: that it drains, or is paused, and why."""
-    holds = {str(stage.get("id")) for stage in _stages(loaded)}
-    for machine in pool.machines:
-        leaves = machine.get("state") in ("draining", "paused") and not machine.get("this")
-        if leaves and machine.get("id") in holds:
-            told = loaded.get("recovery")
-            done = here(str(told.get("text") or "")) if isinstance(told, dict) else ""
-            why = " ".join(filter(None, (here(str(machine.get("reason") or "")), done)))
-            text = _tr("{machine} stops lending. {why}") if why else _tr("{machine} stops lending.")
-            return text.format(machine=machine.get("name"), why=why)
+def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
+    """Return which machine stops lending, and why, while other machines take over its layers."""
+    holders = {stage.id for stage in loaded.stages}
+    for machine in now.sorted_machines:
+        if machine.state not in ("draining", "paused") or machine.this or machine.id not in holders:
+            continue
+        recovery = here(loaded.recovery.text or "") if loaded.recovery is not None else ""
+        why = " ".join(filter(None, (here(machine.reason or ""), recovery)))
+        text = _tr("{machine} stops lending. {why}") if why else _tr("{machine} stops lending.")
+        return text.format(machine=machine.name, why=why)
     return None
 
 
-def _stages(loaded: dict[str, object]) -> list[dict[str, object]]:
-    found = loaded.get("stages")
-    return found if isinstance(found, list) else []
-
-
-def _ready(pool: NodeState, loaded: Json) -> str:
-    """Who holds it: after a loss that may be another machine alone."""
-    there = loaded.get("holders") or [one.get("id") for one in loaded.get("machines") or ()]
-    model = model_name(str(loaded.get("model")))
-    if len(there) > 1:
-        return _tr("Ready. {many} machines hold {model}.").format(many=len(there), model=model)
-    other = next((one for one in pool.machines if there == [one.get("id")] and not one.get("this")), None)
-    if other is None:
-        return _tr("Ready. This machine holds {model}.").format(model=model)
-    text = _tr("Ready. {machine} holds {model}.")
-    return text.format(machine=other.get("name"), model=model)
+def _ready(now: Snapshot, loaded: LoadedModel) -> str:
+    """Return which machines hold the model; after a loss that may be another machine alone."""
+    holders = loaded.holders or [machine.id for machine in loaded.machines]
+    model = model_name(loaded.model)
+    if len(holders) > 1:
+        return _tr("Ready. {many} machines hold {model}.").format(many=len(holders), model=model)
+    for machine in now.sorted_machines:
+        if holders == [machine.id] and not machine.this:
+            return _tr("Ready. {machine} holds {model}.").format(machine=machine.name, model=model)
+    return _tr("Ready. This machine holds {model}.").format(model=model)
 
 
 def _away(pool: NodeState) -> PoolStatus:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 
 from app.gui.app import pages
 from app.gui.app.app_context import AppContext
-from app.gui.app.pool_status import Kind, PoolStatus, standing
+from app.gui.app.pool_status import Kind, PoolStatus, current_status
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
@@ -118,7 +118,7 @@ class Sidebar(QWidget):
         return max(bold.horizontalAdvance(one) - usual.horizontalAdvance(one) for one in titles)
 
     def _tell(self) -> None:
-        now = standing(self._services.pool)
+        now = current_status(self._services.pool)
         if now == self._standing:
             return
         if self._told is not None and now.kind is not self._told:

@@ -1,34 +1,32 @@
-"""The icon in the tray: how the pool stands at a glance, and what is needed without the window."""
+"""The icon in the tray: the state of the pool, a menu for what is needed without the window, and notifications."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QIcon
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
+from app.api.snapshot import Machine, Snapshot
 from app.core.errors import AppError
 from app.core.household.pairing import TOO_MANY
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import LOG, inner
-from app.gui.app.pool_status import PoolStatus, standing
+from app.gui.app.error_pages import LOG_PAGE, technical_details
+from app.gui.app.pool_status import PoolStatus, current_status
 from app.gui.app.window import Window
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import here, said
 from app.gui.this_computer.lending_words import is_by_hand, state_word, users
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One notification; a click on it shows `page`, or the chat whose answer was cut with `model`."""
+    """A notification. A click on it shows `page`, or the chat whose answer was interrupted with `model`."""
 
     title: str
     sentence: str
@@ -36,73 +34,64 @@ class News:
     model: str = ""
 
 
-def news(before: Json, now: Json) -> list[News]:
-    """From one snapshot to the next. Without a snapshot before there is nothing new."""
-    if not before or not now:
+def news(before: Snapshot | None, now: Snapshot) -> list[News]:
+    """Return notifications of what changed from one snapshot to the next, if a person waits for it or must know it."""
+    if before is None:
         return []
-    return [*_pairing(before, now), *_downloads(before, now), *_lost(before, now)]
+    return [*_pairing(before, now), *_downloads(before, now), *_lost_models(before, now)]
 
 
-def _pairing(before: Json, now: Json) -> list[News]:
+def _pairing(before: Snapshot, now: Snapshot) -> list[News]:
     tr = QCoreApplication.translate
     title = tr("Tray", "Pairing attempt")
-    came = _let_in(now)
-    if came and came != _let_in(before):
-        name = now["machines"][came].get("name")
-        text = tr("Tray", "{name} belongs to your household now.").format(name=name)
-        return [News(tr("Tray", "A machine was added"), text, f"{page_names.POOL}/{came}")]
-    was, is_now = before.get("pairing"), now.get("pairing")
-    if not was:
+    paired = _paired(now)
+    if paired is not None and paired != _paired(before):
+        text = tr("Tray", "{name} belongs to your household now.").format(name=now.machines[paired].name)
+        return [News(tr("Tray", "A machine was added"), text, f"{page_names.POOL}/{paired}")]
+    if before.pairing is None:
         return []
-    left = (is_now or {}).get("tries_left", 0)
-    if is_now and left < was.get("tries_left", 0):
-        text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=left)
+    if now.pairing is not None and now.pairing.tries_left < before.pairing.tries_left:
+        text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=now.pairing.tries_left)
         return [News(title, text, page_names.POOL)]
-    if not is_now and now.get("pairing_closed") == TOO_MANY.code:
+    if now.pairing is None and now.pairing_closed == TOO_MANY.code:
         return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), page_names.POOL)]
     return []
 
 
-def _let_in(snapshot: Json) -> str:
-    """By the code shown here: whom another machine lets in is no news here. It is told before its name is."""
-    came = str(snapshot.get("paired") or "")
-    return came if came in (snapshot.get("machines") or {}) else ""
+def _paired(snapshot: Snapshot) -> str | None:
+    """Return the ID of the machine that was paired with a code shown here, once the machine is known."""
+    return snapshot.paired if snapshot.paired in snapshot.machines else None
 
 
-def _downloads(before: Json, now: Json) -> list[News]:
+def _downloads(before: Snapshot, now: Snapshot) -> list[News]:
     title = QCoreApplication.translate("Tray", "Download finished")
     text = QCoreApplication.translate("Tray", "{name} is ready to load.")
-    earlier = before.get("downloads") or {}
     return [
-        News(title, text.format(name=one.get("name")), page_names.MODELS)
-        for key, one in (now.get("downloads") or {}).items()
-        if one.get("state") == "done" and earlier.get(key, {}).get("state") not in (None, "done")
+        News(title, text.format(name=download.name), page_names.MODELS)
+        for key, download in now.downloads.items()
+        if download.state == "done" and key in before.downloads and before.downloads[key].state != "done"
     ]
 
 
-def _lost(before: Json, now: Json) -> list[News]:
-    was, title = _models(before), QCoreApplication.translate("Tray", "The model was lost")
+def _lost_models(before: Snapshot, now: Snapshot) -> list[News]:
+    title = QCoreApplication.translate("Tray", "The model was lost")
+    states = {model.model: model.state for model in before.models}
     return [
-        News(title, here(str(one.get("reason") or name)), page_names.POOL, name)
-        for name, one in _models(now).items()
-        if one.get("state") == "lost" and was.get(name, {}).get("state") != "lost"
+        News(title, here(model.reason or model.model), page_names.POOL, model.model)
+        for model in now.models
+        if model.state == "lost" and states.get(model.model) != "lost"
     ]
 
-
-def _models(snapshot: Json) -> dict[str, Json]:
-    """All that is loaded to write, by name."""
-    every = [snapshot.get("loaded"), *(snapshot.get("beside") or ())]
-    return {str(one.get("model")): one for one in every if one}
-
-
-# The tray's menu. It is made once; its lines change in place, also while it is open.
 
 HOUR_S = 3600
 PAUSES_H = (1, 4)
 
 
 class TrayMenu(QMenu):
-    """`show_window` and `quit_app` are carried out; `failed` hears why something was refused."""
+    """The menu of the tray. It is built once; its lines change in place, even while it is open.
+
+    `failed` receives the error if an action is refused.
+    """
 
     def __init__(
         self,
@@ -119,7 +108,7 @@ class TrayMenu(QMenu):
         self.open = self.addAction(self.tr("Open Poolhouse"), show_window)
         self.setDefaultAction(self.open)
         self.addSeparator()
-        self.pauses = self._made_pauses()
+        self.pauses = self._build_pauses()
         self.resume = self.addAction(self.tr("Resume lending"), lambda: self._order("resume", {}))
         self.stop = self.addAction(self.tr("Stop now"), lambda: self._order("pause", {"at_once": True}))
         self.users = self.addAction(QIcon(), "", lambda: services.go(page_names.COMPUTER))
@@ -131,10 +120,10 @@ class TrayMenu(QMenu):
         self.show_state()
 
     def show_state(self) -> None:
-        """As the node says it is now."""
+        """Show the current state of the node."""
         pool = self._services.pool
-        self._say(self.status, self._short(standing(pool).sentence))
-        lending: Json = pool.node.get("lending") or {} if pool.is_there else {}
+        self._say(self.status, self._short(current_status(pool).sentence))
+        lending = pool.node.get("lending") or {} if pool.is_there else {}
         lends = bool(lending) and lending.get("state") != "off"
         by_hand = is_by_hand(lending)
         self.pauses.menuAction().setVisible(lends and not by_hand)
@@ -145,12 +134,12 @@ class TrayMenu(QMenu):
         self.users.setVisible(used_by)
         if used_by:
             self._say(self.users, self.tr("Used by {names}").format(names=users(lending)))
-        self._show_machines(pool.machines if pool.is_there else [])
+        self._show_machines(pool.now.sorted_machines if pool.is_there else [])
         goes_on = pool.is_there and not self._services.launcher.started
         quits = self.tr("Quit; the background service goes on") if goes_on else self.tr("Quit")
         self._say(self.quit, quits)
 
-    def _made_pauses(self) -> QMenu:
+    def _build_pauses(self) -> QMenu:
         menu = self.addMenu(self.tr("Pause lending"))
         for hours in PAUSES_H:
             words = self.tr("For {hours} h").format(hours=hours)
@@ -161,35 +150,35 @@ class TrayMenu(QMenu):
     def _pause(self, seconds: int | None) -> Callable[[], object]:
         return lambda: self._order("pause", {"seconds": seconds})
 
-    def _order(self, what: str, body: Json) -> None:
-        self._services.client.post(f"/lending/{what}", body, _done, self._failed)
+    def _order(self, action: str, body: dict[str, object]) -> None:
+        self._services.client.post(f"/lending/{action}", body, _done, self._failed)
 
-    def _show_machines(self, found: list[Json]) -> None:
-        self.machines.menuAction().setVisible(bool(found))
-        while len(self._machine_lines) < len(found):
+    def _show_machines(self, machines: list[Machine]) -> None:
+        self.machines.menuAction().setVisible(bool(machines))
+        while len(self._machine_lines) < len(machines):
             line = self.machines.addAction("")
             line.triggered.connect(lambda _, line=line: self._show_machine(line))
             self._machine_lines.append(line)
-        for at, line in enumerate(self._machine_lines):
-            line.setVisible(at < len(found))
-            if at < len(found):
-                self._say(line, self._machine_words(found[at]))
-                line.setData(found[at].get("id"))
+        for place, line in enumerate(self._machine_lines):
+            line.setVisible(place < len(machines))
+            if place < len(machines):
+                self._say(line, self._machine_text(machines[place]))
+                line.setData(machines[place].id)
 
     def _show_machine(self, line: QAction) -> None:
         self._services.go(f"{page_names.POOL}/{line.data()}")
 
-    def _machine_words(self, machine: Json) -> str:
-        name = str(machine.get("name"))
-        if machine.get("this"):
+    def _machine_text(self, machine: Machine) -> str:
+        name = machine.name
+        if machine.this:
             name = self.tr("{name} (this machine)").format(name=name)
-        state = state_word(str(machine.get("state") or "offline"))
+        state = state_word(machine.state or "offline")
         return self._short(self.tr("{name}: {state}").format(name=name, state=state))
 
     def _show_more(self) -> None:
-        """Where the state that the line tells of is shown, or the chat that waits for its end."""
-        now = standing(self._services.pool)
-        self._services.go(self._services.cut.place(now.model, now.page))
+        """Open the page that shows more of the state, or the chat that it interrupted."""
+        now = current_status(self._services.pool)
+        self._services.go(self._services.interrupted.page(now.model, now.page))
 
     def _short(self, text: str) -> str:
         wide = self._services.theme.px(sizes.CHAT_WIDTH // 2)
@@ -197,28 +186,27 @@ class TrayMenu(QMenu):
 
     @staticmethod
     def _say(line: QAction, text: str) -> None:
-        """`&` would underline the next letter."""
-        escaped = text.replace("&", "&&")
+        escaped = text.replace("&", "&&")  # a single one underlines the next letter
         if line.text() != escaped:
             line.setText(escaped)
 
 
-def _done(answer: Json) -> None:
-    """The snapshot shows it."""
+def _done(_: object) -> None:
+    """Do nothing: the snapshot shows the result."""
 
 
-LATE_MS, LATE_TRIES = 2000, 30  # a desktop's tray may come up to a minute after us
-GUARD_MS = 10_000  # between looks whether the tray of a hidden window is still there
+RETRY_MS, MAX_TRIES = 2000, 30  # a desktop's tray may start up to a minute after the window
+GUARD_MS = 10_000  # between checks that the tray of a hidden window is still there
 FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
 
 
 class Tray(QObject):
-    """Shown while the desktop has a tray; until then the window cannot be closed into nothing."""
+    """The icon in the tray, while the desktop has one. Without a tray, closing the window only minimizes it."""
 
     def __init__(self, services: AppContext, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
         self._services, self._window, self._quit = services, window, quit_app
-        self._asks = False  # what closing does where there is no tray
+        self._is_asking = False  # what closing the window shall do without a tray
         self._icon = QSystemTrayIcon(self)
         self.menu = TrayMenu(services, window.come_up, quit_app, self._failed)
         self._icon.setContextMenu(self.menu)
@@ -227,42 +215,42 @@ class Tray(QObject):
         services.pool.changed.connect(self._changed)
         services.pool.link_changed.connect(self._link_changed)
         services.theme.changed.connect(self._repaint)
-        self._before: Json = {}
-        self._shown: PoolStatus | None = None
-        self._news: News | None = None  # the last notification
-        self._waits_hidden = False
+        self._before: Snapshot | None = None
+        self._status: PoolStatus | None = None  # that is shown
+        self._last_news: News | None = None
+        self._hide_when_shown = False
         self._guard = QTimer(self)
         self._guard.setInterval(GUARD_MS)
-        self._guard.timeout.connect(self._look_after)
+        self._guard.timeout.connect(self._check_tray)
         self._tries = 0
         self._show()
 
     @property
     def is_there(self) -> bool:
-        """Whether a person can reach the app by the tray now."""
+        """Whether the tray can bring the window back now."""
         return self._has_host() and self._icon.isVisible()
 
     def start_hidden(self) -> None:
-        """At sign-in: no window. Where the tray is late, one in the task bar until it comes."""
+        """Start without a window at sign-in, or minimized until the tray is there."""
         if self.is_there:
             self._guard.start()
         else:
-            self._waits_hidden = True
+            self._hide_when_shown = True
             self._window.showMinimized()
 
     def keeps(self, window: Window) -> bool:
-        """The window is being closed: hide it, or minimise it where no tray could bring it back.
+        """Hide the window that is being closed, or minimize it if no tray could bring it back.
 
-        The first time without a tray it says so instead, as long as it can be read.
+        The first time without a tray, the window stays and says so.
         """
         if self.is_there:
             window.hide()
             self._guard.start()
-            self._tell_first_close()
-        elif self._asks or self._services.preferences.flag(NO_TRAY):
-            self._minimise()
+            self._explain_first_close()
+        elif self._is_asking or self._services.preferences.flag(NO_TRAY):
+            self._minimize()
         else:
-            self._tell_no_tray()
+            self._explain_no_tray()
         return True
 
     def hide(self) -> None:
@@ -270,14 +258,14 @@ class Tray(QObject):
         self._icon.hide()
 
     def end(self) -> None:
-        """Another one takes its place."""
+        """Make room for the tray of the next window."""
         self.hide()
         self.menu.deleteLater()  # it has no parent; the rest goes with the window
 
-    def tell(self, what: News) -> None:
-        """A notification of the desktop."""
-        self._news = what
-        self._icon.showMessage(what.title, what.sentence, self._icon.icon())
+    def notify(self, item: News) -> None:
+        """Show a notification of the desktop."""
+        self._last_news = item
+        self._icon.showMessage(item.title, item.sentence, self._icon.icon())
 
     @staticmethod
     def _has_host() -> bool:
@@ -285,93 +273,93 @@ class Tray(QObject):
 
     def _show(self) -> None:
         if self._has_host():
-            self._tell_state()
+            self._show_state()
             self._icon.show()
-            if self._waits_hidden and self._window.isMinimized():
+            if self._hide_when_shown and self._window.isMinimized():
                 self._window.hide()
                 self._guard.start()
-            self._waits_hidden = False
-        elif self._tries < LATE_TRIES:
+            self._hide_when_shown = False
+        elif self._tries < MAX_TRIES:
             self._tries += 1
-            QTimer.singleShot(LATE_MS, self, self._show)
+            QTimer.singleShot(RETRY_MS, self, self._show)
 
-    def _look_after(self) -> None:
-        """The desktop's tray may end, or crash: nothing stays hidden then."""
+    def _check_tray(self) -> None:
+        """Show the window again if the desktop's tray has ended."""
         if self._window.isVisible():
             self._guard.stop()
         elif not self.is_there:
             self._guard.stop()
             self._window.showMinimized()
 
-    def _clicked(self, how: QSystemTrayIcon.ActivationReason) -> None:
+    def _clicked(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         opens = sys.platform != "darwin"  # there a click opens the menu
-        if opens and how is not QSystemTrayIcon.ActivationReason.Context:
+        if opens and reason is not QSystemTrayIcon.ActivationReason.Context:
             self._window.come_up()
 
     def _message_clicked(self) -> None:
-        told = self._news
-        if told is None or not told.page:
+        item = self._last_news
+        if item is None or not item.page:
             self._window.come_up()
         else:
-            self._services.go(self._services.cut.place(told.model, told.page))
+            self._services.go(self._services.interrupted.page(item.model, item.page))
 
     def _changed(self) -> None:
-        now = self._services.pool.snapshot
+        now = self._services.pool.now
         before, self._before = self._before, now
-        self._tell_state()
-        if not self._window.isActiveWindow():  # else the window shows it
-            for one in news(before, now):
-                self.tell(one)
+        self._show_state()
+        if not self._window.isActiveWindow():  # otherwise the window shows it
+            for item in news(before, now):
+                self.notify(item)
 
     def _link_changed(self) -> None:
-        self._before = {}  # what happened while the node was away is no news
-        self._tell_state()
+        self._before = None  # what happened while the node was away is not new
+        self._show_state()
 
     def _repaint(self) -> None:
-        self._shown = None
-        self._tell_state()
+        self._status = None
+        self._show_state()
 
-    def _tell_state(self) -> None:
-        now, theme = standing(self._services.pool), self._services.theme
+    def _show_state(self) -> None:
+        now, theme = current_status(self._services.pool), self._services.theme
         self.menu.show_state()
-        if now == self._shown:
+        if now == self._status:
             return
-        self._shown = now
+        self._status = now
         picture = icon(now.icon, getattr(theme.colours, now.colour))
-        picture.setIsMask(sys.platform == "darwin")  # the menu bar colours it itself
+        picture.setIsMask(sys.platform == "darwin")  # the menu bar colors it itself
         self._icon.setIcon(picture)
         self._icon.setToolTip(now.sentence)
 
     def _failed(self, error: AppError) -> None:
-        """What was chosen in the menu was refused: say so where it was chosen."""
-        self.tell(News("Poolhouse", said(error), LOG if inner(error) else ""))
+        """Say that an action of the menu was refused."""
+        self.notify(News("Poolhouse", said(error), LOG_PAGE if technical_details(error) else ""))
 
-    def _tell_first_close(self) -> None:
-        """Once, ever."""
+    def _explain_first_close(self) -> None:
+        """Say once that the app keeps running."""
         if not self._services.preferences.flag(FIRST_CLOSE):
             self._services.preferences.keep(FIRST_CLOSE, True)
             text = self.tr("It goes on here in the tray. To end it, choose Quit in this menu.")
-            self.tell(News(self.tr("Poolhouse is still running"), text, ""))
+            self.notify(News(self.tr("Poolhouse is still running"), text, ""))
 
-    def _tell_no_tray(self) -> None:
-        """Once, ever: it counts as told when a person has chosen, or closed the window again."""
-        self._asks = True
+    def _explain_no_tray(self) -> None:
+        """Say once that there is no tray. It counts as seen when a person has chosen or closes the window again."""
+        self._is_asking = True
         self._window.ask(
             self.tr("This desktop shows no tray icons, so Poolhouse stays in the task bar."),
-            (self.tr("Minimise"), self._minimise),
+            (self.tr("Minimise"), self._minimize),
             (self.tr("Quit"), self._leave),
         )
 
-    def _minimise(self) -> None:
-        self._told_no_tray()
+    def _minimize(self) -> None:
+        self._no_tray_seen()
         self._window.showMinimized()
 
     def _leave(self) -> None:
-        self._told_no_tray()
+        self._no_tray_seen()
         self._quit()
 
-    def _told_no_tray(self) -> None:
-        if self._asks:
-            self._asks = False
+    def _no_tray_seen(self) -> None:
+        if self._is_asking:
+            self._is_asking = False
             self._services.preferences.keep(NO_TRAY, True)
             self._window.seen()

@@ -1,18 +1,19 @@
-"""The line above a conversation: its name, who answers, how much of the context is used."""
+"""The line above a conversation: its title, the model that answers, and the used part of the context."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QMenu, QProgressBar, QWidget
 
+from app.api.plans import LoadedModel, Stage
 from app.core import chat as tree
-from app.core.chat import FIGURES, Chat
+from app.core.chat import Chat
 from app.gui.api.node_state import NodeState
 from app.gui.app import page_names
-from app.gui.chat.message import answer_stats
+from app.gui.chat.message.answer_stats import AnswerStats
+from app.gui.chat.session import ANSWERING_STATES
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import model_name
@@ -24,60 +25,43 @@ from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import column
 
-# Which machines process a chat: the lines of the popover in its head.
-
-Json = dict[str, Any]
-WHOLE = "whole"  # the role of a stage that holds every layer
-ANSWERS = ("ready", "recovering")
+WHOLE = "whole"  # the role of a stage that holds all layers
 
 
-def processing(loaded: Json, pool: NodeState) -> list[str]:
-    """Each machine with its layers, and what of the chat it gets. Empty while no model answers."""
-    if pool.hosts is not None and not loaded:
-        return _by_hosts(pool.hosts)
-    stages = _present(loaded)
-    if not stages:
+def processing(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
+    """Return a line for each machine that processes a chat, and one about what the others receive.
+
+    Empty while no model answers.
+    """
+    if pool.now.hosts is not None and loaded is None:
+        if not pool.now.hosts:
+            return []
+        text = _tr("{machine} answers for this machine: what you write goes there, encrypted.")
+        return [text.format(machine=", ".join(pool.now.hosts))]
+    if loaded is None or loaded.state not in ANSWERING_STATES or not loaded.held:
         return []
-    own = str(pool.node.get("id") or "")
-    runs: dict[str, list[Json]] = {}
-    for stage in stages:
-        runs.setdefault(str(stage.get("id")), []).append(stage)
-    found = [_line(own, key, held) for key, held in runs.items()]
-    return [*found, _what_they_get(own, stages)]
+    own_id = pool.now.node.id
+    stages: dict[str, list[Stage]] = {}
+    for stage in loaded.held:
+        stages.setdefault(stage.id, []).append(stage)
+    lines = [_machine_line(held, is_own=key == own_id) for key, held in stages.items()]
+    return [*lines, _what_others_receive([stage for stage in loaded.held if stage.id != own_id])]
 
 
-def _present(loaded: Json) -> list[Json]:
-    """Of several pipelines those that are not lost."""
-    if loaded.get("state") not in ANSWERS:
-        return []
-    stages = loaded.get("stages") or []
-    holders = loaded.get("holders")
-    return [one for one in stages if holders is None or one.get("id") in holders]
-
-
-def _by_hosts(hosts: list[str]) -> list[str]:
-    if not hosts:
-        return []
-    text = _tr("{machine} answers for this machine: what you write goes there, encrypted.")
-    return [text.format(machine=", ".join(hosts))]
-
-
-def _line(own: str, key: str, held: list[Json]) -> str:
-    name = str(held[0].get("machine"))
-    if key == own:
+def _machine_line(stages: list[Stage], *, is_own: bool) -> str:
+    name = stages[0].machine
+    if is_own:
         name = _tr("{name} (this machine)").format(name=name)
-    if any(stage.get("role") == WHOLE for stage in held):
+    if any(stage.role == WHOLE for stage in stages):
         return _tr("{machine}: the whole model").format(machine=name)
-    layers = machine_words.layer_ranges(joined([(stage["first"], stage["last"]) for stage in held]))
+    layers = machine_words.layer_ranges(joined([(stage.first, stage.last) for stage in stages]))
     return _tr("{machine}: {layers}").format(machine=name, layers=layers)
 
 
-def _what_they_get(own: str, stages: list[Json]) -> str:
-    """So much of what is written leaves this machine, and no more."""
-    others = [stage for stage in stages if stage.get("id") != own]
+def _what_others_receive(others: list[Stage]) -> str:
     if not others:
         return _tr("Nothing of this chat leaves this machine.")
-    if any(stage.get("role") == WHOLE for stage in others):
+    if any(stage.role == WHOLE for stage in others):
         return _tr("A machine with the whole model gets a question as token numbers, encrypted.")
     return _tr("The text stays here; the others get only numbers from inside the model.")
 
@@ -91,7 +75,7 @@ METER_WIDTH = 96
 
 
 class ChatHead(QWidget):
-    """`settings` is called by its button, `go` with the page that shows more."""
+    """`settings` opens the settings of the chat; `go` opens a page of the window."""
 
     def __init__(
         self,
@@ -102,7 +86,7 @@ class ChatHead(QWidget):
     ) -> None:
         super().__init__()
         self._theme, self._pool, self._go = theme, pool, go
-        self.lines: list[str] = []  # who processes this chat
+        self.machine_lines: list[str] = []  # which machines process this chat
         self.title, self.model = Elided("", "section"), Elided("", "caption")
         self.words = label("", "caption")
         self.meter = QProgressBar()
@@ -110,14 +94,13 @@ class ChatHead(QWidget):
         self.meter.setAccessibleName(self.tr("Context used"))
         self.meter.setMinimumWidth(theme.px(METER_WIDTH))
         self.settings = IconButton(theme, "settings", self.tr("Settings of this chat"), settings)
-        who = self.tr("Which machines process this chat")
-        self.machines = IconButton(theme, "pool", who, self._show_machines)
+        machines = self.tr("Which machines process this chat")
+        self.machines = IconButton(theme, "pool", machines, self._show_machines)
         self._context = QWidget()
         self._context.setLayout(column(None, self.words, self.meter, None, gap=sizes.XS))
         names = QWidget()
         names.setLayout(column(self.title, self.model, gap=0))
-        own = (self._context, self.machines, self.settings)
-        self.setLayout(Beside(names, *own, gap=sizes.M, below=0))
+        self.setLayout(Beside(names, self._context, self.machines, self.settings, gap=sizes.M, below=0))
         self.used, self.context = 0, 0
         self._guide_fails = False
 
@@ -125,18 +108,18 @@ class ChatHead(QWidget):
     def is_nearly_full(self) -> bool:
         return bool(self.context) and self.used >= NEARLY_FULL * self.context
 
-    def tell(self, chat: Chat, *, guide_fails: bool = False) -> None:
-        """About this chat, as it and the pool are now. guide_fails: it was asked here, and does not fit."""
+    def show_chat(self, chat: Chat, *, guide_fails: bool = False) -> None:
+        """Show a chat with the current state of the pool. guide_fails: the Guide was asked here and does not fit."""
         self._guide_fails = guide_fails
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
-        self.model.say(self._model(chat))
-        there = self._pool.is_there
-        self.lines = processing(self._answering(chat), self._pool) if there else []
-        self.machines.setVisible(bool(self.lines))
-        self.used, self.context = used_tokens(chat), self._room(chat)
-        known = bool(self.used and self.context)
-        self._context.setVisible(known)
-        if not known:
+        self.model.say(self._model_text(chat))
+        answering = self._answering(chat)
+        self.machine_lines = processing(answering, self._pool) if self._pool.is_there else []
+        self.machines.setVisible(bool(self.machine_lines))
+        self.used, self.context = used_tokens(chat), answering.context if answering is not None else 0
+        is_known = bool(self.used and self.context)
+        self._context.setVisible(is_known)
+        if not is_known:
             return
         text = self.tr("Context {used} of {all}").format(
             used=formats.number(self.used), all=formats.number(self.context)
@@ -147,11 +130,11 @@ class ChatHead(QWidget):
         self.meter.setValue(min(self.used, self.context))
 
     def menu(self) -> QMenu:
-        """The popover: a line for each machine, and the way to where they are shown whole."""
+        """Return a popover with a line for each machine, and a link to the page Pool."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.setAccessibleName(self.machines.accessibleName())
-        for line in self.lines:
+        for line in self.machine_lines:
             menu.addAction(line.replace("&", "&&")).setEnabled(False)
         menu.addSeparator()
         menu.addAction(self.tr("Show them on the page Pool"), lambda: self._go(page_names.POOL))
@@ -160,46 +143,35 @@ class ChatHead(QWidget):
     def _show_machines(self) -> None:
         self.menu().popup(self.machines.mapToGlobal(self.machines.rect().bottomLeft()))
 
-    def _answering(self, chat: Chat) -> Json:
-        """The model that answers next, as far as it is loaded."""
-        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
-        other = chat.model is not None and chat.model != loaded.get("model")
-        return {} if other else loaded
+    def _answering(self, chat: Chat) -> LoadedModel | None:
+        """Return the model that answers next, if it is loaded."""
+        return self._pool.now.model(chat.model)
 
-    def _model(self, chat: Chat) -> str:
-        """Who answers next, and where."""
-        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
-        name = loaded.get("model")
+    def _model_text(self, chat: Chat) -> str:
+        """Return who answers next, and where."""
+        now = self._pool.now
         if not self._pool.is_there:
-            return ""  # nobody answers just now, and the bar over every page says so
-        if self._pool.hosts == []:
+            return ""  # no model answers, as the bar above every page says
+        if now.hosts == []:
             return self.tr("No host is here to answer")
-        if self._pool.hosts is not None:
-            return self.tr("Answered by {machine}").format(machine=", ".join(self._pool.hosts))
-        if chat.model is not None and chat.model != name:
+        if now.hosts is not None:
+            return self.tr("Answered by {machine}").format(machine=", ".join(now.hosts))
+        loaded = self._answering(chat)
+        if loaded is None and chat.model is not None:
             return self.tr("{model}, loaded with the next message").format(model=model_name(chat.model))
-        if name is None and self._pool.load_failed:
+        if loaded is None and now.load_failed is not None:
             text = self.tr("No model answers: {model} could not be loaded")
-            return text.format(model=model_name(self._pool.load_failed))
-        if name is None and self._guide_fails:
+            return text.format(model=model_name(now.load_failed.model))
+        if loaded is None and self._guide_fails:
             return self.tr("No model is loaded, and the Guide does not fit")
-        if name is None:
+        if loaded is None:
             return self.tr("No model is loaded: the Guide answers")
-        machines = loaded.get("machines") or ()
-        if len(machines) > 1:
-            words = self.tr("{model} on %n machine(s)", "", len(machines))
-        else:
-            words = self.tr("{model} on this machine")
-        return words.format(model=model_name(str(name)))
-
-    def _room(self, chat: Chat) -> int:
-        return int(self._answering(chat).get("context") or 0)
+        count = len(loaded.machines)
+        words = self.tr("{model} on %n machine(s)", "", count) if count > 1 else self.tr("{model} on this machine")
+        return str(words).format(model=model_name(loaded.model))
 
 
 def used_tokens(chat: Chat) -> int:
-    """As the last answer of the branch told it; 0: not known."""
-    for message in reversed(tree.path(chat)):
-        used = answer_stats.used_tokens(message.details.get(FIGURES) or {})
-        if used is not None:
-            return used
-    return 0
+    """Return the tokens of the context that are used according to the last answer of the branch; 0 if unknown."""
+    known = (AnswerStats.stored(message.details).context_tokens for message in reversed(tree.path(chat)))
+    return next((tokens for tokens in known if tokens is not None), 0)

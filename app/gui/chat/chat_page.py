@@ -1,28 +1,27 @@
-"""The Chat page: the list of chats at the left, the open one at the right."""
+"""The Chat page: the list of chats, and beside it the chat that is open."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
-from app.core.chat import Chat, ChatId, MessageId
+from app.core.chat import Chat, ChatId, Details, MessageId
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import AT
+from app.gui.app.error_pages import CHAT_ID_PREFIX
 from app.gui.app.page import Page
 from app.gui.chat.answer import Ending
 from app.gui.chat.chat_head import ChatHead
-from app.gui.chat.chat_settings import ChatSetup, ModelNames
-from app.gui.chat.composer import Composer, Hint, TokenCounts
+from app.gui.chat.chat_settings import ChatSettingsOpener, ModelNames
+from app.gui.chat.composer import Composer, ComposerHint, TokenCounts
 from app.gui.chat.empty_chat import LockedChats, Suggestions
-from app.gui.chat.error_actions import TOO_BIG, Buttons, Shortage, WaysOut
+from app.gui.chat.error_actions import TOO_BIG, ErrorActions, Handlers, SmallerModelOffer
 from app.gui.chat.list.chat_list import ChatList
 from app.gui.chat.message import highlight
 from app.gui.chat.message.body import Look
@@ -36,120 +35,141 @@ from app.gui.chat.speaker import Speaker
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
+from app.gui.look.theme import Theme
 from app.gui.settings import chat_defaults
 from app.gui.widgets.file_drops import Drops
+from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, held, row
 from app.gui.widgets.scroll_area import Bounded
 
-Json = dict[str, Any]
-
-
-OPEN = "chat/open"  # the chat that was shown last, in the preferences
+OPEN = "chat/open"  # in the preferences: the chat that was shown last
 LIST_WIDTH = 260
-LIST_SHARE = 0.36  # of the page, at most, until somebody moves the border
+LIST_SHARE = 0.36  # of the page, at most, until a person moves the border
+
+
+class ListAndChat(QSplitter):
+    """The list of chats beside the open one. The list keeps its width until a person moves the border."""
+
+    def __init__(self, theme: Theme, chats: QWidget, chat: QWidget) -> None:
+        super().__init__()
+        self._theme = theme
+        self._was_moved = False
+        self.addWidget(chats)
+        self.addWidget(chat)
+        self.setStretchFactor(1, 1)
+        self.setCollapsible(1, False)
+        self.setHandleWidth(1)
+        self.splitterMoved.connect(self._moved)
+        theme.changed.connect(self._fit)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._fit()
+
+    def _moved(self) -> None:
+        self._was_moved = True
+
+    def _fit(self) -> None:
+        if not self._was_moved:
+            width = min(self._theme.px(LIST_WIDTH), int(LIST_SHARE * self.width()))
+            self.setSizes([width, self.width() - width])
 
 
 class ChatPage(Page):
-    """Shows what the history holds; `Session` does what is asked."""
+    """Shows the chats of the history; `Session` carries out what a person does in them."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
         self.history = services.lock.history
         self.history.beginning = lambda: chat_defaults.beginning(services.preferences)
-        self.session = Session(self.history, services.pool, self, services.cut)
-        self._deeds = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
-        self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
-        self._moved = False  # the border of the list, by a person
-        self._models = ModelNames(services.client, services.pool, self._tell_hint, self)
-        self._setup = ChatSetup(services, self._models, self.session.asked, self)
-        self.chat: Chat = self.history.begin()
+        self.session = Session(self.history, services.pool, self, services.interrupted)
+        self.chat: Chat = self.history.begin()  # the chat that is shown
+        self._guide_fails = False  # the Guide was asked in it, and does not fit
+        self._message_actions = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
+        self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
+        self._models = ModelNames(services.client, services.pool, self._show_hint, self)
+        self._settings = ChatSettingsOpener(services, self._models, self.session.model_of, self)
+        self.list = ChatList(services, self.history)
+        self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         slices = Slices(self)
         slices.add(self, highlight.warm())
-        look = Look(services.theme, slices, self._deeds.open_link)
-        self.list = ChatList(services, self.history)
-        self._guide_fails = False  # the chat that is shown asked it, and it does not fit
-        self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
-        self.conversation = Conversation(look)
-        buttons = Buttons(
-            services.go,
-            self._set_up_and_retry,
-            self._leave_out,
-            self.conversation.edit_question,
-            self._retry,
-            partial(self._use_smaller, GUIDE),
+        self.conversation = Conversation(Look(services.theme, slices, self._message_actions.open_link))
+        self._error_actions = ErrorActions(
+            self.session,
+            services.pool,
+            self._models.context_length,
+            Handlers(
+                services.go,
+                self._set_up_and_retry,
+                self._leave_out,
+                self.conversation.edit_question,
+                self._retry,
+                partial(self._use_model_and_retry, GUIDE),
+            ),
         )
-        self._ways = WaysOut(self.session, services.pool, self._models.reads, buttons)
         self.suggestions = Suggestions(
             self._send_suggestion, partial(services.go, page_names.MODELS), self._choose_guide
         )
-        kept = services.preferences
-        self.hint = Hint(kept, lambda name: self._set_up(replace(self.chat, model=name)))
-        self.composer = Composer(services.theme, self.fail, kept)
-        self._counts = TokenCounts(services, self.composer.count)
-        self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(kept)
+        self._stack = QStackedWidget()  # the suggestions, or the conversation
+        self.hint = ComposerHint(services.preferences, self._choose_model)
+        self.composer = Composer(services.theme, self.fail, services.preferences)
+        self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(services.preferences)
+        self._token_counts = TokenCounts(services, self.composer.count)
+        self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._stop_answer)
+        self._escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self._lay_out()
-        self._listen()
-        self._begin()
+        self._connect()
+        self._open_last()
 
     # Beginning and end
 
     def _lay_out(self) -> None:
-        outer = self.layout()
+        outer, theme = self.layout(), self.services.theme
         assert outer is not None
         outer.setContentsMargins(0, 0, 0, 0)
-        self.title.hide()
         outer.removeWidget(self.notice)
-        self._stack = QStackedWidget()
+        self.title.hide()
         self._stack.addWidget(self.suggestions)
         self._stack.addWidget(self.conversation)
-        self._stack.setMinimumHeight(1)  # before a button of the composer is cut
+        self._stack.setMinimumHeight(1)  # it gives way before a button of the composer is clipped
         top = column(self.chat_head, Bounded(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
-        self._narrow = held(column(self.hint, self.composer, gap=sizes.XS))
-        below = row(None, gap=0)
-        below.addWidget(self._narrow, 1000)
-        below.addStretch(1)
-        below.setContentsMargins(sizes.XL, 0, sizes.XL, sizes.L)
-        right_box = column(top, gap=0)
-        right_box.addWidget(self._stack, 1)
-        right_box.addLayout(below)
-        left_box = column(self.list)
-        left_box.setContentsMargins(sizes.L, sizes.L, sizes.S, sizes.L)
-        self._split = split = QSplitter()
-        for box in (left_box, right_box):
-            side = QWidget()
-            side.setLayout(box)
-            split.addWidget(side)
-        self._drops = Drops(side, self.tr("Let go to attach it to your message"))
-        split.setStretchFactor(1, 1)
-        split.setCollapsible(1, False)
-        split.setHandleWidth(1)
-        split.splitterMoved.connect(lambda *_: setattr(self, "_moved", True))
-        self.content.addWidget(LockedChats(self.services.lock, self.services.theme, split))
-        self._fit()
+        writing = held(column(self.hint, self.composer, gap=sizes.XS))
+        bound_width(theme, writing, sizes.CHAT_WIDTH)
+        bottom = row(None, gap=0)
+        bottom.addWidget(writing, 1000)
+        bottom.addStretch(1)
+        bottom.setContentsMargins(sizes.XL, 0, sizes.XL, sizes.L)
+        chat_box = column(top, gap=0)
+        chat_box.addWidget(self._stack, 1)
+        chat_box.addLayout(bottom)
+        list_box = column(self.list)
+        list_box.setContentsMargins(sizes.L, sizes.L, sizes.S, sizes.L)
+        chat = held(chat_box)
+        Drops(chat, self.tr("Let go to attach it to your message")).dropped.connect(self.composer.attach)
+        chats = ListAndChat(theme, held(list_box), chat)
+        self.content.addWidget(LockedChats(self.services.lock, theme, chats))
 
-    def _listen(self) -> None:
+    def _connect(self) -> None:
         self.list.opened.connect(self.open_chat)
-        self.list.found.connect(self._open_at)
+        self.list.found.connect(self._open_match)
         self.list.search.textChanged.connect(self.conversation.searched)
         self.history.removed.connect(self._removed)
-        self.history.changed.connect(self._renamed)
+        self.history.changed.connect(self._history_changed)
         self.history.troubled.connect(self.fail)
-        self.history.unlocked.connect(self._begin)
-        self.session.changed.connect(self._tell)
-        self.session.grew.connect(self._grow)
-        self.session.progressed.connect(lambda _: self._tell_state())
-        self.session.ended.connect(self._answered)
-        self.conversation.asked.connect(self._do)
+        self.history.unlocked.connect(self._open_last)
+        self.session.changed.connect(self._messages_changed)
+        self.session.grew.connect(self._answer_grew)
+        self.session.progressed.connect(self._answer_progressed)
+        self.session.ended.connect(self._answer_ended)
+        self.conversation.asked.connect(self._act)
         self.composer.sent.connect(self._send)
         self.composer.stopped.connect(self._stop_answer)
         self.composer.edited.connect(self._keep_draft)
         self.composer.queued.connect(self._queued)
-        self._drops.dropped.connect(self.composer.attach)
         self.composer.attached.connect(self._pool_changed)
-        for news in (self.services.pool.changed, self.services.pool.link_changed):
-            news.connect(self._pool_changed)
-        self.services.theme.changed.connect(self._fit)
+        for changed in (self.services.pool.changed, self.services.pool.link_changed):
+            changed.connect(self._pool_changed)
         Speaker(
             self.session,
             self.services.preferences,
@@ -157,17 +177,15 @@ class ChatPage(Page):
             lambda: self.chat.id,
             lambda: end.text if (end := end_of(self.chat)) else "",
         )
-        self._stop = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._stop_answer)
-        self._stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         app = QCoreApplication.instance()
         assert app is not None
         app.aboutToQuit.connect(self.close_history)
 
-    def _begin(self) -> None:
-        """With the chat that was open last."""
-        kept = self.services.preferences.text(OPEN)
-        known = self.history.chat(ChatId(kept)) if kept else None
-        self.open_chat((known or self.history.begin()).id)
+    def _open_last(self) -> None:
+        """Open the chat that was shown last, or a new one."""
+        last = self.services.preferences.text(OPEN)
+        chat = self.history.chat(ChatId(last)) if last else None
+        self.open_chat((chat or self.history.begin()).id)
         if self.history.trouble is not None:
             self.fail(self.history.trouble)
 
@@ -177,155 +195,141 @@ class ChatPage(Page):
 
     def end(self) -> None:
         self._models.close()
-        self._counts.close()
+        self._token_counts.close()
         self.session.close()
 
     def close_history(self) -> None:
-        """Answers end, everything is written."""
+        """Stop the answers and write everything."""
         self.end()
         self.history.close()
 
     def shown(self) -> None:
-        self.composer.show_busy(self._running is not None)  # the key that sends may be another now
+        self.composer.show_busy(self._running is not None)  # the settings may have another key for sending
         self.composer.field.setFocus()
-        self._models.look()
+        self._models.load()
 
     # Which chat
 
     def open(self, part: str) -> None:
-        """A chat with this model: the one that is shown, if it is such a one or nothing was said in it.
+        """Show a chat with the model `part`, or the chat whose ID follows CHAT_ID_PREFIX.
 
-        Or the chat of an id, after `AT`.
+        The chat that is shown stays if it has this model, and is given the model if it is empty.
         """
-        if part.startswith(AT):
-            self.open_chat(part.removeprefix(AT))
-            return
-        now = self.session.asked(self.chat)
-        if now != part and self.history.locked is None:
+        if part.startswith(CHAT_ID_PREFIX):
+            self.open_chat(part.removeprefix(CHAT_ID_PREFIX))
+        elif self.session.model_of(self.chat) != part and self.history.locked is None:
             if self.chat.leaf is not None:
                 self.open_chat(self.history.begin(model=part).id)
             else:
-                self._set_up(replace(self.chat, model=part))
+                self._choose_model(part)
 
-    def open_chat(self, chat: str) -> None:
-        """Show another chat, with its draft."""
-        known = self.history.chat(ChatId(chat))
-        if known is None:
+    def open_chat(self, chat_id: str) -> None:
+        """Show another chat with its draft."""
+        chat = self.history.chat(ChatId(chat_id))
+        if chat is None:
             return
-        self.chat, self._guide_fails = known, False
+        self.chat, self._guide_fails = chat, False
         self.notice.clear()
-        self.list.select(chat)
-        self.conversation.open(branch(known, self._running, self.services.pool))
-        self.composer.show_draft(known.draft, known.draft_files)
-        self._tell_rest()
-        if is_unanswered(known) and self._running is None:  # the app ended, or the node did
+        self.list.select(chat_id)
+        self.conversation.open(branch(chat, self._running, self.services.pool))
+        self.composer.show_draft(chat.draft, chat.draft_files)
+        self._show_surroundings()
+        if is_unanswered(chat) and self._running is None:  # the app or the node ended meanwhile
             words = self.tr("This question has no answer yet.")
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
-        if self.history.locked is None:  # one that cannot be shown is not tried again
-            self.services.preferences.keep(OPEN, chat)
+        if self.history.locked is None:  # a locked chat is not opened at the next start
+            self.services.preferences.keep(OPEN, chat_id)
         self.composer.field.setFocus()
 
-    def _open_at(self, chat: str, message: str, words: str) -> None:
-        """Where a search found them, also on another branch."""
-        if chat != self.chat.id:
-            self.open_chat(chat)
+    def _open_match(self, chat_id: str, message: str, words: str) -> None:
+        """Show the message in which a search found these words; it may be on another branch."""
+        if chat_id != self.chat.id:
+            self.open_chat(chat_id)
         if message in self.chat.messages:
-            if message not in {one.id for one in tree.path(self.chat)}:
+            if message not in {shown.id for shown in tree.path(self.chat)}:
                 self.session.switch(self.chat.id, MessageId(message))
             self.conversation.show_message(MessageId(message), words)
 
-    def _removed(self, chat: str) -> None:
-        self.session.stop(ChatId(chat))
-        if chat == self.chat.id:
+    def _removed(self, chat_id: str) -> None:
+        self.session.stop(ChatId(chat_id))
+        if chat_id == self.chat.id:
             self.open_chat(self.history.begin().id)
 
-    def _renamed(self, chat: str) -> None:
-        """The list gave it another name, or it was written."""
-        known = self.history.chat(self.chat.id)
-        if known is not None and chat in (self.chat.id, "") and known.title != self.chat.title:
-            self.chat = known
-            self.chat_head.tell(known, guide_fails=self._guide_fails)
+    def _history_changed(self, chat_id: str) -> None:
+        """Show the new title if the list has renamed the chat."""
+        chat = self.history.chat(self.chat.id)
+        if chat is not None and chat_id in (self.chat.id, "") and chat.title != self.chat.title:
+            self.chat = chat
+            self.chat_head.show_chat(chat, guide_fails=self._guide_fails)
 
     # Showing
 
     @property
     def _running(self) -> Running | None:
-        """The answer under way in the chat that is shown."""
+        """The answer in progress in the chat that is shown."""
         return self.session.running.get(self.chat.id)
 
-    def _tell(self, chat: str) -> None:
-        """Messages of a chat are others now."""
-        if chat != self.chat.id:
-            return
-        self.chat = self.history.chat(self.chat.id) or self.chat
-        self.conversation.update_to(branch(self.chat, self._running, self.services.pool))
-        self._tell_rest()
+    def _messages_changed(self, chat_id: str) -> None:
+        if chat_id == self.chat.id:
+            self.chat = self.history.chat(self.chat.id) or self.chat
+            self.conversation.update_to(branch(self.chat, self._running, self.services.pool))
+            self._show_surroundings()
 
-    def _tell_rest(self) -> None:
-        """Everything around the messages."""
-        busy = self._running is not None
-        has_messages = self.chat.leaf is not None
-        self._stack.setCurrentWidget(self.conversation if has_messages else self.suggestions)
-        self.composer.show_busy(busy)
-        self._stop.setEnabled(busy)
+    def _show_surroundings(self) -> None:
+        """Update everything around the messages."""
+        is_busy = self._running is not None
+        self._stack.setCurrentWidget(self.suggestions if self.chat.leaf is None else self.conversation)
+        self.composer.show_busy(is_busy)
+        self._escape.setEnabled(is_busy)
         self._pool_changed()
 
     def _pool_changed(self) -> None:
+        now = self.services.pool.now
         self._models.pool_changed()
-        self._counts.ask(self.composer.files, self.chat.model)
-        self.chat_head.tell(self.chat, guide_fails=self._guide_fails)
-        pool = self.services.pool
-        name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
-        failed = pool.load_failed if self.chat.model is None and pool.hosts is None else ""
-        self.suggestions.tell(
-            is_guide=pool.hosts is None and name == GUIDE, failed=model_name(failed) if failed else ""
-        )
-        self._tell_hint()
-        self._tell_state()
+        self._token_counts.request(self.composer.files, self.chat.model)
+        self.chat_head.show_chat(self.chat, guide_fails=self._guide_fails)
+        if now.load_failed is not None and self.chat.model is None and now.hosts is None:
+            self.suggestions.show_failure(model_name(now.load_failed.model))
+        else:
+            for_guide = now.hosts is None and self.session.model_of(self.chat) == GUIDE
+            self.suggestions.show_questions(for_guide=for_guide)
+        self._show_hint()
+        self._show_state()
 
-    def _tell_hint(self) -> None:
-        pool = self.services.pool
-        full, waits, names = self.chat_head.is_nearly_full, self.composer.waits, self._models.names
-        leaves = self.session.leaves_out(self.chat.id)
-        self.hint.tell(
-            self.chat, names, pool, is_full=full, leaves_out=leaves, waits=waits, guide_fails=self._guide_fails
+    def _show_hint(self) -> None:
+        self.hint.show_for(
+            self.chat,
+            self._models.names,
+            self.services.pool,
+            is_full=self.chat_head.is_nearly_full,
+            leaves_out=self.session.leaves_out(self.chat.id),
+            is_queued=self.composer.is_queued,
+            guide_fails=self._guide_fails,
         )
 
-    def _tell_state(self) -> None:
+    def _show_state(self) -> None:
+        """Show the state of the answer in progress."""
         running = self._running
         if running is not None and (view := self.conversation.view(running.message)) is not None:
-            view.tell_state(state_of(running, self.services.pool))
-        self._tell_shortage()
+            view.show_state(state_of(running, self.services.pool))
+        self._smaller_model.update(running, running.model if running else "")
 
-    def _grow(self, chat: str) -> None:
+    def _answer_progressed(self, _: str) -> None:
+        self._show_state()
+
+    def _answer_grew(self, chat_id: str) -> None:
         running = self._running
-        if running is None or chat != self.chat.id:
+        if running is None or chat_id != self.chat.id:
             return
         if (view := self.conversation.view(running.message)) is not None:
             view.grow(running.text)
-            n_tokens = running.answer.thought_tokens
-            view.grow_thought(running.thought, running.thought_s, n_tokens, growing=running.thinks)
-            view.tell_state(state_of(running, self.services.pool))
-        self._tell_shortage()
-
-    def _tell_shortage(self) -> None:
-        running = self._running
-        self._shortage.tell(running, running.model if running else "")
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        """The list as wide as its words like it, and never more than its share of the page."""
-        if not self._moved:
-            list_ = min(self.services.theme.px(LIST_WIDTH), int(LIST_SHARE * self.width()))
-            self._split.setSizes([list_, self.width() - list_])
-        self._narrow.setMaximumWidth(self.services.theme.px(sizes.CHAT_WIDTH))
+            tokens = running.answer.thought_tokens
+            view.grow_thought(running.thought, running.thought_s, tokens, growing=running.is_thinking)
+        self._show_state()
 
     # Asking
 
-    def _send(self, text: str, files: Sequence[Json]) -> None:
+    def _send(self, text: str, files: Sequence[Details]) -> None:
         self.notice.clear()
         self._guide_fails = False
         chat = self.history.chat(self.chat.id) or self.chat
@@ -337,39 +341,39 @@ class ChatPage(Page):
         if self._running is None:
             self._send(question, ())
 
-    def _do(self, deed: Deed, message: str, text: str) -> None:
-        if deed in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
+    def _act(self, action: Deed, message: str, text: str) -> None:
+        if action in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
             self.notice.clear()
-        if deed is Deed.CONTINUE and (ways := self._ways.if_full(self.chat)):
+        if action is Deed.CONTINUE and (ways := self._error_actions.if_full(self.chat)):
             words = self.tr("The context is full: there is no room to go on with this answer.")
             self.notice.say(words, "warning", *ways)
             return
-        self._deeds.do(self.chat, deed, message, text)
-        if deed is Deed.EDIT:  # its editor is gone
+        self._message_actions.do(self.chat, action, message, text)
+        if action is Deed.EDIT:  # its editor has closed
             self.composer.field.setFocus()
 
     def _queued(self) -> None:
-        self._tell_hint()
-        if self.composer.waits:
+        self._show_hint()
+        if self.composer.is_queued:
             announce(self.composer, self.hint.words.text())
 
     def _stop_answer(self) -> None:
         self.session.stop(self.chat.id)
 
-    def _answered(self, chat: str, ending: Ending) -> None:
-        self.hint.answered(ending.model)
-        if chat != self.chat.id:
+    def _answer_ended(self, chat_id: str, ending: Ending) -> None:
+        self.hint.note_answer(ending.model)
+        if chat_id != self.chat.id:
             return
-        asked_guide = self.chat.model is None and self.services.pool.loaded is None
-        too_big = ending.error is not None and ending.error.reason.code in TOO_BIG
-        self._guide_fails = asked_guide and too_big
+        error = ending.error
+        asked_guide = self.chat.model is None and self.services.pool.now.loaded is None
+        self._guide_fails = asked_guide and error is not None and error.reason.code in TOO_BIG
         self._pool_changed()
-        if ending.error is not None:
-            self.fail(ending.error, *self._ways.of(ending.error, self.chat))
-        self.composer.send_waiting(well=ending.error is None)
+        if error is not None:
+            self.fail(error, *self._error_actions.after(error, self.chat))
+        self.composer.send_queued(succeeded=error is None)
 
     def _retry(self) -> None:
-        """Have the end of the branch answered, or the answer that broke off continued."""
+        """Answer the question at the end of the branch, or continue its interrupted answer."""
         self.notice.clear()
         end = end_of(self.chat)
         if end is None:
@@ -379,16 +383,18 @@ class ChatPage(Page):
         else:
             self.session.go_on(self.chat.id, end.id)
 
+    def _choose_model(self, model: str) -> None:
+        self._set_up(replace(self.chat, model=model))
+
     def _choose_guide(self) -> None:
-        """For this chat, where no model answers."""
-        self._set_up(replace(self.chat, model=GUIDE))
+        self._choose_model(GUIDE)
         self.composer.field.setFocus()
 
-    def _use_smaller(self, model: str) -> None:
-        """No model answers, or one waits for a machine: from where it is, another model goes on."""
+    def _use_model_and_retry(self, model: str) -> None:
+        """Let another model continue the answer that failed or waits for a machine."""
         self.notice.clear()
         self.session.stop(self.chat.id)
-        self._set_up(replace(self.chat, model=model))
+        self._choose_model(model)
         self._retry()
 
     def _leave_out(self) -> None:
@@ -397,30 +403,30 @@ class ChatPage(Page):
 
     def _keep_draft(self) -> None:
         text, files = self.composer.text, tuple(self.composer.files)
-        known = self.history.chat(self.chat.id)
-        if known is not None and (known.draft, known.draft_files) != (text, files):
-            self.chat = replace(known, draft=text, draft_files=files)
+        chat = self.history.chat(self.chat.id)
+        if chat is not None and (chat.draft, chat.draft_files) != (text, files):
+            self.chat = replace(chat, draft=text, draft_files=files)
             self.history.keep_soon(self.chat)
 
     # Settings
 
     def open_settings(self) -> None:
-        """Of the chat that is shown."""
-        self._setup.open(self.chat, self._set_up)
+        """Open the settings of the chat that is shown."""
+        self._settings.open(self.chat, self._set_up)
 
     def _set_up_and_retry(self) -> None:
-        """An answer failed by its settings."""
+        """Open the settings, and try again when they are saved."""
 
         def done(chosen: Chat) -> None:
             self._set_up(chosen)
             self._retry()
 
-        self._setup.open(self.chat, done)
+        self._settings.open(self.chat, done)
 
     def _set_up(self, chosen: Chat) -> None:
-        known = self.history.chat(self.chat.id) or self.chat
+        chat = self.history.chat(self.chat.id) or self.chat
         self.chat = replace(
-            known, model=chosen.model, context=chosen.context, system=chosen.system, sampling=chosen.sampling
+            chat, model=chosen.model, context=chosen.context, system=chosen.system, sampling=chosen.sampling
         )
         self.history.keep(self.chat)
-        self._tell_rest()
+        self._show_surroundings()

@@ -1,10 +1,9 @@
-"""Settings of one chat: who answers, the system message, sampling, context. All defaults are visible."""
+"""Settings of one chat: model, context, system message, sampling. All defaults are visible."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import (
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.api.models import Models
 from app.core.chat import Chat
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.api.node_state import NodeState
@@ -36,82 +36,82 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import held, row
 
-Json = dict[str, Any]
-
 
 class ModelNames(QObject):
-    """`told` is called when they are known, and known anew; no more once `parent` is gone."""
+    """The models that a chat can be answered by: those of this machine, or those of a guest's hosts.
+
+    `changed` is called when the node has sent them.
+    """
 
     def __init__(
-        self, client: NodeClient, pool: NodeState, told: Callable[[], object], parent: QObject | None = None
+        self, client: NodeClient, pool: NodeState, changed: Callable[[], object], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._client, self._pool, self._told = client, pool, told
+        self._client, self._pool, self._changed = client, pool, changed
         self._call: Call | None = None
-        self._answer: Json | None = None
-        self._asked_of: Sequence[str] | None = None  # the hosts that were here then
+        self._models: Models | None = None
+        self._hosts: Sequence[str] | None = None  # when the models were requested
 
     @property
     def names(self) -> list[str]:
-        """Empty until the node has said them."""
-        loaded = str((self._pool.loaded or {}).get("model") or "")
-        return names_of(self._answer or {}, self._pool.hosts, loaded)
+        """The names of the models; empty until the node has sent them."""
+        loaded = self._pool.now.loaded
+        return names_of(self._models or Models(), self._pool.now.hosts, loaded.model if loaded is not None else "")
 
-    def reads(self, name: str) -> int | None:
-        """How many tokens of context this machine's own model was trained for; None: that is not known."""
-        own = (self._answer or {}).get("models") or ()
-        lengths = {str(one["name"]): one.get("context_length") for one in own}
+    def context_length(self, name: str) -> int | None:
+        """Return the context that a model of this machine was trained for; None if that is not known."""
+        lengths = {model.name: model.context_length for model in (self._models or Models()).models}
         return lengths.get(name)
 
-    def look(self) -> None:
-        """Ask the node, unless it is asked already."""
+    def load(self) -> None:
+        """Request the models from the node."""
         if self._call is None or not self._call.running:
-            self._asked_of = self._pool.hosts
-            self._call = self._client.get("/models", self._got)
+            self._hosts = self._pool.now.hosts
+            self._call = self._client.get("/models", self._loaded, answer=Models)
 
     def pool_changed(self) -> None:
-        """Ask again when other hosts answer now."""
-        if self._answer is not None and self._pool.hosts != self._asked_of:
-            self.look()
+        """Request the models again if other hosts answer now."""
+        if self._models is not None and self._pool.now.hosts != self._hosts:
+            self.load()
 
     def close(self) -> None:
         if self._call is not None and self._call.running:
             self._call.cancel()
 
-    def _got(self, answer: Json) -> None:
-        self._answer = answer
-        self._told()
+    def _loaded(self, models: Models) -> None:
+        self._models = models
+        self._changed()
 
 
-def names_of(answer: Json, hosts: Sequence[str] | None, loaded: str) -> list[str]:
-    """What the node lists, as far as it would be answered. hosts: those of a guest that answers nothing itself."""
-    offered = [str(one["name"]) for one in answer.get("offered") or () if one.get("writes", True)]
+def names_of(models: Models, hosts: Sequence[str] | None, loaded: str) -> list[str]:
+    """Return the names of the models that can answer. hosts: of a guest that answers nothing itself."""
+    offered = [model.name for model in models.offered if model.writes]
     if hosts is not None:
         return offered
-    if offered:  # a guest that has loaded a model of its own: that one, and no other of its shelf
+    if offered:  # a guest that has loaded a model of its own answers with that one
         return list(dict.fromkeys([loaded, *offered]))
-    return [str(one["name"]) for one in answer.get("models") or () if one.get("writes", True)]
+    return [model.name for model in models.models if model.writes]
 
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
-BY_CHANCE = -1  # of the seed
+BY_CHANCE = -1  # a seed that is chosen by chance
 MOST_TOKENS = 1 << 17
 WIDTH = 520
 SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
-    """How a model takes what is said to it. most_tokens: None where that is not known."""
+class ModelLimits:
+    """The longest context of a model; None if it is not known."""
 
-    most_tokens: int | None = None
-    is_guide: bool = False  # which is told the last question alone
+    context: int | None = None
+    is_guide: bool = False  # the Guide receives only the last question
 
 
 class ChatSettings(Compact):
-    """`changed(chat)` with what is another now, when Save is pressed.
+    """Calls `changed` with the changed chat when Save is pressed.
 
-    reads: of a model; of None: of whichever is loaded.
+    limits: of a model by name; for None, of the model that is loaded.
     """
 
     def __init__(
@@ -121,14 +121,14 @@ class ChatSettings(Compact):
         chat: Chat,
         defaults: Chat,
         models: Sequence[str],
-        reads: Callable[[str | None], Reads],
+        limits: Callable[[str | None], ModelLimits],
         changed: Callable[[Chat], None],
         parent: QWidget,
     ) -> None:
         super().__init__(theme, "", "", parent)
         self._presets, self._chat, self._changed = presets, chat, changed
-        self._reads = reads
-        self._defaults = defaults  # what a new chat would begin with
+        self._limits = limits
+        self._defaults = defaults  # of a new chat
         self.setWindowTitle(self.tr("Settings of this chat"))
         self.heading.hide()
         self.be_wide(theme.px(WIDTH))
@@ -159,9 +159,9 @@ class ChatSettings(Compact):
             (self.tr("Thinking"), self.thinking),
             (self.tr("Longest thought"), self.longest_thought),
         )
-        names = _names(self)
+        names = _knob_names(self)
         fields = [(names[name], field) for name, field in self.knobs.items()]
-        lower = self._form(*fields, beside=1 if self._is_tight else 2)
+        lower = self._form(*fields, columns=1 if self._is_tight else 2)
         system, sampling = self.tr("System message"), self.tr("Sampling")
         presets = held(row(self.system_presets, self.remove_system, self._keep_system))
         samplings = held(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
@@ -181,7 +181,7 @@ class ChatSettings(Compact):
         self.be_wide(max(self._theme.px(WIDTH), needed))
 
     def _prepare(self) -> None:
-        """The fields, before they have their places."""
+        """Set the fields up before the layout."""
         self.system.setAccessibleName(self.tr("System message"))
         self.system.setPlaceholderText(self.tr("Who the model is to be, and how it answers"))
         self.system.setTabChangesFocus(True)
@@ -215,73 +215,73 @@ class ChatSettings(Compact):
         for box in (self.system_presets, self.sampling_presets):
             box.currentIndexChanged.connect(self._offer_removal)
 
-    def _form(self, *lines: tuple[str, QWidget], beside: int = 1) -> QGridLayout:
-        """A field beside its name, `beside` of these in a row."""
-        made = QGridLayout()
-        made.setHorizontalSpacing(sizes.L)
-        made.setVerticalSpacing(sizes.S)
-        for number, (name, field) in enumerate(lines):
-            place = 2 * (number % beside)
+    def _form(self, *fields: tuple[str, QWidget], columns: int = 1) -> QGridLayout:
+        """Return a form with each field beside its name, `columns` of them in a row."""
+        form = QGridLayout()
+        form.setHorizontalSpacing(sizes.L)
+        form.setVerticalSpacing(sizes.S)
+        for number, (name, field) in enumerate(fields):
+            column = 2 * (number % columns)
             if isinstance(field, QAbstractSpinBox):
                 field.lineEdit().setTextMargins(self._theme.px(sizes.S), 0, 0, 0)
-            said = label(name)
-            said.setWordWrap(self._is_tight)
-            made.addWidget(said, number // beside, place)
-            made.addWidget(field, number // beside, place + 1)
-            made.setColumnStretch(place + 1, 1)
+            caption = label(name)
+            caption.setWordWrap(self._is_tight)
+            form.addWidget(caption, number // columns, column)
+            form.addWidget(field, number // columns, column + 1)
+            form.setColumnStretch(column + 1, 1)
             field.setAccessibleName(name)
-        return made
+        return form
 
     def _models(self, models: Sequence[str]) -> QComboBox:
-        made = DropDown()
-        made.addItem(self.tr("Whichever is loaded"), None)
-        known = [*models, *([self._chat.model] if self._chat.model not in (None, *models) else [])]
-        for name in known:
-            made.addItem(model_name(str(name)), name)
-        return made
+        box = DropDown()
+        box.addItem(self.tr("Whichever is loaded"), None)
+        own = [self._chat.model] if self._chat.model not in (None, *models) else []
+        for name in (*models, *own):
+            box.addItem(model_name(str(name)), name)
+        return box
 
     def _offer_contexts(self) -> None:
-        """No larger ones than the chosen model reads."""
-        reads, chosen = self._reads(self.model.currentData()), self.context.currentData()
-        most = reads.most_tokens
+        """Offer the contexts that the chosen model supports."""
+        limits, chosen = self._limits(self.model.currentData()), self.context.currentData()
+        longest = limits.context
         self.context.clear()
         self.context.addItem(self.tr("As the model is loaded"), None)
-        for size in sorted({*CONTEXTS, *filter(None, (self._chat.context, most))}):
+        for size in sorted({*CONTEXTS, *filter(None, (self._chat.context, longest))}):
             words = self.tr("At least {count} tokens").format(count=formats.number(size))
-            if most is None or size <= most:
+            if longest is None or size <= longest:
                 self.context.addItem(words, size)
         self.context.setCurrentIndex(max(0, self.context.findData(chosen)))
         hint = self.tr("For a context larger than the loaded one, the model is loaded again first.")
-        if most is not None:
+        if longest is not None:
             words = self.tr("This model reads at most {count} tokens.")
-            hint = f"{words.format(count=formats.number(most))} {hint}"
-        if reads.is_guide:
+            hint = f"{words.format(count=formats.number(longest))} {hint}"
+        if limits.is_guide:
             own = self.tr("The Guide takes each question by itself, with a temperature of 0 where none is chosen.")
             hint = f"{hint} {own}"
         self._hint.setText(hint)
 
     def _knob(self, knob: Knob) -> QSpinBox | QDoubleSpinBox:
-        made: QSpinBox | QDoubleSpinBox
+        box: QSpinBox | QDoubleSpinBox
         if knob.whole:
-            made = QSpinBox()
-            made.setRange(int(knob.least), int(min(knob.most, (1 << 31) - 1)))
+            box = QSpinBox()
+            box.setRange(int(knob.least), int(min(knob.most, (1 << 31) - 1)))
             if knob.default is None:
-                made.setMinimum(BY_CHANCE)
-                made.setSpecialValueText(self.tr("By chance"))
+                box.setMinimum(BY_CHANCE)
+                box.setSpecialValueText(self.tr("By chance"))
         else:
-            made = QDoubleSpinBox()
-            made.setDecimals(2)
-            made.setSingleStep(knob.step)
-            made.setRange(knob.least, knob.most)
+            box = QDoubleSpinBox()
+            box.setDecimals(2)
+            box.setSingleStep(knob.step)
+            box.setRange(knob.least, knob.most)
         default = self.tr("By chance")
         if knob.default is not None:
             default = formats.number(knob.default, 0 if knob.whole else 2)
-        made.setToolTip(self.tr("Default: {value}").format(value=default))
-        made.setAccessibleDescription(made.toolTip())
-        return made
+        box.setToolTip(self.tr("Default: {value}").format(value=default))
+        box.setAccessibleDescription(box.toolTip())
+        return box
 
     def _fill(self, chat: Chat) -> None:
-        """The fields as this chat has them; an empty chat has the defaults."""
+        """Show the values of this chat; an empty chat has the defaults."""
         self.model.setCurrentIndex(max(0, self.model.findData(chat.model)))
         self.context.setCurrentIndex(max(0, self.context.findData(chat.context)))
         self.system.setPlainText(chat.system)
@@ -333,13 +333,13 @@ class ChatSettings(Compact):
             self._fill_knobs(values)
 
     def _offer_removal(self) -> None:
-        """Of a preset of one's own, while it is the one chosen."""
+        """Offer to remove the chosen preset if a person made it."""
         system, sampling = self.system_presets.currentText(), self.sampling_presets.currentText()
         self.remove_system.setVisible(system in self._presets.own_systems())
         self.remove_sampling.setVisible(sampling in self._presets.own_samplings())
 
     def _drop_system(self) -> None:
-        """Its text stays in the field, to be kept again."""
+        """Remove the preset; its text stays in the field and can be kept again."""
         self._presets.remove_system(self.system_presets.currentText())
 
     def _drop_sampling(self) -> None:
@@ -356,10 +356,10 @@ class ChatSettings(Compact):
     def _ask_name(self, keep: Callable[[str], None], box: QComboBox) -> None:
         def named(name: str) -> None:
             keep(name)
-            box.setCurrentText(name)  # it is seen that it is there
+            box.setCurrentText(name)
 
-        title, asks = self.tr("Keep as preset"), self.tr("Name of the preset")
-        NameDialog(self._theme, title, asks, named, self).open()
+        title, prompt = self.tr("Keep as preset"), self.tr("Name of the preset")
+        NameDialog(self._theme, title, prompt, named, self).open()
 
     # Saving
 
@@ -369,18 +369,18 @@ class ChatSettings(Compact):
             for name, field in self.knobs.items()
             if not (name == "seed" and field.value() == BY_CHANCE)
         }
-        found = usable(values)
+        sampling = usable(values)
         if self.longest.value() != MAX_TOKENS:
-            found["max_tokens"] = self.longest.value()
-        return found
+            sampling["max_tokens"] = self.longest.value()
+        return sampling
 
     def _thinking(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        thinking: dict[str, int] = {}
         if (chosen := self.thinking.currentData()) is not None:
-            found[THINK] = int(chosen)
+            thinking[THINK] = int(chosen)
         if self.longest_thought.value():
-            found[THINK_TOKENS] = self.longest_thought.value()
-        return found
+            thinking[THINK_TOKENS] = self.longest_thought.value()
+        return thinking
 
     def _save(self) -> None:
         self._changed(
@@ -395,8 +395,8 @@ class ChatSettings(Compact):
         self.accept()
 
 
-def _names(dialog: ChatSettings) -> dict[str, str]:
-    """What each value is called."""
+def _knob_names(dialog: ChatSettings) -> dict[str, str]:
+    """Return the names of the sampling values."""
     return {
         "temperature": dialog.tr("Temperature"),
         "top_k": dialog.tr("Top k"),
@@ -407,24 +407,24 @@ def _names(dialog: ChatSettings) -> dict[str, str]:
     }
 
 
-class ChatSetup:
-    """asked: the model that answers in a chat."""
+class ChatSettingsOpener:
+    """Opens the settings of a chat with the models that can be chosen. model_of: the model that answers in a chat."""
 
-    def __init__(self, services: AppContext, models: ModelNames, asked: Callable[[Chat], str], parent: QWidget) -> None:
-        self._services, self._models, self._asked = services, models, asked
+    def __init__(
+        self, services: AppContext, models: ModelNames, model_of: Callable[[Chat], str], parent: QWidget
+    ) -> None:
+        self._services, self._models, self._model_of = services, models, model_of
         self._parent = parent
         self._presets = Presets(services.preferences, parent)
 
     def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
-        """`done` with the chat as it is to be, when that is saved."""
+        """Open the settings; `done` receives the changed chat when they are saved."""
         system, sampling = chat_defaults.beginning(self._services.preferences)
         defaults = Chat(chat.id, system=system, sampling=sampling)
 
-        def reads(model: str | None) -> Reads:
-            answering = self._asked(replace(chat, model=model))
-            return Reads(self._models.reads(answering), answering == GUIDE)
+        def limits(model: str | None) -> ModelLimits:
+            name = self._model_of(replace(chat, model=model))
+            return ModelLimits(self._models.context_length(name), name == GUIDE)
 
-        dialog = ChatSettings(
-            self._services.theme, self._presets, chat, defaults, self._models.names, reads, done, self._parent
-        )
-        dialog.open()
+        names, theme = self._models.names, self._services.theme
+        ChatSettings(theme, self._presets, chat, defaults, names, limits, done, self._parent).open()

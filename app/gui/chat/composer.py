@@ -1,4 +1,4 @@
-"""Where one types: the message, the files that go with it, Send or Stop."""
+"""The composer: the message field, attached files, Send or Stop, and a hint above them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QMimeData, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
+from app.api.answers import TokenCount
 from app.core.chat import Chat, Details
 from app.core.errors import AppError, BadInput
 from app.gui.api.node_client import Call
@@ -29,88 +29,15 @@ from app.gui.widgets.labels import Chip, paragraph
 from app.gui.widgets.layouts import clear, column, row
 from app.gui.widgets.save_file import LastFolder
 
-LAST_MODEL = "chat/last_model"  # that answered and is not the Guide
-
-
-class Hint(QWidget):
-    """`use(model)` when the model that answered last is wanted again, or the Guide where none answers."""
-
-    def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
-        super().__init__()
-        self._preferences = preferences
-        self.words = paragraph("", "caption")
-        self._offered = ""
-        self.other = button("", lambda: use(self._offered), "link")
-        self.setLayout(Beside(self.words, self.other, gap=sizes.S))
-
-    @property
-    def last(self) -> str:
-        return self._preferences.text(LAST_MODEL)
-
-    def answered(self, model: str | None) -> None:
-        """This model answered just now."""
-        if model and model not in (GUIDE, self.last):
-            self._preferences.keep(LAST_MODEL, model)
-
-    def tell(
-        self,
-        chat: Chat,
-        models: Sequence[str],
-        pool: NodeState,
-        *,
-        is_full: bool,
-        leaves_out: bool = False,
-        waits: bool = False,
-        guide_fails: bool = False,
-    ) -> None:
-        """About the next message of this chat.
-
-        waits: it was sent while an answer comes; guide_fails: that was asked here, and does not fit.
-        """
-        words, other, self._offered = "", "", self.last
-        is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
-        speaker = (pool.model(chat.model) or pool.loaded or {}).get("model")
-        by_guide = pool.hosts is None and (chat.model or speaker or GUIDE) == GUIDE
-        failed = pool.load_failed if chat.model is None and pool.hosts is None else ""
-        only_english = ""
-        if by_guide and not failed and chat.messages and not is_english():  # an empty chat says it at length
-            only_english = self.tr("The Guide understands English only.")
-        if waits:
-            words = self.tr("Your message goes as soon as this answer has ended.")
-        elif is_full and leaves_out:
-            words = self.tr("The context is nearly full: the oldest messages are left out from now on.")
-        elif is_full:
-            words = self.tr("The context is nearly full: the next answer may stop early.")
-        elif not is_loaded and failed:
-            if chat.messages:  # an empty chat says it at length
-                text = self.tr("{model} could not be loaded, so no model answers.")
-                words = text.format(model=model_name(failed))
-                other, self._offered = self.tr("Ask the Guide"), GUIDE
-        elif not is_loaded and chat.model is None and guide_fails:
-            words = self.tr("No model is loaded, and the Guide does not fit either.")
-        elif not is_loaded and chat.model is None:
-            words = f"{self.tr('No model is loaded, so the Guide answers.')} {only_english}".strip()
-            if self.last in models:
-                other = self.tr("Use {model}").format(model=self.last)
-        else:
-            words = only_english
-        self.words.setText(words)
-        self.other.setText(other)
-        self.other.setVisible(bool(other))
-        self.setVisible(bool(words))
-
-
-Json = dict[str, Any]
-
 MAX_FILE_BYTES = 256 << 10
 MAX_FILES = 8
 MOST_LINES = 8
 NAME_CHARACTERS = 40
-LEAST_CHARACTERS = 20  # of a line that one types, beside the buttons
+LEAST_CHARACTERS = 20  # of a line of the field that has the buttons beside it
 
 
-def read_text(path: Path) -> Json:
-    """A text file as an attachment. Raises BadInput when it is too large or no text."""
+def read_text(path: Path) -> Details:
+    """Return a text file as an attachment. Raises BadInput if it is too large or is not text."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -127,8 +54,8 @@ def read_text(path: Path) -> Json:
     return {"name": path.name, "text": text}
 
 
-def file_words(file: Json) -> str:
-    """A file's name and size; a long name without its middle."""
+def file_words(file: Details) -> str:
+    """Return the name and size of a file; a long name is shortened in the middle."""
     name = str(file.get("name"))
     if len(name) > NAME_CHARACTERS:
         half = NAME_CHARACTERS // 2
@@ -141,7 +68,10 @@ def file_words(file: Json) -> str:
 
 
 class Field(QPlainTextEdit):
-    """Grows with its lines. Enter (or only Ctrl+Enter) sends, Shift+Enter begins a new line; files can be dropped."""
+    """The message field, which grows with its lines and accepts files.
+
+    Enter (or only Ctrl+Enter) sends; Shift+Enter begins a new line.
+    """
 
     sent = Signal()
     dropped = Signal(list)  # of paths
@@ -149,7 +79,7 @@ class Field(QPlainTextEdit):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.sends_with_enter: Callable[[], bool] = lambda: True  # else Ctrl+Enter does
+        self.sends_with_enter: Callable[[], bool] = lambda: True  # otherwise Ctrl+Enter
         set_role(self, "field")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self.setAccessibleName(self.tr("Message"))
@@ -161,36 +91,36 @@ class Field(QPlainTextEdit):
         self.fit()
 
     def fit(self) -> None:
-        """As high as its text, within limits, and less where there is no room for that."""
+        """Take the height of the text, within limits."""
         self.updateGeometry()
-        QTimer.singleShot(0, self, self._tell_bar)  # once it has the height
+        QTimer.singleShot(0, self, self._show_scroll_bar)  # after it has its new height
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        return QSize(super().sizeHint().width(), self._needs(MOST_LINES))
+        return QSize(super().sizeHint().width(), self._height_of(MOST_LINES))
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        return QSize(super().minimumSizeHint().width(), self._needs(1))
+        return QSize(super().minimumSizeHint().width(), self._height_of(1))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
-        self._tell_bar()
+        self._show_scroll_bar()
 
-    def _needs(self, most: float) -> int:
-        """Its height, with so many lines of its text."""
-        shown = min(most, max(1, int(self.document().size().height())))
-        return int(shown * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
+    def _height_of(self, max_lines: float) -> int:
+        """Return its height with at most so many lines of its text."""
+        n_lines = min(max_lines, max(1, int(self.document().size().height())))
+        return int(n_lines * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
 
-    def _tell_bar(self) -> None:
-        """One that is there for a moment would make the lines shorter, and there would be more of them."""
+    def _show_scroll_bar(self) -> None:
+        """Show the scroll bar only if needed: a bar shortens the lines, so that there are more of them."""
         policy = Qt.ScrollBarPolicy
-        scrolls = self._needs(inf) > self.height()
+        scrolls = self._height_of(inf) > self.height()
         self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        held = event.modifiers()
-        sends = self.sends_with_enter() or held & Qt.KeyboardModifier.ControlModifier
-        if is_enter and sends and not held & Qt.KeyboardModifier.ShiftModifier:
+        modifiers = event.modifiers()
+        sends = self.sends_with_enter() or modifiers & Qt.KeyboardModifier.ControlModifier
+        if is_enter and sends and not modifiers & Qt.KeyboardModifier.ShiftModifier:
             self.sent.emit()
         else:
             super().keyPressEvent(event)
@@ -207,28 +137,28 @@ class Field(QPlainTextEdit):
 
 
 class Composer(QFrame):
-    """`sent` when there is something to send and nothing under way; `stopped` while there is.
+    """Emits `sent` with a message, and `stopped` while an answer comes.
 
-    What is sent while an answer comes `waits`: `send_waiting` when it has ended.
+    A message that is sent while an answer comes is queued; `send_queued` sends it.
     """
 
     sent = Signal(str, list)  # text, attachments
     stopped = Signal()
-    edited = Signal()  # the draft is another
-    queued = Signal()  # it waits, or does not wait any more
-    attached = Signal()  # files are new: their tokens are to be counted
+    edited = Signal()  # the draft has changed
+    queued = Signal()  # `is_queued` has changed
+    attached = Signal()  # new files, whose tokens are not counted yet
 
     def __init__(self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences) -> None:
         super().__init__()
         self._theme, self._failed = theme, failed
-        self._last = LastFolder(preferences, "attach")
-        self._files: list[Json] = []
-        self._busy = self.waits = False
+        self._last_folder = LastFolder(preferences, "attach")
+        self._files: list[Details] = []
+        self._is_busy = self.is_queued = False
         set_role(self, "composer")
         self.field = Field(theme)
         self.field.sent.connect(self._send)
         self.field.dropped.connect(self.attach)
-        self.field.textChanged.connect(self._changed)
+        self.field.textChanged.connect(self._draft_changed)
         self._chips = row(gap=sizes.S)
         self.attach_button = IconButton(theme, "attach", self.tr("Attach a text file"), self._pick)
         self.send = button(self.tr("Send"), self._press, "primary")
@@ -241,45 +171,45 @@ class Composer(QFrame):
         box = column(self._chips, self._line, gap=sizes.XS)
         box.setContentsMargins(sizes.S, sizes.S, sizes.S, sizes.S)
         self.setLayout(box)
-        self._changed()
+        self._draft_changed()
 
     @property
     def text(self) -> str:
         return self.field.toPlainText()
 
     @property
-    def files(self) -> list[Json]:
+    def files(self) -> list[Details]:
         return list(self._files)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        """Where text is large and the window is not, the buttons go below the field."""
+        """Move the buttons below the field when large text leaves too little room beside it."""
         super().resizeEvent(event)
-        taken = self.attach_button.sizeHint().width() + self.send.sizeHint().width()
+        buttons = self.attach_button.sizeHint().width() + self.send.sizeHint().width()
         words = LEAST_CHARACTERS * self.field.fontMetrics().averageCharWidth()
-        beside = event.size().width() - taken >= words
+        beside = event.size().width() - buttons >= words
         self._line.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
     def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
-        """What was typed in this chat before."""
-        self.waits = False
-        # first: who hears of the text looks at them, too
-        self._files = [dict(one) for one in files]
+        """Show the draft of this chat."""
+        self.is_queued = False
+        # Before the text: receivers of its signal read the files too.
+        self._files = list(files)
         if text != self.text:
             self.field.setPlainText(text)
             self.field.moveCursor(self.field.textCursor().MoveOperation.End)
-        self._tell_files()
+        self._show_files()
 
     def show_busy(self, busy: bool) -> None:
-        """While an answer comes the button stops it; one can type on."""
-        self._busy = busy
+        """Let the button stop the answer in progress, or send."""
+        self._is_busy = busy
         self.send.setText(self.tr("Stop") if busy else self.tr("Send"))
         with_enter = self.field.sends_with_enter()
         sends = self.tr("Send (Enter)") if with_enter else self.tr("Send (Ctrl+Enter)")
         self.send.setToolTip(self.tr("Stop (Esc)") if busy else sends)
-        self._changed(quiet=True)
+        self._draft_changed(by_person=False)
 
     def attach(self, paths: Sequence[str | Path]) -> None:
-        """Add files to the message."""
+        """Attach files to the message."""
         for path in map(Path, paths):
             try:
                 if len(self._files) >= MAX_FILES:
@@ -287,52 +217,52 @@ class Composer(QFrame):
                 self._files.append(read_text(path))
             except BadInput as error:
                 self._failed(error)
-        self._tell_files()
+        self._show_files()
         self.attached.emit()
 
-    def count(self, file: Json, tokens: int) -> None:
-        """How many tokens a file of this message is."""
-        if any(one is file for one in self._files):  # else another chat is shown by now
-            self._files = [{**one, "tokens": tokens} if one is file else one for one in self._files]
-            self._tell_files(quiet=True)  # no person has changed it: what waits goes on waiting
+    def count(self, file: Details, tokens: int) -> None:
+        """Show how many tokens a file of this message has."""
+        if any(attached is file for attached in self._files):  # otherwise another chat is shown by now
+            self._files = [{**attached, "tokens": tokens} if attached is file else attached for attached in self._files]
+            self._show_files(by_person=False)  # a queued message stays queued
             self.edited.emit()
 
     def _pick(self) -> None:
         title = self.tr("Attach text files")
-        chosen, _ = QFileDialog.getOpenFileNames(self, title, self._last.folder())
+        chosen, _ = QFileDialog.getOpenFileNames(self, title, self._last_folder.folder())
         if chosen:
-            self._last.keep(Path(chosen[0]))
-        self.attach([Path(one) for one in chosen])
+            self._last_folder.keep(Path(chosen[0]))
+        self.attach(list(map(Path, chosen)))
         self.field.setFocus()
 
-    def _tell_files(self, *, quiet: bool = False) -> None:
+    def _show_files(self, *, by_person: bool = True) -> None:
         clear(self._chips)
-        for one in self._files:
+        for file in self._files:
             chip = QFrame()
             set_role(chip, "chip")
-            words = self.tr("Remove {name}").format(name=one["name"])
-            remove = IconButton(self._theme, "close", words, partial(self._remove, one))
-            inner = row(Chip(file_words(one), "caption"), remove, gap=0)
+            words = self.tr("Remove {name}").format(name=file["name"])
+            remove = IconButton(self._theme, "close", words, partial(self._remove, file))
+            inner = row(Chip(file_words(file), "caption"), remove, gap=0)
             inner.setContentsMargins(sizes.S, 0, 0, 0)
             chip.setLayout(inner)
             self._chips.addWidget(chip)
         if self._files:
             self._chips.addStretch(1)
-        self._changed(quiet=quiet)
+        self._draft_changed(by_person=by_person)
 
-    def _remove(self, file: Json) -> None:
-        self._files = [one for one in self._files if one is not file]
-        self._tell_files()
+    def _remove(self, file: Details) -> None:
+        self._files = [attached for attached in self._files if attached is not file]
+        self._show_files()
         self.field.setFocus()
 
-    def _changed(self, *, quiet: bool = False) -> None:
-        self.send.setEnabled(self._busy or bool(self.text.strip() or self._files))
-        if not quiet:
-            self._wait(False)  # who changes it is not done with it
+    def _draft_changed(self, *, by_person: bool = True) -> None:
+        self.send.setEnabled(self._is_busy or bool(self.text.strip() or self._files))
+        if by_person:
+            self._set_queued(False)  # a draft that is edited is not finished
             self.edited.emit()
 
     def _press(self) -> None:
-        if self._busy:
+        if self._is_busy:
             self.stopped.emit()
         else:
             self._send()
@@ -340,61 +270,137 @@ class Composer(QFrame):
     def _send(self) -> None:
         if not (self.text.strip() or self._files):
             return
-        if self._busy:
-            self._wait(True)
+        if self._is_busy:
+            self._set_queued(True)
         else:
             self.sent.emit(self.text, self.files)
 
-    def send_waiting(self, *, well: bool) -> None:
-        """The answer has ended; after one that failed, a person decides."""
-        if self.waits and well:
+    def send_queued(self, *, succeeded: bool) -> None:
+        """Send the queued message after an answer, unless that failed: then a person decides."""
+        if self.is_queued and succeeded:
             self._send()
-        self._wait(False)
+        self._set_queued(False)
 
-    def _wait(self, waits: bool) -> None:
-        if waits != self.waits:
-            self.waits = waits
+    def _set_queued(self, is_queued: bool) -> None:
+        if is_queued != self.is_queued:
+            self.is_queued = is_queued
             self.queued.emit()
 
 
-Key = tuple[str, str]  # the model that counts, and the text
-
-
 class TokenCounts:
-    """`told(file, tokens)` when the node has said it, which is asked once of each text and model.
+    """Counts the tokens of a draft's text files, once for each text and model.
 
-    Nothing is said where that model is not loaded: then later.
+    `counted(file, tokens)` is called with each count. Nothing is counted before the model is loaded.
     """
 
-    def __init__(self, services: AppContext, told: Callable[[Json, int], object]) -> None:
-        self._pool, self._client, self._told = services.pool, services.client, told
+    def __init__(self, services: AppContext, counted: Callable[[Details, int], object]) -> None:
+        self._pool, self._client, self._counted = services.pool, services.client, counted
         self._calls: list[Call] = []
-        self._known: dict[Key, int | None] = {}  # None: it was asked
+        self._counts: dict[tuple[str, str], int | None] = {}  # by model and text; None: requested
 
-    def ask(self, files: Sequence[Json], model: str | None) -> None:
-        """Of text files, for a chat with this model; those that have their number are left alone."""
-        loaded = self._pool.asked(model)
-        for file in files if loaded else ():
-            key = (str((loaded or {}).get("model")), str(file["text"]))
+    def request(self, files: Sequence[Details], model: str | None) -> None:
+        """Count the files that have no count yet, for a chat with this model."""
+        loaded = self._pool.now.model(model)
+        for file in files if loaded is not None else ():
+            key = (loaded.model if loaded is not None else "", str(file["text"]))
             if file.get("tokens"):
                 continue
-            if (tokens := self._known.get(key)) is not None:
-                self._told(file, tokens)
-            elif key not in self._known:
-                self._ask(file, key, model)
+            if (tokens := self._counts.get(key)) is not None:
+                self._counted(file, tokens)
+            elif key not in self._counts:
+                self._request(file, key, model)
 
     def close(self) -> None:
         for call in self._calls:
             if call.running:
                 call.cancel()
 
-    def _ask(self, file: Json, key: Key, model: str | None) -> None:
-        self._known[key] = None
+    def _request(self, file: Details, key: tuple[str, str], model: str | None) -> None:
+        self._counts[key] = None
         self._calls = [call for call in self._calls if call.running]
         body = {"text": file["text"], "model": model}
-        call = self._client.post("/tokens", body, partial(self._counted, file, key))
+        call = self._client.post("/tokens", body, partial(self._answered, file, key), answer=TokenCount)
         self._calls += [call] if call is not None else []
 
-    def _counted(self, file: Json, key: Key, answer: Json) -> None:
-        self._known[key] = int(answer["tokens"])
-        self._told(file, int(answer["tokens"]))
+    def _answered(self, file: Details, key: tuple[str, str], count: TokenCount) -> None:
+        self._counts[key] = count.tokens
+        self._counted(file, count.tokens)
+
+
+LAST_MODEL = "chat/last_model"  # in the preferences: the model that answered last, unless it was the Guide
+
+
+class ComposerHint(QWidget):
+    """A line above the composer that says what sending will do when that is not obvious.
+
+    `use(model)` when a person chooses the offered model: the one that answered last, or the Guide.
+    """
+
+    def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
+        super().__init__()
+        self._preferences = preferences
+        self._offered = ""
+        self.words = paragraph("", "caption")
+        self.other = button("", lambda: use(self._offered), "link")
+        self.setLayout(Beside(self.words, self.other, gap=sizes.S))
+
+    @property
+    def last_model(self) -> str:
+        return self._preferences.text(LAST_MODEL)
+
+    def note_answer(self, model: str | None) -> None:
+        """Remember the model that has just answered."""
+        if model and model not in (GUIDE, self.last_model):
+            self._preferences.keep(LAST_MODEL, model)
+
+    def show_for(
+        self,
+        chat: Chat,
+        models: Sequence[str],
+        pool: NodeState,
+        *,
+        is_full: bool,
+        leaves_out: bool = False,
+        is_queued: bool = False,
+        guide_fails: bool = False,
+    ) -> None:
+        """Show the hint for the next message of this chat.
+
+        is_queued: the message was sent while an answer comes. guide_fails: the Guide was asked here and does not fit.
+        """
+        text = offer = ""
+        self._offered = self.last_model
+        is_loaded = pool.now.loaded is not None or pool.now.hosts is not None or not pool.is_there
+        failed = pool.now.load_failed if chat.model is None and pool.now.hosts is None else None
+        # An empty chat says at length that the Guide knows only English, and that loading has failed.
+        english_only = ""
+        if failed is None and chat.messages and self._is_for_guide(chat, pool) and not is_english():
+            english_only = self.tr("The Guide understands English only.")
+        if is_queued:
+            text = self.tr("Your message goes as soon as this answer has ended.")
+        elif is_full and leaves_out:
+            text = self.tr("The context is nearly full: the oldest messages are left out from now on.")
+        elif is_full:
+            text = self.tr("The context is nearly full: the next answer may stop early.")
+        elif not is_loaded and failed is not None:
+            if chat.messages:
+                text = self.tr("{model} could not be loaded, so no model answers.")
+                text = text.format(model=model_name(failed.model))
+                offer, self._offered = self.tr("Ask the Guide"), GUIDE
+        elif not is_loaded and chat.model is None and guide_fails:
+            text = self.tr("No model is loaded, and the Guide does not fit either.")
+        elif not is_loaded and chat.model is None:
+            text = f"{self.tr('No model is loaded, so the Guide answers.')} {english_only}".strip()
+            if self.last_model in models:
+                offer = self.tr("Use {model}").format(model=self.last_model)
+        else:
+            text = english_only
+        self.words.setText(text)
+        self.other.setText(offer)
+        self.other.setVisible(bool(offer))
+        self.setVisible(bool(text))
+
+    def _is_for_guide(self, chat: Chat, pool: NodeState) -> bool:
+        loaded = pool.now.model(chat.model) or pool.now.loaded
+        model = chat.model or (loaded.model if loaded is not None else GUIDE)
+        return pool.now.hosts is None and model == GUIDE

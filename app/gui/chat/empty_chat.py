@@ -1,4 +1,4 @@
-"""What stands where a chat is still empty: a greeting, and questions to begin with."""
+"""What stands in place of a conversation: suggestions in an empty chat, or why the chats are locked."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.labels import lines, paragraph
 from app.gui.widgets.layouts import column, row, scrolled
 
-# in the language that the Guide was trained in
+# In the language that the Guide was trained in.
 GUIDE_QUESTIONS = ("What is Poolhouse?", "How do I add a computer?", "Does anything leave my home?")
-MOST_CHARACTERS = 64  # of a line
+LINE_CHARACTERS = 64  # of the longest line
+NO_KEY = ("history_key_gone", "history_key_wrong")  # a new history helps; a locked keyring can be unlocked
 
 
 class Suggestions(QWidget):
-    """`chosen(question)` when one is pressed. The Guide knows Poolhouse and little else.
+    """A greeting with questions to begin with; `chosen(question)` when one is pressed.
 
-    Where no model answers there are two ways on: `models` shows those there are, `guide` asks the Guide here.
+    If no model answers, `models` opens the models and `guide` asks the Guide in this chat.
     """
 
     def __init__(
@@ -37,44 +38,43 @@ class Suggestions(QWidget):
         self._chosen = chosen
         self.title = paragraph("", "title")
         self.words = paragraph("", "muted")
-        for one in (self.title, self.words):
-            one.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        self.buttons = [button("", partial(self._press, n)) for n in range(3)]
-        self.ways = [button(self.tr("Choose a model"), models), button(self.tr("Ask the Guide"), guide)]
+        for text in (self.title, self.words):
+            text.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.buttons = [button("", partial(self._press, place)) for place in range(3)]
+        self.model_buttons = [button(self.tr("Choose a model"), models), button(self.tr("Ask the Guide"), guide)]
         self._questions: tuple[str, ...] = ()
-        self._middle = QWidget()
-        across = row(None, self.words, None)
-        across.setStretch(1, 100)  # up to its greatest width
-        inner = column(None, self.title, gap=sizes.M)
-        inner.addLayout(across)
-        inner.addSpacing(sizes.M)
-        inner.addLayout(row(None, column(*self.buttons, *self.ways, gap=sizes.S), None))
-        inner.addStretch(1)
-        view = scrolled(self._middle)  # large text in a small window
-        self._middle.setLayout(inner)
+        content = QWidget()
+        words = row(None, self.words, None)
+        words.setStretch(1, 100)  # up to its maximum width
+        box = column(None, self.title, gap=sizes.M)
+        box.addLayout(words)
+        box.addSpacing(sizes.M)
+        box.addLayout(row(None, column(*self.buttons, *self.model_buttons, gap=sizes.S), None))
+        box.addStretch(1)
+        view = scrolled(content)  # for large text in a small window
+        content.setLayout(box)
         self.setLayout(column(view))
-        self.tell(is_guide=True)
+        self.show_questions(for_guide=True)
 
     def _press(self, place: int) -> None:
         self._chosen(self._questions[place])
 
-    def tell(self, *, is_guide: bool, failed: str = "") -> None:
-        """Questions that whoever answers can answer. failed: the model that could not be loaded, so nobody answers."""
-        for one in self.buttons:
-            one.setVisible(not failed)
-        for one in self.ways:
-            one.setVisible(bool(failed))
-        if failed:
-            self.title.setText(self.tr("No model answers"))
-            text = self.tr(
-                "{model} could not be loaded. Choose another model, or ask the Guide: a small model that comes with "
-                "Poolhouse and knows how it is used."
-            )
-            self.words.setText(text.format(model=failed))
-            self._wrap()
-            return
+    def show_failure(self, model: str) -> None:
+        """Say that this model could not be loaded, so that no model answers."""
+        self._show_buttons(questions=False)
+        self.title.setText(self.tr("No model answers"))
+        text = self.tr(
+            "{model} could not be loaded. Choose another model, or ask the Guide: a small model that comes with "
+            "Poolhouse and knows how it is used."
+        )
+        self.words.setText(text.format(model=model))
+        self._wrap()
+
+    def show_questions(self, *, for_guide: bool) -> None:
+        """Suggest questions that suit the answering model. The Guide knows Poolhouse and little else."""
+        self._show_buttons(questions=True)
         self.title.setText(self.tr("What would you like to know?"))
-        if is_guide:
+        if for_guide:
             self.words.setText(
                 self.tr(
                     "The Guide answers: a small model that comes with Poolhouse and knows how it is used. "
@@ -89,27 +89,30 @@ class Suggestions(QWidget):
                 self.tr("Plan a weekend in the mountains with two children."),
                 self.tr("Write a Python function that finds duplicate files."),
             )
-        for one, question in zip(self.buttons, self._questions, strict=True):
-            one.setAccessibleName(question)
+        for choice, question in zip(self.buttons, self._questions, strict=True):
+            choice.setAccessibleName(question)
         self._wrap()
+
+    def _show_buttons(self, *, questions: bool) -> None:
+        for choice in self.buttons:
+            choice.setVisible(questions)
+        for choice in self.model_buttons:
+            choice.setVisible(not questions)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
         self._wrap()
 
     def _wrap(self) -> None:
-        """A question too long for its button goes on in the next line."""
-        self.words.setMaximumWidth(MOST_CHARACTERS * self.words.fontMetrics().averageCharWidth())
+        """Wrap questions that are too long for their button."""
+        self.words.setMaximumWidth(LINE_CHARACTERS * self.words.fontMetrics().averageCharWidth())
         room = self.width() - 2 * sizes.XXL - 2 * sizes.L
-        for one, question in zip(self.buttons, self._questions, strict=True):
-            one.setText("\n".join(lines(question, one.fontMetrics(), room)))
-
-
-NO_KEY = ("history_key_gone", "history_key_wrong")  # a keyring that is only locked is opened instead
+        for choice, question in zip(self.buttons, self._questions, strict=True):
+            choice.setText("\n".join(lines(question, choice.fontMetrics(), room)))
 
 
 class LockedChats(QStackedWidget):
-    """The chats, or why they cannot be shown. Nothing can be typed then, so nothing can be lost."""
+    """The chats, or why they are locked: encrypted without their key. Nothing can be typed meanwhile."""
 
     def __init__(self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -119,11 +122,11 @@ class LockedChats(QStackedWidget):
         self.state = EmptyState(self.tr("Your chats are locked"), "", self.again, self.anew)
         self.addWidget(chats)
         self.addWidget(self.state)
-        lock.changed.connect(self._tell)
-        self._tell()
+        lock.changed.connect(self._show_state)
+        self._show_state()
 
     def ask_anew(self) -> Compact:
-        """Whether a person means it; the locked file stays in any case."""
+        """Ask whether to begin a new history. The locked file is kept."""
         box = Compact(
             self._theme,
             self.tr("Begin a new history without the locked chats?"),
@@ -135,7 +138,7 @@ class LockedChats(QStackedWidget):
         box.open()
         return box
 
-    def _tell(self) -> None:
+    def _show_state(self) -> None:
         problem = self._lock.problem
         waits = self.tr("They are encrypted, and shown as soon as their key was read.")
         words = said(problem) if problem is not None else waits

@@ -1,13 +1,15 @@
-"""What can be done in a chat: send, stop, regenerate, edit, continue. Each deed is in the history at once."""
+"""The actions of a chat: send, stop, regenerate, edit, continue. Each is in the history at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.api.answers import AnswerKeys
+from app.api.plans import LoadedModel
 from app.core import chat as tree
 from app.core.chat import (
     BEFORE,
@@ -21,47 +23,45 @@ from app.core.chat import (
     UNFINISHED,
     Chat,
     ChatId,
+    Details,
     Message,
     MessageId,
     Role,
 )
 from app.core.errors import AppError, StageLost
 from app.gui.api.node_state import Link, NodeState
-from app.gui.chat.answer import Answer, CutAnswers, Ending, content, question
+from app.gui.chat.answer import Answer, Ending, InterruptedAnswers, content, question
 from app.gui.chat.history.history import History
-from app.gui.chat.message import answer_stats
+from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.look.sentences import GUIDE, said
 
-Json = dict[str, Any]
-
-THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # of an answer that goes on
-PASSING = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # of one that still comes
+THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # of an answer that is continued
+TEMPORARY_DETAILS = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # dropped when the answer has ended
 PAINT_MS = 40  # text is shown 25 times a second, however fast it comes
-KEEP_EVERY = 25  # of these: an answer under way is written once a second
-FULL_TOKENS = 2  # that a full context may still have room for
-RESERVE = 0.25  # of the context, for the answer, where old turns are left out
-MESSAGE_TOKENS = 8  # what a chat template adds to a message, about
-COMING = (Link.LOOKING, Link.STARTING)  # of the node: what is asked meanwhile waits for it
-LAST = {"beside": True, "first": False}  # in a load: what has no name stays with another model
-GUIDES = {"temperature": 0.0}  # it learned one answer to each question, and hears no other well
-THERE = ("ready", "recovering")  # of a model: it answers, or will go on
+TICKS_BETWEEN_SAVES = 25  # an answer in progress is saved once a second
+FULL_TOKENS = 2  # may still be free in a full context
+ANSWER_SHARE = 0.25  # of the context is kept for the answer when old messages are left out
+MESSAGE_TOKENS = 8  # that a chat template adds to a message, roughly
+USUAL_TOKENS_PER_CHARACTER = 1 / 3
+NODE_IS_COMING = (Link.LOOKING, Link.STARTING)  # questions wait for the node meanwhile
+BESIDE_LAST = {"beside": True, "first": False}  # for POST /load: another model keeps answering unnamed requests
+GUIDE_SAMPLING = {"temperature": 0.0}  # it learned one answer to each question
+ANSWERING_STATES = ("ready", "recovering")
 
 
 @dataclass(slots=True)
 class Running:
-    """An answer under way. `before`: the text it continues, and `figures` of that; `waits`: for the node; `model`:
-    makes it.
-    """
+    """An answer in progress. It continues the text `before`, which took `stats`."""
 
     chat: ChatId
     message: MessageId
     before: str
     answer: Answer
     notes: tuple[str, ...] = ()
-    waits: bool = False
+    waits: bool = False  # for the node
     model: str = ""
-    figures: Json = field(default_factory=dict)
-    thought_before: str = ""  # in what it continues
+    stats: AnswerStats = field(default_factory=AnswerStats)
+    thought_before: str = ""
     thought_s_before: float = 0.0
 
     @property
@@ -70,7 +70,7 @@ class Running:
 
     @property
     def thought(self) -> str:
-        """What was thought, also in what it continues."""
+        """The whole thought, including that of the text it continues."""
         return self.thought_before + self.answer.thought
 
     @property
@@ -78,115 +78,127 @@ class Running:
         return self.thought_s_before + self.answer.thought_s
 
     @property
-    def thinks(self) -> bool:
-        """Whether a thought comes now, and no answer yet."""
+    def is_thinking(self) -> bool:
+        """Whether a thought is being received, before the answer itself."""
         return bool(self.answer.thought) and not self.text
 
-    def thoughts(self) -> Json:
-        """As details of a message."""
+    def thought_details(self) -> Details:
         return {THOUGHT: self.thought, THOUGHT_S: self.thought_s} if self.thought else {}
 
-    def measured(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Of the whole answer, with these figures of what came now."""
-        return answer_stats.joined(self.figures, part) if self.before else part
+    def whole_stats(self, part: AnswerStats) -> AnswerStats:
+        """Return the statistics of the whole answer, whose new part took `part`."""
+        return self.stats.continued(part) if self.before else part
 
 
 class Session(QObject):
-    """Answers of several chats may be under way at once; the history has the chats."""
+    """Answers of several chats may be in progress at once. The history owns the chats."""
 
-    changed = Signal(str)  # the messages of this chat are others now, or its answer ended
+    changed = Signal(str)  # the messages of this chat have changed, or its answer has ended
     grew = Signal(str)  # its answer has more text; at most every PAINT_MS
-    progressed = Signal(str)  # a model is loaded for it
+    progressed = Signal(str)  # the loading of its model has progressed
     ended = Signal(str, object)  # chat, Ending
 
     def __init__(
-        self, history: History, pool: NodeState, parent: QObject | None = None, cut: CutAnswers | None = None
+        self,
+        history: History,
+        pool: NodeState,
+        parent: QObject | None = None,
+        interrupted: InterruptedAnswers | None = None,
     ) -> None:
         super().__init__(parent)
-        self._history, self._pool, self._cut = history, pool, cut or CutAnswers()
+        self._history, self._pool, self._interrupted = history, pool, interrupted or InterruptedAnswers()
         self.running: dict[ChatId, Running] = {}
-        self._trimmed: set[ChatId] = set()  # chats whose oldest turns may be left out
+        self._trimmed: set[ChatId] = set()  # chats whose oldest messages may be left out
         self._grown: set[ChatId] = set()
         self._ticks = 0
         self._timer = QTimer(self)
         self._timer.setInterval(PAINT_MS)
         self._timer.timeout.connect(self._tick)
         pool.link_changed.connect(self._link_changed)
-        history.unlocked.connect(self.take_up)
-        self.take_up()
+        history.unlocked.connect(self.resume)
+        self.resume()
 
-    # Deeds
+    # Actions
 
-    def send(self, chat: Chat, text: str, attachments: Sequence[Json] = ()) -> None:
-        """Say `text` at the end of the branch that is shown, and have it answered."""
+    def send(self, chat: Chat, text: str, attachments: Sequence[Details] = ()) -> None:
+        """Append `text` to the branch that is shown, and have it answered."""
         details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
-        made = Message(self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details)
-        chat = replace(tree.add(chat, made), draft="", draft_files=())
+        message = Message(self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details)
+        chat = replace(tree.add(chat, message), draft="", draft_files=())
         self._history.keep(chat)
-        self.answer(chat.id, made.id)
+        self.answer(chat.id, message.id)
 
-    def regenerate(self, chat: ChatId, message: MessageId) -> None:
-        """Another answer beside this one."""
-        known = self._history.chat(chat)
-        if known is not None and (parent := known.messages[message].parent) is not None:
-            self.answer(chat, parent)
+    def regenerate(self, chat_id: ChatId, message: MessageId) -> None:
+        """Generate another answer beside this one."""
+        chat = self._history.chat(chat_id)
+        if chat is not None and (parent := chat.messages[message].parent) is not None:
+            self.answer(chat_id, parent)
 
-    def edit(self, chat: ChatId, message: MessageId, text: str) -> None:
-        """Another version of a message beside it; a question is answered."""
-        known = self._history.chat(chat)
-        if known is None or chat in self.running:
+    def edit(self, chat_id: ChatId, message: MessageId, text: str) -> None:
+        """Add another version beside a message. A question is answered again."""
+        chat = self._idle_chat(chat_id)
+        if chat is None:
             return
-        made = self._history.new_message_id()
-        known = tree.edit(known, message, text, made, self._history.now())
-        self._history.keep(known)
-        if known.messages[made].role is Role.USER:
-            self.answer(chat, made)
+        version = self._history.new_message_id()
+        chat = tree.edit(chat, message, text, version, self._history.now())
+        self._history.keep(chat)
+        if chat.messages[version].role is Role.USER:
+            self.answer(chat_id, version)
         else:
-            self.changed.emit(chat)
+            self.changed.emit(chat_id)
 
-    def switch(self, chat: ChatId, message: MessageId) -> None:
-        """Show another branch."""
-        known = self._history.chat(chat)
-        if known is not None and chat not in self.running:
-            self._history.keep(tree.switch(known, message))
-            self.changed.emit(chat)
+    def switch(self, chat_id: ChatId, message: MessageId) -> None:
+        """Show the branch of this message."""
+        chat = self._idle_chat(chat_id)
+        if chat is not None:
+            self._history.keep(tree.switch(chat, message))
+            self.changed.emit(chat_id)
 
-    def answer(self, chat: ChatId, to: MessageId) -> None:
-        """Have the message `to` answered."""
-        known = self._history.chat(chat)
-        if known is None or chat in self.running:
+    def answer(self, chat_id: ChatId, question_id: MessageId) -> None:
+        """Have a message answered."""
+        chat = self._idle_chat(chat_id)
+        if chat is None:
             return
-        branch, notes = self._fitting(known, tree.told(tree.path_to(known, to)))
-        made = Message(self._history.new_message_id(), to, Role.ASSISTANT, "", self._history.now())
-        known = tree.add(known, made)
-        self._begin(known, made.id, "", branch, notes)
+        branch, notes = self._fitting(chat, tree.told(tree.path_to(chat, question_id)))
+        message = Message(self._history.new_message_id(), question_id, Role.ASSISTANT, "", self._history.now())
+        self._begin(tree.add(chat, message), message.id, "", branch, notes)
 
-    def go_on(self, chat: ChatId, message: MessageId) -> None:
-        """More of an answer that was cut; its text stays as it is."""
-        known = self._history.chat(chat)
-        if known is None or chat in self.running:
+    def go_on(self, chat_id: ChatId, message: MessageId) -> None:
+        """Continue an answer that ended early; its text stays as it is."""
+        chat = self._idle_chat(chat_id)
+        if chat is None:
             return
-        branch, notes = self._fitting(known, tree.told(tree.path_to(known, message)))
-        self._begin(known, message, known.messages[message].text, branch, notes)
+        branch, notes = self._fitting(chat, tree.told(tree.path_to(chat, message)))
+        self._begin(chat, message, chat.messages[message].text, branch, notes)
 
     def stop(self, chat: ChatId) -> None:
-        """Keep what came."""
+        """Stop the answer of this chat and keep its text."""
         if chat in self.running:
             self.running[chat].answer.stop()
 
     def leaves_out(self, chat: ChatId) -> bool:
+        """Return whether the oldest messages of this chat may be left out."""
         return chat in self._trimmed
 
     def leave_out(self, chat: ChatId) -> None:
-        """From now on the oldest turns are left out where the context is too short for all."""
+        """From now on, leave out the oldest messages when the context is too short for all."""
         self._trimmed.add(chat)
 
     def close(self) -> None:
-        """End all answers; what came of them is kept."""
+        """Stop all answers and keep their text."""
         for chat in list(self.running):
             self.stop(chat)
 
-    # An answer's life
+    def model_of(self, chat: Chat) -> str:
+        """Return the name of the model that answers in this chat now."""
+        loaded = self._pool.now.loaded
+        return chat.model or (loaded.model if loaded is not None else GUIDE)
+
+    def _idle_chat(self, chat: ChatId) -> Chat | None:
+        """Return a chat without an answer in progress."""
+        return None if chat in self.running else self._history.chat(chat)
+
+    # The life of an answer
 
     def _begin(
         self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message], notes: tuple[str, ...]
@@ -195,152 +207,158 @@ class Session(QObject):
         details = {**kept, ENDED: UNFINISHED, BEFORE: len(before)}
         if kept.get(THOUGHT):
             details |= {THOUGHT_BEFORE: kept[THOUGHT], THOUGHT_S_BEFORE: kept.get(THOUGHT_S) or 0}
-        if self._pool.link is Link.THERE and self._pool.hosts is None:  # else nobody knows yet who answers
-            details[MODEL] = self.asked(chat)
+        model = self.model_of(chat)
+        if self._pool.link is Link.THERE and self._pool.now.hosts is None:  # otherwise the model is not known yet
+            details[MODEL] = model
         chat = tree.say(chat, message, before, details)
-        is_guide = self.asked(chat) == GUIDE
-        asked = question(chat, branch, GUIDES if is_guide else {})
-        answer = Answer(self._pool.client, _key(chat.id, message), asked, self)
-        running = Running(chat.id, message, before, answer, notes, model=self.asked(chat))
+        body = question(chat, branch, GUIDE_SAMPLING if model == GUIDE else {})
+        answer = Answer(self._pool.client, _answer_key(chat.id, message), body, self)
+        running = Running(chat.id, message, before, answer, notes, model=model)
         self._run(chat, running)
-        running.waits = self._pool.link in COMING
+        running.waits = self._pool.link in NODE_IS_COMING
         if not running.waits:
             self._ask(running, chat)
 
-    def take_up(self) -> None:
-        """What a window that was killed had asked: the node has written it on."""
+    def resume(self) -> None:
+        """Follow the answers that a killed window had asked for: the node has continued them."""
         if self._pool.link is Link.THERE and self._history.locked is None:
-            self._pool.client.get("/answers", self._written_on)
+            self._pool.client.get("/answers", self._resume, answer=AnswerKeys)
 
-    def _written_on(self, found: Json) -> None:
-        for key in found["answers"]:
-            chat, _, message = str(key).partition(".")
-            known = self._history.chat(ChatId(chat))
-            kept = known.messages.get(MessageId(message)) if known is not None else None
-            if known is None or kept is None or known.id in self.running:
+    def _resume(self, keys: AnswerKeys) -> None:
+        for key in keys.answers:
+            chat_id, _, message_id = key.partition(".")
+            chat = self._history.chat(ChatId(chat_id))
+            message = chat.messages.get(MessageId(message_id)) if chat is not None else None
+            if chat is None or message is None or chat.id in self.running:
                 continue
-            if kept.details.get(ENDED) != UNFINISHED:
-                self._pool.client.delete(f"/answers/{key}", lambda _: None)  # it was stopped
+            if message.details.get(ENDED) != UNFINISHED:  # it was stopped
+                self._pool.client.delete(f"/answers/{key}", lambda _: None)
                 continue
-            before = kept.text[: int(kept.details.get(BEFORE) or 0)]
+            before = message.text[: int(message.details.get(BEFORE) or 0)]
             answer = Answer(self._pool.client, key, {}, self)
-            running = Running(known.id, kept.id, before, answer, model=self.asked(known))
-            self._run(tree.say(known, kept.id, before), running)
+            running = Running(chat.id, message.id, before, answer, model=self.model_of(chat))
+            self._run(tree.say(chat, message.id, before), running)
             answer.follow()
 
     def _run(self, chat: Chat, running: Running) -> None:
-        """From now on it is shown as it comes."""
-        answer = running.answer
-        running.figures = dict(chat.messages[running.message].details.get(FIGURES) or {})
-        kept = chat.messages[running.message].details
-        running.thought_before = str(kept.get(THOUGHT_BEFORE) or "")
-        running.thought_s_before = float(kept.get(THOUGHT_S_BEFORE) or 0)
+        """Show the answer as it comes."""
+        answer, details = running.answer, chat.messages[running.message].details
+        running.stats = AnswerStats.stored(details)
+        running.thought_before = str(details.get(THOUGHT_BEFORE) or "")
+        running.thought_s_before = float(details.get(THOUGHT_S_BEFORE) or 0)
         self.running[chat.id] = running
         self._history.keep_soon(chat)
         self.changed.emit(chat.id)
-        self._cut.mended(chat.id)
+        self._interrupted.remove(chat.id)
         answer.grew.connect(lambda: self._grown.add(running.chat))
         answer.progressed.connect(lambda: self._progressed(running))
         answer.ended.connect(lambda ending: self._end(running, ending))
         self._timer.start()
 
     def _link_changed(self) -> None:
-        """The node is there: what waited for it is asked. Or it does not come."""
+        """Ask what waited for the node, or fail it if the node does not come."""
         link = self._pool.link
-        self.take_up()
-        for running in [one for one in self.running.values() if one.waits and link not in COMING]:
+        self.resume()
+        if link in NODE_IS_COMING:
+            return
+        for running in [running for running in self.running.values() if running.waits]:
             running.waits = False
-            known = self._history.chat(running.chat)
-            if link is Link.THERE and known is not None:
-                self._ask(running, known)
+            chat = self._history.chat(running.chat)
+            if link is Link.THERE and chat is not None:
+                self._ask(running, chat)
                 self.progressed.emit(running.chat)
             else:
                 running.answer.fail(AppError("node_away"))
 
     def _ask(self, running: Running, chat: Chat) -> None:
-        running.model = self.asked(chat)
+        running.model = self.model_of(chat)
         running.answer.begin(self._load_first(chat))
 
-    def asked(self, chat: Chat) -> str:
-        """Which model answers in it now."""
-        return chat.model or str((self._pool.loaded or {}).get("model") or GUIDE)
+    def _load_first(self, chat: Chat) -> dict[str, Any] | None:
+        """Return the body of the POST /load that must come first.
 
-    def _load_first(self, chat: Chat) -> Json | None:
-        """What to load before, if this chat wants more context than there is; or the Guide beside what is loaded."""
-        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
-        name = chat.model or loaded.get("model") or GUIDE
-        if self._pool.hosts is not None:
+        The chat may want a longer context, or the Guide beside another model.
+        """
+        now = self._pool.now
+        if now.hosts is not None:
             return None
-        # the Guide is small: no model goes for it, or answers less
-        stays = name == GUIDE and (self._pool.loaded or {}).get("model") not in (None, GUIDE)
-        there = self._pool.model(name)
+        named = now.model(chat.model) if chat.model else None
+        name = self.model_of(chat)
+        # The Guide is small: no model is unloaded for it.
+        is_beside = name == GUIDE and now.loaded is not None and now.loaded.model != GUIDE
         if chat.context is None:
-            return {"model": GUIDE, **LAST} if stays and there is None else None
-        enough = int(loaded.get("context") or 0) >= chat.context
-        if loaded.get("model") == name and loaded.get("state") in THERE and enough:
+            return {"model": GUIDE, **BESIDE_LAST} if is_beside and now.model(name) is None else None
+        if _has_context(named or now.loaded, name, chat.context):
             return None
-        if stays:
-            return {"model": GUIDE, "context": chat.context, **LAST}
-        # more of one that is loaded takes nothing from those beside it
-        beside = {"beside": True} if len(self._pool.models) > 1 and there else {}
+        if is_beside:
+            return {"model": GUIDE, "context": chat.context, **BESIDE_LAST}
+        # Reloading one of several models takes nothing from the others.
+        beside = {"beside": True} if len(now.models) > 1 and now.model(name) is not None else {}
         return {"model": name, "context": chat.context, **beside}
 
     def _progressed(self, running: Running) -> None:
         if running.answer.trouble:
-            self._cut.cut(running.chat, running.model)
+            self._interrupted.add(running.chat, running.model)
         self.progressed.emit(running.chat)
 
     def _tick(self) -> None:
         self._ticks += 1
         grown, self._grown = self._grown, set()
         for chat in grown:
-            self._cut.mended(chat)
-            if self._ticks % KEEP_EVERY == 0:
-                self._keep_text(self.running[chat])
+            self._interrupted.remove(chat)
+            if self._ticks % TICKS_BETWEEN_SAVES == 0:
+                self._save_text(self.running[chat])
             self.grew.emit(chat)
         if not self.running:
             self._timer.stop()
 
-    def _keep_text(self, running: Running) -> None:
-        known = self._history.chat(running.chat)
-        if known is not None and running.message in known.messages:
-            details = {**known.messages[running.message].details, **running.thoughts()}
-            self._history.keep_soon(tree.say(known, running.message, running.text, details))
+    def _save_text(self, running: Running) -> None:
+        chat = self._history.chat(running.chat)
+        if chat is not None and running.message in chat.messages:
+            details = {**chat.messages[running.message].details, **running.thought_details()}
+            self._history.keep_soon(tree.say(chat, running.message, running.text, details))
 
     def _end(self, running: Running, ending: Ending) -> None:
         del self.running[running.chat]
         self._grown.discard(running.chat)
-        self._note_cut(running, ending)
-        known = self._history.chat(running.chat)
-        if known is not None and running.message in known.messages:
-            if running.text or running.thought or ending.how in ("stop", "length", FULL):
-                details = _details(known.messages[running.message], running, ending)
-                if ending.model is None and self._pool.hosts is None:  # a guest's host does not say
-                    details[MODEL] = running.model
-                known = tree.say(known, running.message, running.text, details)
-            else:
-                known = tree.remove(known, running.message)
-                known = replace(known, leaf=_asked(known, running, self._history))
-            self._history.keep(known)
+        self._note_interruption(running, ending)
+        chat = self._history.chat(running.chat)
+        if chat is not None and running.message in chat.messages:
+            self._history.keep(self._with_ending(chat, running, ending))
         self.changed.emit(running.chat)
         self.ended.emit(running.chat, ending)
         running.answer.deleteLater()
 
-    def _note_cut(self, running: Running, ending: Ending) -> None:
-        """Whether it broke off with its model: by its error, or because it stood still already."""
+    def _with_ending(self, chat: Chat, running: Running, ending: Ending) -> Chat:
+        """Return the chat with the ended answer, or without it if nothing of it came."""
+        message = chat.messages[running.message]
+        if running.text or running.thought or ending.how in ("stop", "length", FULL):
+            details = _ended_details(message, running, ending)
+            if ending.model is None and self._pool.now.hosts is None:  # a guest's host does not tell its model
+                details[MODEL] = running.model
+            return tree.say(chat, running.message, running.text, details)
+        chat = tree.remove(chat, running.message)
+        # The question without an answer remains the end of the branch.
+        return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat
+
+    def _note_interruption(self, running: Running, ending: Ending) -> None:
+        """Note whether the answer failed with its model, or while it waited for a machine."""
         error = ending.error
         if isinstance(error, StageLost) or (error is not None and running.answer.trouble):
-            self._cut.cut(running.chat, running.model)
+            self._interrupted.add(running.chat, running.model)
         else:
-            self._cut.mended(running.chat)
+            self._interrupted.remove(running.chat)
 
     def _fitting(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
-        """The branch without its oldest turns, if that was agreed to and all would not fit; of the Guide, which learned
-        single questions and is confused by a long talk, the last question."""
-        if self.asked(chat) == GUIDE:
+        """Return the messages to send, and notes about what is left out.
+
+        Without the oldest messages if a person has agreed to that and not all fit. For the Guide only the last
+        question: it learned single questions and is confused by a long conversation.
+        """
+        if self.model_of(chat) == GUIDE:
             return tree.last_turn(branch), ()
-        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
-        context = int(loaded.get("context") or 0)
+        loaded = self._pool.now.model(chat.model) or self._pool.now.loaded
+        context = loaded.context if loaded is not None else 0
         if chat.id not in self._trimmed or not context:
             return branch, ()
         per_character = _tokens_per_character(branch)
@@ -348,52 +366,45 @@ class Session(QObject):
         def tokens_of(message: Message) -> int:
             return MESSAGE_TOKENS + int(len(content(message)) * per_character)
 
-        found = tree.trim(branch, int(context * (1 - RESERVE)), tokens_of)
-        if not found.dropped:
+        trimmed = tree.trim(branch, int(context * (1 - ANSWER_SHARE)), tokens_of)
+        if not trimmed.dropped:
             return branch, ()
-        note = self.tr("%n oldest message(s) were left out: the context is full.", "", found.dropped)
-        return found.kept, (note,)
+        note = self.tr("%n oldest message(s) were left out: the context is full.", "", trimmed.dropped)
+        return trimmed.kept, (note,)
 
 
-def _details(message: Message, running: Running, ending: Ending) -> Json:
-    """What is known of an answer at its end."""
+def _has_context(loaded: LoadedModel | None, name: str, context: int) -> bool:
+    """Return whether this model is loaded with at least this context."""
+    is_loaded = loaded is not None and loaded.model == name and loaded.state in ANSWERING_STATES
+    return is_loaded and loaded is not None and loaded.context >= context
+
+
+def _ended_details(message: Message, running: Running, ending: Ending) -> dict[str, Any]:
     notes = [*(message.details.get(NOTES) or ()), *running.notes]
     if ending.error is not None:
-        notes.append(_sentence(ending.error))
-    found: Json = {
-        **{name: one for name, one in message.details.items() if name not in PASSING},
-        **running.thoughts(),
-        FIGURES: dict(running.measured(ending.figures)),
+        notes.append(said(ending.error))
+    details: dict[str, Any] = {
+        **{name: value for name, value in message.details.items() if name not in TEMPORARY_DETAILS},
+        **running.thought_details(),
+        FIGURES: running.whole_stats(ending.stats).as_details(),
         ENDED: ending.how,
     }
     if ending.model:
-        found[MODEL] = ending.model
+        details[MODEL] = ending.model
     if notes:
-        found[NOTES] = notes
-    return found
+        details[NOTES] = notes
+    return details
 
 
-def _key(chat: ChatId, message: MessageId) -> str:
-    """Under which the node keeps an answer."""
+def _answer_key(chat: ChatId, message: MessageId) -> str:
+    """Return the key under which the node keeps an answer."""
     return f"{chat}.{message}"
 
 
-def _sentence(error: AppError) -> str:
-    return said(error)
-
-
-def _asked(chat: Chat, running: Running, history: History) -> MessageId | None:
-    """The question whose answer never came stays the end of the branch."""
-    before = history.chat(running.chat)
-    found = before.messages.get(running.message) if before else None
-    return found.parent if found is not None and found.parent in chat.messages else chat.leaf
-
-
 def _tokens_per_character(branch: Sequence[Message]) -> float:
-    """As the last answer of the branch showed it; a third where nothing was measured."""
+    """Return the ratio that the last answer of the branch measured, or the usual one."""
     for place in range(len(branch) - 1, 0, -1):
-        figures = branch[place].details.get(FIGURES) or {}
-        if tokens := figures.get("prompt_tokens"):
-            characters = sum(len(content(one)) for one in branch[:place])
-            return float(tokens) / max(1, characters)
-    return 1 / 3
+        if tokens := AnswerStats.stored(branch[place].details).prompt_tokens:
+            characters = sum(len(content(message)) for message in branch[:place])
+            return tokens / max(1, characters)
+    return USUAL_TOKENS_PER_CHARACTER

@@ -20,7 +20,7 @@ from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import ways
+from app.gui.app.error_pages import page_actions
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, word
 from app.gui.look import theme as sizes
@@ -373,7 +373,7 @@ class DoctorDialog(Dialog):
             case Cure.LINK:
                 return button(self.tr("Show the link"), self._show_link, "primary")
             case Cure.PLACE:
-                (words, act), *_ = ways(check.code, self._leave_for)
+                (words, act), *_ = page_actions(check.code, self._leave_for)
                 return button(words, act, "primary")
             case Cure.SYSTEM:
                 return system_button(self.tr("Open network settings"))

@@ -7,7 +7,7 @@ from enum import StrEnum
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.core.diagnostics import Check
-from app.gui.app.mending_places import PLACES
+from app.gui.app.error_pages import ERROR_PAGES
 from app.gui.look.sentences import here
 
 
@@ -153,7 +153,7 @@ def advice(check: Check) -> str:
 
 
 def cure_of(check: Check) -> Cure:
-    usual = Cure.PLACE if check.code in PLACES else Cure.AGAIN
+    usual = Cure.PLACE if check.code in ERROR_PAGES else Cure.AGAIN
     return CURES.get(check.code, usual)
 
 

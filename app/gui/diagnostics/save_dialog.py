@@ -27,7 +27,7 @@ from app.core.log_line import readable
 from app.core.redaction import Known, redacted
 from app.decoding import decode
 from app.gui.app.app_context import AppContext
-from app.gui.app.pool_status import standing
+from app.gui.app.pool_status import current_status
 from app.gui.diagnostics.background_job import Job
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -51,7 +51,7 @@ class Told:
     """What the window knows of the node at this moment; empty while it is away."""
 
     home: Path
-    standing: str = ""
+    current_status: str = ""
     snapshot: Json = field(default_factory=dict)
     checks: tuple[Json, ...] = ()
 
@@ -87,7 +87,7 @@ def _about(told: Told) -> str:
         "Processor": platform.machine(),
         "Python": sys.version.split()[0],
         "Qt": qVersion(),
-        "State": told.standing,
+        "State": told.current_status,
     }
     return "".join(f"{name}: {value}\n" for name, value in lines.items())
 
@@ -237,7 +237,7 @@ class SaveDialog(Dialog):
         services = self._services
         told = Told(
             services.launcher.home,
-            standing(services.pool).sentence,
+            current_status(services.pool).sentence,
             dict(services.pool.snapshot) if services.pool.is_there else {},
             tuple(asdict(check) for check in checks),
         )

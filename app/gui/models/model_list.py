@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QStackedWidget
 
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import LOG
+from app.gui.app.error_pages import LOG_PAGE
 from app.gui.look import theme as sizes
 from app.gui.look.formats import GIB, whole_size
 from app.gui.look.icons import icon
@@ -48,7 +48,7 @@ class ModelList(Whole):
         self._online = button("", self._search_online, "link")
         self._online.hide()
         self._all = button(self.tr("Show all"), self.show_all)
-        self._log = button(self.tr("Show its log"), lambda: services.go(LOG))
+        self._log = button(self.tr("Show its log"), lambda: services.go(LOG_PAGE))
         self._empty = EmptyState("", "", self._all, self._log)
         self._stack = _Stack()
         self._stack.addWidget(self.view)

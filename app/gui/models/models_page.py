@@ -16,7 +16,7 @@ from app.gui.api.node_client import NodeClient, segment
 from app.gui.api.node_state import NodeState
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import LOG
+from app.gui.app.error_pages import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -370,7 +370,7 @@ class ModelsPage(Page):
             self._show(item.key)
             return
         if not self.library.has_shelf:
-            self.fail(AppError("node_away"), (self.tr("Show its log"), lambda: self.services.go(LOG)))
+            self.fail(AppError("node_away"), (self.tr("Show its log"), lambda: self.services.go(LOG_PAGE)))
             return
         self.notice.say(
             self.tr("No larger model fits the memory that models may use now. Add a machine, or let them use more."),

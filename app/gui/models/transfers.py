@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from app.core.errors import AppError
 from app.gui.api.node_state import GONE
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import INNER, LOG, log_words
+from app.gui.app.error_pages import INTERNAL_ERRORS, LOG_PAGE, log_button_text
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
@@ -110,7 +110,7 @@ class Transfers(QWidget):
             choose_folder(self._services, self)
             return
         if what == "log":
-            self._services.go(LOG)
+            self._services.go(LOG_PAGE)
             return
         if what != "cancel":
             path = f"/downloads/{ident}/{what}"
@@ -261,7 +261,7 @@ class TransferRow(QWidget):
         self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
         self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
         self.folder = wrapping(choose_words(), lambda: self._do("folder"))
-        self.log = wrapping(log_words(), lambda: self._do("log"))
+        self.log = wrapping(log_button_text(), lambda: self._do("log"))
         head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)
         self.setLayout(column(head, self._bar, self._words, self._problem, Flow(self.folder, self.log), gap=sizes.XS))
@@ -276,7 +276,7 @@ class TransferRow(QWidget):
         self._problem.setText(now.words if now.bad else now.held_up)
         self._problem.setVisible(now.bad or bool(now.held_up))
         self.folder.setVisible(now.bad and now.code in HELPED)
-        self.log.setVisible(now.bad and now.code in INNER)
+        self.log.setVisible(now.bad and now.code in INTERNAL_ERRORS)
         self._bar.tell(now.share)
         stands = now.state == "paused" and now.share is None
         self._bar.setVisible(not now.is_done and not now.bad and not stands)

@@ -12,7 +12,7 @@ from app.api.snapshot import FailedLoad
 from app.core.planner.speed_estimates import is_rough
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import LOG, inner_of
+from app.gui.app.error_pages import LOG_PAGE, reason_details
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -49,7 +49,7 @@ class Headline(QFrame):
         self._theme = services.theme
         self._picture = label()
         self.title = Elided("", "section")
-        self.figures = Remark(services.theme, lambda _: services.go(LOG))
+        self.figures = Remark(services.theme, lambda _: services.go(LOG_PAGE))
         self.help = paragraph("", "muted")
         self.help.setAccessibleName(self.tr("What would help"))
         self._bar = ProgressBar(self.tr("Loading"))
@@ -94,7 +94,7 @@ class Headline(QFrame):
         is_lost, is_loading = state in ("lost", "failed"), state == "loading"
         figures = " ".join(filter(None, (summary.figures, *beside)))
         reason = loaded.reason_facts if loaded and is_lost else None
-        self.figures.say(figures, "muted", inner_of(reason) if reason else "")
+        self.figures.say(figures, "muted", reason_details(reason) if reason else "")
         self.figures.setVisible(bool(figures))
         advice = expected.advice[0] if expected.advice and not is_loading else ""
         self.help.setText(advice)

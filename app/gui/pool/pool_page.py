@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QButtonGroup, QComboBox, QSizePolicy, QStackedWidg
 
 from app.gui.api.node_state import GONE
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import LOG
+from app.gui.app.error_pages import LOG_PAGE
 from app.gui.app.page import Page
-from app.gui.app.pool_status import others_loaded
+from app.gui.app.pool_status import other_models
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -111,7 +111,7 @@ class HouseholdViews(QStackedWidget):
         self.away = EmptyState(
             self.tr("Waiting for the background service"),
             self.tr("The household is shown as soon as it answers."),
-            button(self.tr("Show its log"), lambda: services.go(LOG)),
+            button(self.tr("Show its log"), lambda: services.go(LOG_PAGE)),
         )
         for view in (self.map, self.tables, self.away):
             self.addWidget(view)
@@ -429,7 +429,7 @@ class PoolPage(Page):
             outlook.now,
             measuring=self.model_actions.measuring,
             hosts=snapshot.hosts,
-            beside=others_loaded(pool),
+            beside=other_models(pool.now),
             failed=snapshot.load_failed,
         )
         self.what_if.show_change(self.machines, outlook.now, outlook.then)

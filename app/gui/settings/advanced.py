@@ -12,7 +12,7 @@ from app.core.log_line import readable
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
-from app.gui.app.pool_status import standing
+from app.gui.app.pool_status import current_status
 from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
 from app.gui.look import theme as sizes
 from app.gui.settings.settings_group import Group, Setting
@@ -95,7 +95,7 @@ class Advanced(Group):
             version, pid = pool.now.node.version, endpoint.pid if endpoint else 0
             self._node.tell(words.format(version=version, pid=pid))
         else:
-            self._node.tell(standing(pool).sentence)
+            self._node.tell(current_status(pool).sentence)
         self.restart.setText(self.tr("Restart it") if pool.link is Link.THERE else self.tr("Start it"))
 
     def _restart(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from app.core.errors import AppError
-from app.gui.app.mending_places import LOG, inner, log_words, ways
+from app.gui.app.error_pages import LOG_PAGE, log_button_text, page_actions, technical_details
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
@@ -26,7 +26,7 @@ class Technical(Fold):
 
     def __init__(self, theme: Theme, go: Go, words: str) -> None:
         content = QWidget()
-        log = wrapping(log_words(), lambda: go(LOG))
+        log = wrapping(log_button_text(), lambda: go(LOG_PAGE))
         content.setLayout(column(paragraph(words, "caption"), Flow(log), gap=sizes.S))
         super().__init__(theme, self.tr("Details"), content)
 
@@ -82,9 +82,9 @@ class Notice(QFrame):
 
     def fail(self, error: AppError, go: Callable[[str], object], *actions: Action, closable: bool = True) -> None:
         """Say what went wrong. `go` opens a page of the window."""
-        there = actions or ways(error.reason.code, go)
+        there = actions or page_actions(error.reason.code, go)
         self.say(said(error), "error", *there, closable=closable)
-        if details := inner(error):
+        if details := technical_details(error):
             self._details = Technical(self._theme, go, details)
             self._box.addWidget(self._details)
 
@@ -124,7 +124,7 @@ class NarrowNotice(QFrame):
     def fail(self, error: AppError, go: Go) -> None:
         """Say what went wrong."""
         self.say(said(error), "error")
-        if details := inner(error):
+        if details := technical_details(error):
             self._box.insertWidget(1, Technical(self._theme, go, details))
 
     def clear(self) -> None:
@@ -163,5 +163,5 @@ class Remark(QWidget):
 
     def fail(self, error: AppError) -> None:
         """Say what went wrong, aloud too."""
-        self.say(said(error), "error", inner(error))
+        self.say(said(error), "error", technical_details(error))
         announce(self, self.text())

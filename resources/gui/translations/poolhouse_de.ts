@@ -1495,6 +1495,45 @@
     </message>
 </context>
 <context>
+    <name>ComposerHint</name>
+    <message>
+        <source>Ask the Guide</source>
+        <translation>Den Guide fragen</translation>
+    </message>
+    <message>
+        <source>No model is loaded, and the Guide does not fit either.</source>
+        <translation>Kein Modell ist geladen, und auch der Guide passt nicht.</translation>
+    </message>
+    <message>
+        <source>No model is loaded, so the Guide answers.</source>
+        <translation>Es ist kein Modell geladen, daher antwortet der Guide.</translation>
+    </message>
+    <message>
+        <source>The Guide understands English only.</source>
+        <translation>Der Guide versteht nur Englisch.</translation>
+    </message>
+    <message>
+        <source>The context is nearly full: the next answer may stop early.</source>
+        <translation>Der Kontext ist fast voll: Die nächste Antwort endet vielleicht vorzeitig.</translation>
+    </message>
+    <message>
+        <source>The context is nearly full: the oldest messages are left out from now on.</source>
+        <translation>Der Kontext ist fast voll: Von jetzt an werden die ältesten Nachrichten weggelassen.</translation>
+    </message>
+    <message>
+        <source>Use {model}</source>
+        <translation>{model} verwenden</translation>
+    </message>
+    <message>
+        <source>Your message goes as soon as this answer has ended.</source>
+        <translation>Ihre Nachricht wird gesendet, sobald diese Antwort zu Ende ist.</translation>
+    </message>
+    <message>
+        <source>{model} could not be loaded, so no model answers.</source>
+        <translation>{model} ließ sich nicht laden, darum antwortet kein Modell.</translation>
+    </message>
+</context>
+<context>
     <name>ComputerPage</name>
     <message>
         <source>Saved</source>
@@ -2659,45 +2698,6 @@
     <message>
         <source>{model} would run at {speed}.</source>
         <translation>{model} würde mit {speed} laufen.</translation>
-    </message>
-</context>
-<context>
-    <name>Hint</name>
-    <message>
-        <source>Ask the Guide</source>
-        <translation>Den Guide fragen</translation>
-    </message>
-    <message>
-        <source>No model is loaded, and the Guide does not fit either.</source>
-        <translation>Kein Modell ist geladen, und auch der Guide passt nicht.</translation>
-    </message>
-    <message>
-        <source>No model is loaded, so the Guide answers.</source>
-        <translation>Es ist kein Modell geladen, daher antwortet der Guide.</translation>
-    </message>
-    <message>
-        <source>The Guide understands English only.</source>
-        <translation>Der Guide versteht nur Englisch.</translation>
-    </message>
-    <message>
-        <source>The context is nearly full: the next answer may stop early.</source>
-        <translation>Der Kontext ist fast voll: Die nächste Antwort endet vielleicht vorzeitig.</translation>
-    </message>
-    <message>
-        <source>The context is nearly full: the oldest messages are left out from now on.</source>
-        <translation>Der Kontext ist fast voll: Von jetzt an werden die ältesten Nachrichten weggelassen.</translation>
-    </message>
-    <message>
-        <source>Use {model}</source>
-        <translation>{model} verwenden</translation>
-    </message>
-    <message>
-        <source>Your message goes as soon as this answer has ended.</source>
-        <translation>Ihre Nachricht wird gesendet, sobald diese Antwort zu Ende ist.</translation>
-    </message>
-    <message>
-        <source>{model} could not be loaded, so no model answers.</source>
-        <translation>{model} ließ sich nicht laden, darum antwortet kein Modell.</translation>
     </message>
 </context>
 <context>
@@ -6646,17 +6646,6 @@
     </message>
 </context>
 <context>
-    <name>Shortage</name>
-    <message>
-        <source>Use a smaller model: {model}</source>
-        <translation>Ein kleineres Modell nehmen: {model}</translation>
-    </message>
-    <message>
-        <source>Wait for it</source>
-        <translation>Darauf warten</translation>
-    </message>
-</context>
-<context>
     <name>Sidebar</name>
     <message>
         <source>Activity</source>
@@ -6685,6 +6674,17 @@
     <message>
         <source>This computer</source>
         <translation>Dieser Computer</translation>
+    </message>
+</context>
+<context>
+    <name>SmallerModelOffer</name>
+    <message>
+        <source>Use a smaller model: {model}</source>
+        <translation>Ein kleineres Modell nehmen: {model}</translation>
+    </message>
+    <message>
+        <source>Wait for it</source>
+        <translation>Darauf warten</translation>
     </message>
 </context>
 <context>

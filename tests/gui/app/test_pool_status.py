@@ -2,87 +2,91 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from app.gui.api.node_state import NodeState
-from app.gui.app.pool_status import Kind, standing
+from app.gui.app.pool_status import Kind, current_status
+from tests.gui.typed_api import pool_of
 
 HEAT = "Paused: its processor is at 95 °C."
-LOADED = {"model": "m", "state": "ready", "machines": [{}, {}], "stages": [{"id": "a"}, {"id": "b"}]}
+LOADED = {
+    "model": "m",
+    "state": "ready",
+    "machines": [{"machine": "den", "id": "a"}, {"machine": "attic", "id": "b"}],
+    "stages": [{"machine": "den", "id": "a"}, {"machine": "attic", "id": "b"}],
+}
 
 
-def pool(machines: list[dict[str, Any]], **node: Any) -> NodeState:
-    made = SimpleNamespace(is_there=True, loaded=LOADED, machines=machines, node=node, snapshot={})
-    return cast("NodeState", made)
+def pool(machines: list[dict[str, Any]], *, lending: Any = None, **loaded: Any) -> NodeState:
+    """A pool that has loaded `m`, with these changes."""
+    known = {str(machine["id"]): machine for machine in machines}
+    node = {"lending": lending} if lending else {}
+    return pool_of({"loaded": LOADED | loaded, "machines": known, "node": node})
 
 
 @pytest.mark.parametrize("state", ["draining", "paused"])
 def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> None:
     leaver = {"id": "b", "name": "attic", "state": state, "reason": HEAT}
-    found = standing(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
+    found = current_status(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
     assert (found.kind, found.sentence) == (Kind.PAUSED, f"attic stops lending. {HEAT}")
-    found = standing(pool([leaver | {"reason": None}]))
+    found = current_status(pool([leaver | {"reason": None}]))
     assert found.sentence == "attic stops lending."
 
 
 def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
-    made = pool([{"id": "b", "name": "attic", "state": "draining", "reason": HEAT}])
     text = "attic leaves. It computes on while its layers are loaded on study, about 40 s."
-    cast("Any", made).loaded = LOADED | {"recovery": {"state": "leaving", "text": text}}
-    assert standing(made).sentence == f"attic stops lending. {HEAT} {text}"
+    leaver = {"id": "b", "name": "attic", "state": "draining", "reason": HEAT}
+    made = pool([leaver], recovery={"state": "leaving", "text": text})
+    assert current_status(made).sentence == f"attic stops lending. {HEAT} {text}"
 
 
 @pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])
 def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, Any]) -> None:
-    found = standing(pool([{"id": "b", "name": "attic", "state": "paused", "reason": HEAT} | other]))
+    found = current_status(pool([{"id": "b", "name": "attic", "state": "paused", "reason": HEAT} | other]))
     assert found.sentence.startswith("Ready. 2 machines hold")
 
 
 def test_a_replica_that_is_lost_is_not_counted(qapp: object) -> None:
-    made = pool([])
-    cast("Any", made).loaded = LOADED | {"machines": [{}, {}, {}], "holders": ["a", "b"]}
-    assert standing(made).sentence.startswith("Ready. 2 machines hold")
+    needs = [{"machine": name} for name in ("den", "attic", "study")]
+    made = pool_of({"loaded": LOADED | {"machines": needs, "holders": ["a", "b"]}})
+    assert current_status(made).sentence.startswith("Ready. 2 machines hold")
 
 
 @pytest.mark.parametrize("state", ["draining", "paused"])
 def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None:
     lending = {"state": state, "code": "pause_hot", "reason": HEAT, "gives_back_in_s": 12}
-    found = standing(pool([], lending=lending))
+    found = current_status(pool([], lending=lending))
     assert found.kind is Kind.PAUSED
     assert HEAT in found.sentence
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
     lending = {"state": "paused", "code": "lend_no_role", "reason": "The household does not let it."}
-    found = standing(pool([], lending=lending))
+    found = current_status(pool([], lending=lending))
     assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. 2 machines hold m.")
 
 
 def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:
     """Of the host's own and a lender's, the lender's is left."""
     attic = {"id": "b", "name": "attic", "state": "loaded"}
-    made = pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, attic])
-    cast("Any", made).loaded = LOADED | {"holders": ["b"]}
-    assert standing(made).sentence == "Ready. attic holds m."
-    cast("Any", made).loaded = LOADED | {"holders": ["a"]}
-    assert standing(made).sentence == "Ready. This machine holds m."
+    machines: list[dict[str, Any]] = [{"id": "a", "name": "den", "this": True, "state": "ready"}, attic]
+    assert current_status(pool(machines, holders=["b"])).sentence == "Ready. attic holds m."
+    assert current_status(pool(machines, holders=["a"])).sentence == "Ready. This machine holds m."
 
 
 def test_a_load_that_is_stopped_is_no_longer_called_one(qapp: object) -> None:
-    made = pool([])
     for state in ("loading", "ready"):
-        cast("Any", made).loaded = LOADED | {"state": state, "stopping": True}
-        assert standing(made).sentence == "m is being stopped, and gives its memory back."
+        assert (
+            current_status(pool([], state=state, stopping=True)).sentence
+            == "m is being stopped, and gives its memory back."
+        )
 
 
 def test_what_is_loaded_beside_is_told_as_well(qapp: object) -> None:
-    made = pool([])
     states = {"a": "ready", "b": "loading", "c": "lost", "d": "recovering"}
     beside = [{"model": model, "state": state} for model, state in states.items()]
-    cast("Any", made).snapshot = {"beside": beside}
-    assert standing(made).sentence == (
+    assert current_status(pool_of({"loaded": LOADED, "beside": beside})).sentence == (
         "Ready. 2 machines hold m. a answers as well. Loading b as well. c was lost. A machine of d is missing."
     )

@@ -10,10 +10,12 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.api.snapshot import Snapshot
 from app.core.chat import ChatId
 from app.core.errors import AppError
+from app.decoding import convert
 from app.gui.app import tray as tray_module
-from app.gui.app.mending_places import LOG
+from app.gui.app.error_pages import LOG_PAGE
 from app.gui.app.tray import NO_TRAY, News, Tray, TrayMenu, news
 from app.gui.app.window import Window
 from tests.gui.desk import Attached, Desk
@@ -39,7 +41,7 @@ def tray(window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 def told(tray: Tray, monkeypatch: pytest.MonkeyPatch) -> list[News]:
     found: list[News] = []
-    monkeypatch.setattr(tray, "tell", found.append)
+    monkeypatch.setattr(tray, "notify", found.append)
     return found
 
 
@@ -85,17 +87,17 @@ def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
 
 
 def test_a_machine_that_joined_is_shown() -> None:
-    (one,) = news(PAIRING, JOINED | {"pairing": None, "paired": "b"})
+    (one,) = news_of(PAIRING, JOINED | {"pairing": None, "paired": "b"})
     assert (one.page, one.sentence) == ("pool/b", "attic belongs to your household now.")
 
 
 def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(tray: Tray, at_lone: Desk) -> None:
-    lost = news(READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}})
-    tray.tell(lost[0])
+    lost = news_of(READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}})
+    tray.notify(lost[0])
     tray._message_clicked()
-    at_lone.services.cut.cut(ChatId("7"), "guide")
+    at_lone.services.interrupted.add(ChatId("7"), "guide")
     tray._message_clicked()
-    tray.tell(News("Download finished", "m is ready to load.", "models"))
+    tray.notify(News("Download finished", "m is ready to load.", "models"))
     tray._message_clicked()
     assert at_lone.went == ["pool", "chat/at/7", "models"]
 
@@ -109,14 +111,16 @@ def test_the_first_line_leads_to_what_it_tells_of(tray: Tray, at_lone: Desk) -> 
         status.trigger()
     assert at_lone.went == ["models", "pool", "pool", "models", "chat"]
     pool.snapshot = pool.snapshot | {"loaded": {"model": "m", "state": "recovering"}}
-    at_lone.services.cut.cut(ChatId("7"), "m")
+    at_lone.services.interrupted.add(ChatId("7"), "m")
     status.trigger()
     assert at_lone.went[-1] == "chat/at/7"
 
 
 def test_names_with_signs_are_shown_as_they_are(tray: Tray, at_lone: Desk) -> None:
     pool = at_lone.services.pool
-    pool.snapshot = pool.snapshot | {"machines": {"a": {"name": "R&D <b>", "state": "paused"}, "b": {"name": "attic"}}}
+    pool.snapshot = pool.snapshot | {
+        "machines": {"a": {"id": "a", "name": "R&D <b>", "state": "paused"}, "b": {"id": "b", "name": "attic"}}
+    }
     pool.changed.emit()
     shown = [line.text() for line in tray.menu.machines.actions() if line.isVisible()]
     assert shown == ["attic: offline", "R&&D <b>: paused"]
@@ -147,7 +151,7 @@ def test_a_tray_that_goes_away_brings_the_window_back(
     window.show()
     tray.keeps(window)
     monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: False))
-    tray._look_after()
+    tray._check_tray()
     assert window.isMinimized()
 
 
@@ -191,7 +195,7 @@ def offered(window: Window) -> list[QPushButton]:
 def test_a_late_tray_takes_a_hidden_start(
     qtbot: QtBot, window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tray_module, "LATE_MS", 20)
+    monkeypatch.setattr(tray_module, "RETRY_MS", 20)
     tray = Tray(at_lone.services, window, lambda: None)
     tray.start_hidden()
     assert window.isMinimized()
@@ -207,14 +211,19 @@ def test_a_refused_order_is_said(qtbot: QtBot, tray: Tray, at_lone: Desk, monkey
     assert said
     assert ("background service" in said[0].sentence, said[0].page) == (True, "")
     tray._failed(AppError("bug"))
-    assert said[1].page == LOG  # there is what is known of a mistake of ours
+    assert said[1].page == LOG_PAGE  # there is what is known of a mistake of ours
 
 
-PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"name": "den"}}}
-JOINED = PAIRING | {"machines": {"a": {"name": "den"}, "b": {"name": "attic"}}}
+def news_of(before: Json, now: Json) -> list[News]:
+    return news(convert(before, Snapshot) if before else None, convert(now, Snapshot))
+
+
+PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"id": "a", "name": "den"}}}
+JOINED = PAIRING | {"machines": {"a": {"id": "a", "name": "den"}, "b": {"id": "b", "name": "attic"}}}
 LAST_TRY = PAIRING | {"pairing": {"tries_left": 1}}
-LOADING = {"downloads": {"d": {"name": "Qwen", "state": "running"}}}
+LOADING = {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "running"}}}
 READY = {"loaded": {"model": "guide", "state": "ready"}}
+LOST = {"loaded": {"model": "guide", "state": "lost"}}
 
 
 @pytest.mark.parametrize(
@@ -233,15 +242,15 @@ READY = {"loaded": {"model": "guide", "state": "ready"}}
         (PAIRING | {"paired": "b"}, JOINED | {"paired": "b"}, ["A machine was added"]),
         (JOINED | {"paired": "b"}, JOINED | {"paired": "b"}, []),
         (PAIRING, JOINED, []),  # another machine of the household let it in
-        (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, ["Download finished"]),
-        (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "failed"}}}, []),
-        ({"a": 1}, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, []),
-        (READY, {"loaded": {"state": "lost", "reason": "attic is gone."}}, ["The model was lost"]),
-        ({"loaded": {"state": "lost"}}, {"loaded": {"state": "lost", "reason": "x"}}, []),
+        (LOADING, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "done"}}}, ["Download finished"]),
+        (LOADING, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "failed"}}}, []),
+        ({"a": 1}, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "done"}}}, []),
+        (READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}}, ["The model was lost"]),
+        (LOST, {"loaded": {"model": "guide", "state": "lost", "reason": "x"}}, []),
         (READY, {"loaded": None}, []),
         (READY | {"beside": [{"model": "m", "state": "ready"}]},
          READY | {"beside": [{"model": "m", "state": "lost"}]}, ["The model was lost"]),
     ],
 )  # fmt: skip
 def test_what_is_news(before: Json, now: Json, titles: list[str]) -> None:
-    assert [one.title for one in news(before, now)] == titles
+    assert [one.title for one in news_of(before, now)] == titles

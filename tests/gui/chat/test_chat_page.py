@@ -22,6 +22,7 @@ from app.gui.chat.message.branch_view import state_of
 from app.gui.chat.message.message_view import Wrapped
 from app.gui.look.theme import Scheme
 from tests.gui.desk import Desk
+from tests.gui.typed_api import answer_line
 
 WITHIN_MS = 30_000
 
@@ -127,10 +128,10 @@ def test_a_smaller_model_goes_on_from_where_an_answer_waits(qtbot: QtBot, page: 
     qtbot.waitUntil(lambda: bool(page.session.running), timeout=WITHIN_MS)
     answer = page.session.running[page.chat.id].answer
     qtbot.waitUntil(lambda: bool(answer.text), timeout=WITHIN_MS)
-    answer._take({"recovery": {"state": "short", "machine": "attic", "text": "attic is gone."}})
+    answer._take(answer_line({"recovery": {"state": "short", "machine": "attic", "text": "attic is gone."}}))
     assert page.notice.sentence == "attic is gone."
     before = answer.text
-    page._use_smaller("guide")
+    page._use_model_and_retry("guide")
     assert page.notice.isHidden()
     rested(qtbot, page)
     question, whole = tree.path(page.chat)
@@ -374,11 +375,11 @@ def test_what_is_sent_while_an_answer_comes_goes_when_it_has_ended(qtbot: QtBot,
 
 def test_what_waits_for_an_answer_that_fails_stays_to_be_decided(page: ChatPage) -> None:
     waits: list[bool] = []
-    page.composer.queued.connect(lambda: waits.append(page.composer.waits))
+    page.composer.queued.connect(lambda: waits.append(page.composer.is_queued))
     page.composer.show_busy(True)
     page.composer.field.setPlainText("And then?")
     page.composer.field.sent.emit()
     page.composer.show_busy(False)
-    page.composer.send_waiting(well=False)
+    page.composer.send_queued(succeeded=False)
     assert waits == [True, False]
     assert page.composer.text == "And then?"

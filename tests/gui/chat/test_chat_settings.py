@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import MAX_TOKENS
-from app.gui.chat.chat_settings import CONTEXTS, ChatSettings, Reads
+from app.gui.chat.chat_settings import CONTEXTS, ChatSettings, ModelLimits
 from app.gui.chat.presets import MOST, Presets
 from app.gui.look import formats
 from app.gui.look.theme import Scheme, Theme
@@ -32,9 +32,9 @@ def make(qtbot: QtBot, qapp: QApplication, tmp_path: Path, saved: list[Chat]) ->
     theme, presets = Theme(qapp, Scheme.LIGHT, 1.0), Presets(Preferences(tmp_path))
     defaults = Chat(ChatId("1"), system="Be brief.")
     models = ["guide", "qwen"]
-    known: dict[str | None, Reads] = {"guide": Reads(1_024, is_guide=True), "qwen": Reads(40_960)}
+    known: dict[str | None, ModelLimits] = {"guide": ModelLimits(1_024, is_guide=True), "qwen": ModelLimits(40_960)}
     return lambda chat: ChatSettings(
-        theme, presets, chat, defaults, models, lambda name: known.get(name, Reads()), saved.append, parent
+        theme, presets, chat, defaults, models, lambda name: known.get(name, ModelLimits()), saved.append, parent
     )
 
 

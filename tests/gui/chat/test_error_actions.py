@@ -14,8 +14,9 @@ from app.core.errors import AppError
 from app.gui.app import page_names
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.chat_settings import ChatSettings
-from app.gui.chat.error_actions import CONTEXT, LONGER, NO_MODEL, TOO_BIG, TOO_LONG, Buttons, WaysOut
+from app.gui.chat.error_actions import CONTEXT, NO_MODEL, TOO_BIG, TOO_LONG, TOO_LONG_FOR_LOADED, ErrorActions, Handlers
 from tests.gui.chat.test_chat_page import ask, page, rested
+from tests.gui.typed_api import pool_of
 
 __all__ = ["page"]  # a fixture
 LONG = "What is a host? " + "Tell me all about hosts, please. " * 300
@@ -34,12 +35,12 @@ def asked(*texts: str) -> Chat:
 
 ALONE, AFTER = asked("Why?"), asked("Why?", "Because.", "And then?")
 CASES = [
-    (LONGER, ALONE, False, False, [LARGER, EDIT]),
-    (LONGER, AFTER, False, False, [OLDEST, LARGER, EDIT]),
-    (LONGER, AFTER, True, False, [LARGER, EDIT]),
-    (LONGER, AFTER, False, True, [OLDEST, EDIT]),
-    *((code, ALONE, False, False, [EDIT]) for code in TOO_LONG if code != LONGER),
-    *((code, AFTER, False, False, [OLDEST, EDIT]) for code in TOO_LONG if code != LONGER),
+    (TOO_LONG_FOR_LOADED, ALONE, False, False, [LARGER, EDIT]),
+    (TOO_LONG_FOR_LOADED, AFTER, False, False, [OLDEST, LARGER, EDIT]),
+    (TOO_LONG_FOR_LOADED, AFTER, True, False, [LARGER, EDIT]),
+    (TOO_LONG_FOR_LOADED, AFTER, False, True, [OLDEST, EDIT]),
+    *((code, ALONE, False, False, [EDIT]) for code in TOO_LONG if code != TOO_LONG_FOR_LOADED),
+    *((code, AFTER, False, False, [OLDEST, EDIT]) for code in TOO_LONG if code != TOO_LONG_FOR_LOADED),
     *((code, ALONE, False, False, ["Choose another context"]) for code in CONTEXT),
     *((code, ALONE, False, False, ["Choose another model", "Try again"]) for code in TOO_BIG),
     (NO_MODEL, ALONE, False, False, ["Choose another model", "Ask the Guide"]),
@@ -54,9 +55,9 @@ def test_only_what_can_help_is_offered(
 ) -> None:
     went = list[str]()
     session: Any = SimpleNamespace(leaves_out=lambda _: leaves_out)
-    pool: Any = SimpleNamespace(hosts=["den"] if is_guest else None)
-    buttons = Buttons(went.append, list, list, list, list, list)
-    found = dict(WaysOut(session, pool, lambda _: None, buttons).of(AppError(code), chat))
+    pool = pool_of({"hosts": ["den"] if is_guest else None})
+    buttons = Handlers(went.append, list, list, list, list, list)
+    found = dict(ErrorActions(session, pool, lambda _: None, buttons).after(AppError(code), chat))
     assert list(found) == offered
     if "Choose another model" in found:
         found["Choose another model"]()
@@ -88,7 +89,7 @@ def test_a_message_too_long_for_its_model_is_edited(qtbot: QtBot, page: ChatPage
 
 def test_a_context_beyond_the_model_is_chosen_anew(qtbot: QtBot, page: ChatPage) -> None:
     """It was chosen for another model. What is saved answers the question that failed."""
-    qtbot.waitUntil(lambda: page._models.reads("guide") == 1_024)
+    qtbot.waitUntil(lambda: page._models.context_length("guide") == 1_024)
     known = page.history.chat(page.chat.id)
     assert known is not None
     page._set_up(Chat(known.id, context=131_072))

@@ -12,6 +12,7 @@ from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.message.message_view import Deed, Wrapped
 from tests.gui.chat.test_chat_page import ask, page, rested
+from tests.gui.typed_api import finished_answer
 
 __all__ = ["page"]  # a fixture
 ROOM = 10  # tokens of the context that a long question leaves
@@ -55,7 +56,7 @@ def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage)
     assert last.details[ENDED] == FULL
     shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
     assert any("context is full" in words for words in shown), shown
-    page._do(Deed.CONTINUE, last.id, "")  # a token or two more would not help
+    page._act(Deed.CONTINUE, last.id, "")  # a token or two more would not help
     assert not page.session.running
     offered = [one.text() for one in page.notice.findChildren(QPushButton) if one.text()]
     assert offered == ["Edit the message"]  # the Guide reads no more, and nothing is older
@@ -74,7 +75,7 @@ def test_which_limit_cut_an_answer_is_the_nodes_word(told: dict[str, str], how: 
     ended: list[Ending] = []
     answer = Answer(None, "c.m", {})  # type: ignore[arg-type]
     answer.ended.connect(ended.append)
-    answer._done({"token_ids": [1] * 8, "prompt_tokens": 4088, "model": "guide", **told})
+    answer._done(finished_answer({"token_ids": [1] * 8, "prompt_tokens": 4088, "model": "guide", **told}))
     assert [one.how for one in ended] == [how]
 
 

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add
+from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
-from app.gui.chat.composer import Hint
+from app.gui.chat.composer import ComposerHint
 from tests.gui.speaking import speaking
+from tests.gui.typed_api import pool_of
 
 
-class Around:
+def pool_with(model: str | None, load_failed: str = "") -> NodeState:
     """A pool with this loaded."""
-
-    is_there, hosts = True, None
-
-    def __init__(self, model: str | None, load_failed: str = "") -> None:
-        self.loaded, self.load_failed = {"model": model} if model else None, load_failed
-
-    def model(self, _name: str | None) -> None:
-        return None
+    loaded = {"model": model} if model else None
+    return pool_of({"loaded": loaded, "load_failed": {"model": load_failed} if load_failed else None})
 
 
 ASKED = (Message(MessageId("1"), None, Role.USER, "Wie füge ich einen Computer hinzu?", 0.0),)
@@ -49,46 +44,46 @@ def test_a_person_who_writes_another_language_hears_what_the_guide_understands(
     asked: tuple[Message, ...], words: str,
 ) -> None:  # fmt: skip
     chat = Chat(ChatId("7"), messages={one.id: one for one in asked})
-    pool: Any = Around(loaded)
+    pool = pool_with(loaded)
     with speaking(qapp, language):
-        hint = Hint(Preferences(tmp_path), lambda _: None)
+        hint = ComposerHint(Preferences(tmp_path), lambda _: None)
         qtbot.addWidget(hint)
-        hint.tell(chat, (), pool, is_full=False)
+        hint.show_for(chat, (), pool, is_full=False)
         assert hint.words.text() == words
 
 
 def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(qtbot: QtBot, tmp_path: Path) -> None:
-    pool: Any = Around("guide")
-    hint = Hint(Preferences(tmp_path), lambda _: None)
+    pool = pool_with("guide")
+    hint = ComposerHint(Preferences(tmp_path), lambda _: None)
     qtbot.addWidget(hint)
-    hint.tell(Chat(ChatId("7")), (), pool, is_full=True)
+    hint.show_for(Chat(ChatId("7")), (), pool, is_full=True)
     assert hint.words.text() == "The context is nearly full: the next answer may stop early."
-    hint.tell(Chat(ChatId("7")), (), pool, is_full=True, leaves_out=True)
+    hint.show_for(Chat(ChatId("7")), (), pool, is_full=True, leaves_out=True)
     assert "the oldest messages are left out" in hint.words.text()
 
 
 def test_where_the_guide_was_asked_and_does_not_fit_it_promises_no_answer(qtbot: QtBot, tmp_path: Path) -> None:
-    pool: Any = Around(None)
-    hint = Hint(Preferences(tmp_path), lambda _: None)
+    pool = pool_with(None)
+    hint = ComposerHint(Preferences(tmp_path), lambda _: None)
     qtbot.addWidget(hint)
     chat = add(Chat(ChatId("7")), Message(MessageId("1"), None, Role.USER, "Why?", 0.0))
-    hint.tell(chat, (), pool, is_full=False, guide_fails=True)
+    hint.show_for(chat, (), pool, is_full=False, guide_fails=True)
     assert hint.words.text() == "No model is loaded, and the Guide does not fit either."
-    hint.tell(chat, (), pool, is_full=False)
+    hint.show_for(chat, (), pool, is_full=False)
     assert hint.words.text() == "No model is loaded, so the Guide answers."
 
 
 def test_after_a_failed_load_it_promises_no_answer_of_the_guide(qtbot: QtBot, tmp_path: Path) -> None:
-    pool: Any = Around(None, load_failed="odd")
+    pool = pool_with(None, load_failed="odd")
     used: list[str] = []
-    hint = Hint(Preferences(tmp_path), used.append)
+    hint = ComposerHint(Preferences(tmp_path), used.append)
     qtbot.addWidget(hint)
-    hint.tell(Chat(ChatId("7")), (), pool, is_full=False)
+    hint.show_for(Chat(ChatId("7")), (), pool, is_full=False)
     assert hint.words.text() == "", "the empty chat's invitation says it"
     chat = add(Chat(ChatId("7")), Message(MessageId("1"), None, Role.USER, "Why?", 0.0))
-    hint.tell(replace(chat, model="guide"), (), pool, is_full=False)
+    hint.show_for(replace(chat, model="guide"), (), pool, is_full=False)
     assert hint.words.text() == "", "it was chosen for this chat, and answers"
-    hint.tell(chat, (), pool, is_full=False)
+    hint.show_for(chat, (), pool, is_full=False)
     assert hint.words.text() == "odd could not be loaded, so no model answers."
     assert hint.other.text() == "Ask the Guide"
     hint.other.click()

@@ -7,11 +7,12 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, StageLost
 from app.gui.api.node_client import NodeClient
-from app.gui.app.mending_places import of_chat
-from app.gui.chat.answer import CutAnswers
+from app.gui.app.error_pages import chat_address
+from app.gui.chat.answer import InterruptedAnswers
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.session import Running
 from tests.gui.chat.test_chat_page import page
+from tests.gui.typed_api import answer_line
 
 __all__ = ["page"]  # a fixture
 SHORT = {"recovery": {"state": "short", "machine": "attic", "text": "attic is gone."}}
@@ -21,7 +22,7 @@ WORD = {"delta": {"text": "One ", "token_ids": [1]}}
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that never answers by itself."""
-    monkeypatch.setattr(NodeClient, "call", lambda *_: None)
+    monkeypatch.setattr(NodeClient, "call", lambda *_, **__: None)
 
 
 def asked(page: ChatPage) -> Running:
@@ -32,13 +33,13 @@ def asked(page: ChatPage) -> Running:
 
 
 def test_the_last_one_that_was_cut_with_a_model_is_found() -> None:
-    cut = CutAnswers()
-    assert cut.place("m", "pool") == "pool"
+    cut = InterruptedAnswers()
+    assert cut.page("m", "pool") == "pool"
     for chat in ("a", "b", "c"):
-        cut.cut(chat, "other" if chat == "c" else "m")  # type: ignore[arg-type]
-    assert cut.place("m", "pool") == of_chat("b")
-    cut.mended("b")  # type: ignore[arg-type]
-    assert cut.place("m", "pool") == of_chat("a")
+        cut.add(chat, "other" if chat == "c" else "m")  # type: ignore[arg-type]
+    assert cut.page("m", "pool") == chat_address("b")
+    cut.remove("b")  # type: ignore[arg-type]
+    assert cut.page("m", "pool") == chat_address("a")
 
 
 @pytest.mark.parametrize(
@@ -52,26 +53,26 @@ def test_the_last_one_that_was_cut_with_a_model_is_found() -> None:
 def test_an_answer_that_broke_off_with_its_model_is_noted(
     silent: None, page: ChatPage, error: AppError, is_cut: bool
 ) -> None:
-    running, cut = asked(page), page.services.cut
-    running.answer._take(WORD)
-    assert cut.place(running.model, "") == ""
+    running, cut = asked(page), page.services.interrupted
+    running.answer._take(answer_line(WORD))
+    assert cut.page(running.model, "") == ""
     running.answer.fail(error)
-    assert cut.place(running.model, "") == (of_chat(page.chat.id) if is_cut else "")
+    assert cut.page(running.model, "") == (chat_address(page.chat.id) if is_cut else "")
     page._retry()
-    assert cut.place(running.model, "") == ""  # it goes on
+    assert cut.page(running.model, "") == ""  # it goes on
 
 
 def test_an_answer_that_waits_for_a_machine_is_noted_until_it_goes_on(
     qtbot: QtBot, silent: None, page: ChatPage
 ) -> None:
-    running, cut = asked(page), page.services.cut
-    running.answer._take(SHORT)
-    assert cut.place(running.model, "") == of_chat(page.chat.id)
-    running.answer._take(WORD)
-    qtbot.waitUntil(lambda: cut.place(running.model, "") == "")
-    running.answer._take(SHORT)
+    running, cut = asked(page), page.services.interrupted
+    running.answer._take(answer_line(SHORT))
+    assert cut.page(running.model, "") == chat_address(page.chat.id)
+    running.answer._take(answer_line(WORD))
+    qtbot.waitUntil(lambda: cut.page(running.model, "") == "")
+    running.answer._take(answer_line(SHORT))
     running.answer.fail(AppError("node_away"))  # the rest cannot hold it
-    assert cut.place(running.model, "") == of_chat(page.chat.id)
+    assert cut.page(running.model, "") == chat_address(page.chat.id)
 
 
 def test_the_page_opens_the_chat_it_is_sent_to(page: ChatPage) -> None:
@@ -79,5 +80,5 @@ def test_the_page_opens_the_chat_it_is_sent_to(page: ChatPage) -> None:
     page.composer.field.setPlainText("kept")
     page.open_chat(page.history.begin().id)
     assert page.chat.id != first
-    page.open(of_chat(first).partition("/")[2])
+    page.open(chat_address(first).partition("/")[2])
     assert page.chat.id == first

@@ -31,7 +31,7 @@ def test_an_answer_whose_window_was_killed_says_so_and_goes_on(qtbot: QtBot, pag
     qtbot.waitUntil(lambda: bool(page.session.running), timeout=WITHIN_MS)
     running = page.session.running[page.chat.id]
     qtbot.waitUntil(lambda: bool(running.text), timeout=WITHIN_MS)
-    page.session._keep_text(running)
+    page.session._save_text(running)
     known = page.history.chat(page.chat.id)  # what a kill leaves
     assert known is not None
     page.session.stop(page.chat.id)
@@ -62,7 +62,7 @@ def test_the_answer_of_a_killed_window_is_taken_up_where_it_is_by_then(
     page.session.regenerate(page.chat.id, tree.path(page.chat)[1].id)
     running = page.session.running[page.chat.id]
     qtbot.waitUntil(lambda: bool(running.text), timeout=WITHIN_MS)
-    page.session._keep_text(running)
+    page.session._save_text(running)
     page.history.flush()
     assert running.answer._call is not None
     running.answer._call.cancel()
@@ -98,7 +98,7 @@ def test_what_was_stopped_is_not_taken_up(qtbot: QtBot, page: ChatPage, at_lone:
         return [key] in under_way
 
     qtbot.waitUntil(asked, timeout=WITHIN_MS)
-    page.session.take_up()
+    page.session.resume()
     under_way.clear()
 
     def gone() -> bool:

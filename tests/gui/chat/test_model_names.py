@@ -12,6 +12,9 @@ import shiboken6
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
+from app.api.models import Models
+from app.api.snapshot import Snapshot
+from app.decoding import convert
 from app.gui.chat.chat_settings import ModelNames, names_of
 from tests.gui.desk import Desk
 
@@ -36,17 +39,17 @@ def test_a_guest_is_offered_what_its_hosts_answer_with(
     offered: bool, hosts: list[str] | None, loaded: str, names: list[str]
 ) -> None:
     answer = ANSWER if offered else ANSWER | {"offered": []}
-    assert names_of(answer, hosts, loaded) == names
+    assert names_of(convert(answer, Models), hosts, loaded) == names
 
 
 class Client:
     """Answers when a test says so."""
 
     def __init__(self) -> None:
-        self.asked: list[Callable[[Json], object]] = []
+        self.asked: list[Callable[[Models], object]] = []
         self.call = SimpleNamespace(running=True, cancel=lambda: None)
 
-    def get(self, path: str, done: Callable[[Json], object]) -> Any:
+    def get(self, path: str, done: Callable[[Models], object], **_: Any) -> Any:
         assert path == "/models"
         self.asked.append(done)
         self.call.running = True
@@ -54,22 +57,22 @@ class Client:
 
     def answer(self, what: Json) -> None:
         self.call.running = False
-        self.asked[-1](what)
+        self.asked[-1](convert(what, Models))
 
 
 def test_they_are_asked_for_again_when_another_host_answers() -> None:
     client, told = Client(), list[list[str]]()
-    pool = SimpleNamespace(hosts=[], loaded=None)
+    pool = SimpleNamespace(now=Snapshot(hosts=[]))
     made = ModelNames(cast("Any", client), cast("Any", pool), lambda: told.append(made.names))
     made.pool_changed()
     assert not client.asked  # nobody looks at them yet
-    made.look()
-    made.look()
+    made.load()
+    made.load()
     assert len(client.asked) == 1
     client.answer(ANSWER | {"offered": []})
     made.pool_changed()
     assert len(client.asked) == 1
-    pool.hosts = ["den"]
+    pool.now = Snapshot(hosts=["den"])
     made.pool_changed()
     client.answer(ANSWER)
     assert told == [[], ["big"]]
@@ -81,7 +84,7 @@ def test_a_page_that_is_gone_is_told_nothing(qtbot: QtBot, at_lone: Desk) -> Non
     services, told = at_lone.services, list[str]()
     page, gone = QObject(), QObject()
     for name, parent in (("page", page), ("gone", gone)):
-        ModelNames(services.client, services.pool, partial(told.append, name), parent).look()
+        ModelNames(services.client, services.pool, partial(told.append, name), parent).load()
     shiboken6.delete(gone)
     qtbot.waitUntil(lambda: bool(told), timeout=5000)
     qtbot.wait(20)

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.api.plans import LoadedModel
+from app.api.snapshot import Snapshot
 from app.gui.chat.chat_page import ChatPage
 from tests.gui.chat.test_chat_page import ask, page
 
@@ -17,16 +19,15 @@ __all__ = ["page"]  # a fixture
 def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
     qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    guide, other = ({"model": name, "state": "ready", "context": 4096} for name in ("guide", "new"))
+    guide, other = (LoadedModel(model=name, state="ready", context=4096) for name in ("guide", "new"))
     told, posted = set[str](), list[object]()
     pool, client = page.services.pool, page.services.client
-    monkeypatch.setattr(type(pool), "loaded", property(lambda _: other))
-    monkeypatch.setattr(type(pool), "models", property(lambda _: [other, guide]))
-    monkeypatch.setattr(page._shortage, "tell", lambda run, name: told.add(name) if run else None)
+    monkeypatch.setattr(type(pool), "now", property(lambda _: Snapshot(loaded=other, beside=[guide])))
+    monkeypatch.setattr(page._smaller_model, "update", lambda run, name: told.add(name) if run else None)
     page._set_up(replace(page.chat, model="guide"))
     ask(qtbot, page, "What is Poolhouse?")
     assert told == {"guide"}
-    monkeypatch.setattr(client, "post", lambda path, body, _: posted.append((path, body)))
+    monkeypatch.setattr(client, "post", lambda path, body, _, **__: posted.append((path, body)))
     page.composer.show_draft("", [{"name": "notes", "text": "Home."}])
     page.composer.attached.emit()
     page._set_up(replace(page.chat, model="away"))
@@ -38,7 +39,8 @@ def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
 def test_the_model_whose_chat_is_opened_is_the_one_that_is_asked(
     qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(page.services.pool), "loaded", property(lambda _: {"model": "new"}))
+    now = Snapshot(loaded=LoadedModel(model="new"))
+    monkeypatch.setattr(type(page.services.pool), "now", property(lambda _: now))
     first = page.chat.id
     page.open("new")  # it would be asked already
     assert (page.chat.id, page.chat.model) == (first, None)

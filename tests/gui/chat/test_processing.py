@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
@@ -14,9 +13,10 @@ from app.gui.api.node_state import Link, NodeState
 from app.gui.app import page_names
 from app.gui.chat.chat_head import ChatHead, processing
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.message.answer_stats import machines
+from app.gui.chat.message.answer_stats import AnswerStats, machines
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.desk import Desk
+from tests.gui.typed_api import pool_of
 
 Json = dict[str, Any]
 SPLIT = [
@@ -30,11 +30,8 @@ COPIES = [
 ]
 
 
-def pool_of(loaded: Json | None, hosts: list[str] | None = None) -> NodeState:
-    made = SimpleNamespace(
-        is_there=True, loaded=loaded, hosts=hosts, node={"id": "a"}, model=lambda name: loaded if name else None
-    )
-    return cast("NodeState", made)
+def pool_with(loaded: Json | None, hosts: list[str] | None = None) -> NodeState:
+    return pool_of({"loaded": loaded, "hosts": hosts, "node": {"id": "a"}})
 
 
 def model(stages: list[Json], **more: Any) -> Json:
@@ -68,11 +65,13 @@ def model(stages: list[Json], **more: Any) -> Json:
     ],
 )  # fmt: skip
 def test_who_gets_what(loaded: Json, hosts: list[str] | None, lines: list[str]) -> None:
-    assert processing(loaded, pool_of(loaded, hosts)) == lines
+    pool = pool_with(loaded or None, hosts)
+    assert processing(pool.now.loaded, pool) == lines
 
 
 def test_who_made_an_answer_is_told_by_machine() -> None:
-    assert machines({"placement": SPLIT}) == ["den: layers 1–4, 9–10", "attic: layers 5–8"]
+    stats = AnswerStats.stored({"figures": {"placement": SPLIT}})
+    assert machines(stats) == ["den: layers 1–4, 9–10", "attic: layers 5–8"]
 
 
 def test_without_a_node_nobody_is_said_to_answer(qtbot: QtBot, away: Desk) -> None:
@@ -82,23 +81,23 @@ def test_without_a_node_nobody_is_said_to_answer(qtbot: QtBot, away: Desk) -> No
     away.services.pool.snapshot = {"loaded": model(SPLIT), "node": {"id": "a"}}
     away.services.pool._say(Link.THERE, None)
     assert page.chat_head.model.whole()
-    assert page.chat_head.lines
+    assert page.chat_head.machine_lines
     away.services.pool._say(Link.AWAY, "It keeps ending.")
     assert page.chat_head.model.whole() == ""
-    assert not page.chat_head.lines
+    assert not page.chat_head.machine_lines
     assert not page.hint.words.text()
     page.close_history()
 
 
 def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None:
     went: list[str] = []
-    pool = pool_of(model(SPLIT, machines=[{}, {}], context=100))
+    pool = pool_with(model(SPLIT, machines=[{"machine": "den"}, {"machine": "attic"}], context=100))
     head = ChatHead(Theme(qapp, Scheme.LIGHT, 1.0), pool, lambda: None, went.append)
     qtbot.addWidget(head)
     head.show()
-    head.tell(Chat(ChatId("1"), model="other"))
+    head.show_chat(Chat(ChatId("1"), model="other"))
     assert not head.machines.isVisible()  # of what is not loaded nobody holds anything
-    head.tell(Chat(ChatId("1")))
+    head.show_chat(Chat(ChatId("1")))
     assert head.machines.isVisible()
     menu = head.menu()
     qtbot.addWidget(menu)

@@ -8,23 +8,30 @@ from typing import Any, cast
 import pytest
 
 from app.core.chat import ChatId, MessageId
-from app.gui.api.node_state import NodeState
-from app.gui.app.pool_status import Kind, standing
+from app.gui.app.pool_status import Kind, current_status
 from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.message import answer_stats
+from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.message.branch_view import state_of
 from app.gui.chat.session import Running
+from tests.gui.typed_api import answer_line, finished_answer, pool_of
 
 TEXT = "attic stopped responding. Reconnecting…"
 LOST = {"machine": "attic", "reason": "", "detected_after_s": 0.1, "recovered_after_s": 48.0}
-STEP = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4}
+STEP = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4, "unit": "bytes"}
 
 
 class Client:
     """Hands over what a test says, as an answer of the node."""
 
-    def call(self, _method: str, _path: str, _body: Any, done: Any, _failed: Any, take: Any) -> None:
-        self.done, self.take = done, take
+    def call(self, _method: str, _path: str, _body: Any, done: Any, _failed: Any, take: Any, **_: Any) -> None:
+        self._done, self._take = done, take
+
+    def done(self, answer: dict[str, Any]) -> None:
+        self._done(finished_answer(answer))
+
+    def take(self, line: dict[str, Any]) -> None:
+        self._take(answer_line(line))
 
 
 @pytest.fixture
@@ -42,13 +49,12 @@ def answer(client: Client, qapp: object) -> Answer:
 def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: Answer) -> None:
     told: list[int] = []
     answer.progressed.connect(lambda: told.append(1))
-    loaded: dict[str, Any] = {"progress": {}}
     running = Running(ChatId("c1"), MessageId("m1"), "", answer, model="m")
-    pool = cast("NodeState", SimpleNamespace(snapshot={}, asked=lambda _: loaded))
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
-    assert (state_of(running, pool), answer.text, told) == (TEXT, "One ", [1])
-    loaded["progress"] = {"kitchen": STEP, "study": STEP | {"done": 4, "machine": "study"}}
+    assert (state_of(running, pool_of({})), answer.text, told) == (TEXT, "One ", [1])
+    progress = {"kitchen": STEP, "study": STEP | {"done": 4, "machine": "study"}}
+    pool = pool_of({"loaded": {"model": "m", "progress": progress}})
     assert state_of(running, pool) == f"{TEXT} Sending layers on kitchen: 25 %"
     client.take({"delta": {"text": "two", "token_ids": [2]}})
     assert state_of(running, pool) != TEXT
@@ -73,16 +79,16 @@ def test_who_waits_is_told_the_place_and_about_how_long(
         {"conversation": "other", "place": 9, "seconds": 90},
         {"conversation": "c1", "place": place, "seconds": seconds},
     ]
-    pool = SimpleNamespace(snapshot={"answers": {"running": 1, "waiting": 2, "line": line}})
+    pool = pool_of({"answers": {"running": 1, "waiting": 2, "line": line}})
     running = SimpleNamespace(answer=answer, waits=False, chat="c1")
-    assert state_of(cast("Running", running), cast("NodeState", pool)) == words
+    assert state_of(cast("Running", running), pool) == words
 
 
 def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
     ended: list[Ending] = []
     answer.ended.connect(ended.append)
     client.done({"token_ids": [1], "recoveries": 1, "recovered": [LOST]})
-    [note] = [line for line in answer_stats.recovered(ended[0].figures) if "attic" in line]
+    [note] = [line for line in answer_stats.recoveries(ended[0].stats) if "attic" in line]
     assert "48" in note
 
 
@@ -95,8 +101,9 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
     ],
 )
 def test_the_note_blames_nobody_who_left_or_was_not_there(one: dict[str, Any], words: str, qapp: object) -> None:
-    [note] = answer_stats.recovered({"recovered": [one]})
-    assert not answer_stats.details({"recovered": [one]})
+    stats = AnswerStats.of(finished_answer({"recovered": [one]}))
+    [note] = answer_stats.recoveries(stats)
+    assert not answer_stats.details(stats)
     assert note.startswith(words)
 
 
@@ -104,13 +111,12 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
     ended: list[Ending] = []
     answer.ended.connect(ended.append)
     client.done({"token_ids": [1] * 90, "guessed": 40, "guessed_right": 31})
-    assert answer_stats.details(ended[0].figures) == ["Computed ahead: 40 guessed tokens, 31 of them right"]
-    assert answer_stats.details({"guessed": 0, "guessed_right": 0}) == []
+    assert answer_stats.details(ended[0].stats) == ["Computed ahead: 40 guessed tokens, 31 of them right"]
+    assert answer_stats.details(AnswerStats(guessed=0, guessed_right=0)) == []
 
 
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:
     loaded = {"model": "m", "state": "recovering", "reason": TEXT}
-    pool = SimpleNamespace(is_there=True, loaded=loaded, node={}, snapshot={})
-    found = standing(cast("NodeState", pool))
+    found = current_status(pool_of({"loaded": loaded}))
     assert found.kind is Kind.WORKING
     assert TEXT in vars(found).values() if hasattr(found, "__dict__") else TEXT in repr(found)

@@ -11,6 +11,7 @@ from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.speaker import finished
 from app.gui.settings.chat_defaults import PARAGRAPHS
 from tests.gui.desk import Desk
+from tests.gui.typed_api import answer_line, finished_answer
 
 TEXT = "One.\n\nTwo.\nStill two.\n\n```\na\n\nb\n```\n\nLast"
 
@@ -45,9 +46,9 @@ def test_what_is_heard(
     page.session.send(page.chat, "Say three things.")
     running = page.session.running[page.chat.id]
     for piece in ("One.", "\n\nTwo. **Bold**.", "\n\nThree."):
-        running.answer._take({"delta": {"text": piece, "token_ids": [1]}})
+        running.answer._take(answer_line({"delta": {"text": piece, "token_ids": [1]}}))
         page.session._tick()
-    running.answer._done({"finish_reason": "stop", "token_ids": [1, 2, 3]})
+    running.answer._done(finished_answer({"finish_reason": "stop", "token_ids": [1, 2, 3]}))
     assert [" ".join(words.split()) for words in said] == heard
     page.close_history()
 

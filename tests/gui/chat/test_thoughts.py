@@ -24,6 +24,7 @@ from app.gui.chat.message.highlight import Slices
 from app.gui.chat.message.message_view import MessageView, Shown
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.chat.talk import history, talked
+from tests.gui.typed_api import answer_line
 
 HMM = "Hmm, let me see. **Two** and two."
 
@@ -79,7 +80,7 @@ def test_nothing_thought_is_nothing_shown(qtbot: QtBot, look: Look) -> None:
 
 
 def test_while_it_thinks_the_count_is_told(qtbot: QtBot, look: Look) -> None:
-    thinks = shown(answered("", HMM, 0.0), state="", thinks=True, thought_tokens=132)
+    thinks = shown(answered("", HMM, 0.0), state="", is_thinking=True, thought_tokens=132)
     made = view(qtbot, look, thinks)
     assert made.thought.fold.text().startswith("Thinking… 132 token")
     made.thought.turn()
@@ -91,7 +92,7 @@ def test_while_it_thinks_the_count_is_told(qtbot: QtBot, look: Look) -> None:
 
 
 def test_an_open_thought_is_dimmed_while_it_comes_and_after(qtbot: QtBot, look: Look) -> None:
-    made = view(qtbot, look, shown(answered("", HMM, 0.0), state="", thinks=True))
+    made = view(qtbot, look, shown(answered("", HMM, 0.0), state="", is_thinking=True))
     made.thought.turn()
     made.grow_thought(HMM + " And four.", 2.0, 9, growing=True)
     body = made.thought.body
@@ -111,15 +112,15 @@ def ink(block: QWidget) -> str:
 
 def test_an_answer_gathers_its_thought(qtbot: QtBot) -> None:
     answer = Answer(None, "c.m", {})  # type: ignore[arg-type]
-    answer._take({"delta": {"text": "", "thought": "Hmm, ", "token_ids": [1, 2]}})
-    answer._take({"delta": {"text": "", "thought": "so.", "token_ids": [3]}})
+    answer._take(answer_line({"delta": {"text": "", "thought": "Hmm, ", "token_ids": [1, 2]}}))
+    answer._take(answer_line({"delta": {"text": "", "thought": "so.", "token_ids": [3]}}))
     assert (answer.thought, answer.text, answer.thought_tokens) == ("Hmm, so.", "", 3)
-    answer._take({"delta": {"text": "Four.", "token_ids": [4]}})
+    answer._take(answer_line({"delta": {"text": "Four.", "token_ids": [4]}}))
     assert (answer.thought, answer.text, answer.thought_tokens) == ("Hmm, so.", "Four.", 3)
     turned = Answer(None, "c.m", {})  # type: ignore[arg-type]
-    turned._take({"delta": {"text": "Hmm.", "token_ids": [1]}})
-    turned._take({"delta": {"text": "", "was_thought": True, "token_ids": [2]}})
-    turned._take({"delta": {"text": "Four.", "token_ids": [3]}})
+    turned._take(answer_line({"delta": {"text": "Hmm.", "token_ids": [1]}}))
+    turned._take(answer_line({"delta": {"text": "", "was_thought": True, "token_ids": [2]}}))
+    turned._take(answer_line({"delta": {"text": "Four.", "token_ids": [3]}}))
     assert (turned.thought, turned.text) == ("Hmm.", "Four.")
 
 

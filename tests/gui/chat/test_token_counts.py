@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.api.answers import TokenCount
+from app.api.plans import LoadedModel
+from app.api.snapshot import Snapshot
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.composer import TokenCounts
 from tests.gui.chat.test_chat_page import page
@@ -21,22 +24,22 @@ def test_each_text_is_asked_once_for_each_model(away: Desk, monkeypatch: pytest.
     told: list[tuple[str, int]] = []
     there: list[str] = []
     services = away.services
-    asked = lambda _, name: {"model": name} if name in there else None  # noqa: E731
-    monkeypatch.setattr(type(services.pool), "asked", asked)
-    monkeypatch.setattr(services.client, "post", lambda _, body, done: posted.append((body["model"], done)))
+    now = lambda _: Snapshot(beside=[LoadedModel(model=name) for name in there])  # noqa: E731
+    monkeypatch.setattr(type(services.pool), "now", property(now))
+    monkeypatch.setattr(services.client, "post", lambda _, body, done, **__: posted.append((body["model"], done)))
     counts = TokenCounts(services, lambda file, tokens: told.append((file["name"], tokens)))
-    counts.ask([NOTES], "guide")
+    counts.request([NOTES], "guide")
     assert posted == [], "it is not loaded"
     there += ["guide", "large"]
-    counts.ask([NOTES], "guide")
-    counts.ask([NOTES], "guide")
+    counts.request([NOTES], "guide")
+    counts.request([NOTES], "guide")
     assert [model for model, _ in posted] == ["guide"]
-    posted[0][1]({"tokens": 2})
-    counts.ask([NOTES, {**NOTES, "name": "the same"}], "guide")
-    counts.ask([{**NOTES, "tokens": 2}], "large")
+    posted[0][1](TokenCount(2))
+    counts.request([NOTES, {**NOTES, "name": "the same"}], "guide")
+    counts.request([{**NOTES, "tokens": 2}], "large")
     assert [model for model, _ in posted] == ["guide"]
     assert told == [("notes.txt", 2), ("notes.txt", 2), ("the same", 2)]
-    counts.ask([NOTES], "large")
+    counts.request([NOTES], "large")
     assert [model for model, _ in posted] == ["guide", "large"]
 
 
@@ -47,5 +50,5 @@ def test_what_waits_goes_on_waiting_while_its_files_are_counted(page: ChatPage) 
     page.composer.field.sent.emit()
     page.composer.count(file, 12)
     page.composer.count({"name": "of another chat"}, 5)
-    assert (page.composer.waits, page.composer.files[0]["tokens"]) == (True, 12)
+    assert (page.composer.is_queued, page.composer.files[0]["tokens"]) == (True, 12)
     page.composer.show_busy(False)

@@ -11,12 +11,15 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.api.models import Models
 from app.core.errors import AppError
+from app.decoding import convert
 from app.gui.chat.answer import Answer
-from app.gui.chat.error_actions import Shortage, smaller
+from app.gui.chat.error_actions import SmallerModelOffer, smaller_models
 from app.gui.chat.session import Running
 from app.gui.look.theme import Scheme, Theme
 from app.gui.widgets.notice import Notice
+from tests.gui.typed_api import answer_line
 
 TEXT = "attic is gone, and the rest is too small."
 SIZES = {"large": 90, "guide": 1, "small": 40, "tiny": 20}
@@ -33,9 +36,9 @@ class Client:
         self.fits, self.planned = fits, list[str]()
         self.models: Callable[[dict[str, Any]], object] = lambda _: None
 
-    def get(self, path: str, done: Callable[[dict[str, Any]], object]) -> None:
+    def get(self, path: str, done: Callable[[Models], object], **_: Any) -> None:
         assert path == "/models"
-        self.models = done
+        self.models = lambda json: done(convert(json, Models))
 
     def post(self, path: str, body: dict[str, Any], done: Any, failed: Any) -> None:
         assert (path, body["measure"]) == ("/plan", False)
@@ -52,13 +55,13 @@ class Scene:
         self.notice = Notice(theme)
         qtbot.addWidget(self.notice)
         use, client = self.used.append, cast("Any", self.client)
-        self.shortage = Shortage(client, self.notice, use, self.parent)
+        self.shortage = SmallerModelOffer(client, self.notice, use, self.parent)
         self.answer = Answer(client, "key", {}, self.parent)
         self.running = cast("Running", SimpleNamespace(message="m1", answer=self.answer))
 
     def take(self, line: dict[str, Any]) -> None:
-        self.answer._take(line)
-        self.shortage.tell(self.running, "large")
+        self.answer._take(answer_line(line))
+        self.shortage.update(self.running, "large")
 
     @property
     def buttons(self) -> dict[str, QPushButton]:
@@ -120,11 +123,11 @@ def test_an_answer_that_is_stopped_takes_its_notice_along(scene: Callable[[str],
     one.take(SHORT)
     one.client.models({"models": MODELS})
     assert list(one.buttons) == ["Wait for it"]
-    one.shortage.tell(None, "large")
+    one.shortage.update(None, "large")
     assert one.notice.isHidden()
 
 
 def test_smaller_ones_come_the_largest_first() -> None:
-    assert smaller(MODELS, "large") == ["small", "tiny", "guide"]
-    assert smaller(MODELS, "guide") == []
-    assert smaller(MODELS, "gone") == ["large", "small", "tiny", "guide"]
+    assert smaller_models(convert({"models": MODELS}, Models).models, "large") == ["small", "tiny", "guide"]
+    assert smaller_models(convert({"models": MODELS}, Models).models, "guide") == []
+    assert smaller_models(convert({"models": MODELS}, Models).models, "gone") == ["large", "small", "tiny", "guide"]

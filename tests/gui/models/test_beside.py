@@ -67,7 +67,7 @@ def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: D
     session = Session(kept, pool)
     for name, text in (("guide", "Guide"), ("second", "second"), (None, "second")):
         chat = Chat(ChatId("a"), model=name, context=1)
-        head.tell(chat)
+        head.show_chat(chat)
         assert head.model.whole() == f"{text} on this machine"
         assert session._load_first(chat) is None
     more = Chat(ChatId("a"), model="guide", context=1 << 20)

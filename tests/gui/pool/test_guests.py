@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.gui.api.node_state import NodeState
-from app.gui.app.pool_status import Kind, standing
+from app.gui.app.pool_status import Kind, current_status
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme, Theme
@@ -25,6 +23,7 @@ from app.gui.pool.pool_tables import MachineTable
 from app.gui.welcome.steps import RoleStep
 from testbed.snapshots import household, snapshot_of
 from tests.gui.desk import Desk
+from tests.gui.typed_api import pool_of
 
 
 def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:
@@ -59,18 +58,13 @@ def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(qtbo
     ],
 )
 def test_a_guest_s_window_says_who_answers(qapp: QApplication, hosts: list[str] | None, sentence: str) -> None:
-    pool = cast(
-        "NodeState",
-        SimpleNamespace(
-            is_there=True, loaded=None, hosts=hosts, node={}, snapshot={}, model=lambda _: None, load_failed=""
-        ),
-    )
-    assert sentence in vars_of(standing(pool))
+    pool = pool_of({"hosts": hosts})
+    assert sentence in vars_of(current_status(pool))
     head = ChatHead(Theme(qapp, Scheme.LIGHT, 1.0), pool, lambda: None)
-    head.tell(Chat(ChatId("a")))
+    head.show_chat(Chat(ChatId("a")))
     named = {None: "the Guide answers", 0: "No host is here to answer", 1: "Answered by den-pc"}
     assert named[hosts if hosts is None else len(hosts)] in head.model.whole()
-    assert standing(pool).kind is (Kind.ATTENTION if hosts == [] else Kind.IDLE)
+    assert current_status(pool).kind is (Kind.ATTENTION if hosts == [] else Kind.IDLE)
 
 
 @pytest.mark.parametrize(

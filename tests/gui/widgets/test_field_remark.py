@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, StageLost
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import LOG
+from app.gui.app.error_pages import LOG_PAGE
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.settings.models import ModelsPlace
 from app.gui.this_computer.autostart_switch import AutostartSwitch
@@ -80,7 +80,7 @@ def test_technical_words_are_folded_below_it_with_the_way_to_the_log(
     qtbot.waitUntil(words.isVisible)
     (log,) = folds[0].findChildren(QPushButton)
     log.click()
-    assert away.went == [LOG]
+    assert away.went == [LOG_PAGE]
 
 
 def test_details_stay_open_while_they_are_the_same(qtbot: QtBot, away: Desk) -> None:

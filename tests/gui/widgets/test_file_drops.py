@@ -55,6 +55,8 @@ def test_a_file_is_attached_wherever_it_is_dropped_beside_the_list(qtbot: QtBot,
     page = ChatPage(away.services)
     qtbot.addWidget(page)
     page.show()
-    drop(page._drops.parent(), dragged(notes))  # type: ignore[arg-type]
+    drops = page.findChild(Drops)
+    assert drops is not None
+    drop(drops.parent(), dragged(notes))  # type: ignore[arg-type]
     assert [one["name"] for one in page.composer.files] == ["notes.txt"]
     page.close_history()

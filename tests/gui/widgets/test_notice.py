@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, bug
-from app.gui.app.mending_places import LOG
+from app.gui.app.error_pages import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.widgets.buttons import WrappingButton
 from app.gui.widgets.fold import Fold
@@ -36,7 +36,7 @@ def test_a_mistake_of_ours_has_details_and_the_way_to_the_log(qtbot: QtBot, away
     assert "KeyError@test_notice.py:" in words.text()
     assert "person" not in words.text()
     log.click()
-    assert away.went == [LOG]
+    assert away.went == [LOG_PAGE]
     page.fail(BadInput("name_empty"))
     assert not fold.isVisible()
 

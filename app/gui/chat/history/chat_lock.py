@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.api.computer import HistoryKey
 from app.core.errors import AppError, Refused, Unreachable
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.api.node_state import NodeState
@@ -16,8 +16,6 @@ from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain
 from app.gui.chat.history.history_encryption import Turn
 from app.gui.chat.history.history_file import FILE, is_sealed
-
-Json = dict[str, Any]
 
 ENCRYPTED = "chats/encrypted"  # in the preferences: what a file that is begun anew shall be
 CLOSED_FOLDERS = "chats/closed_folders"  # by name, so not while the names are encrypted
@@ -101,7 +99,7 @@ class ChatLock(QObject):
         self._asked = True
         self.changed.emit()
         if on:
-            self._call = self._client.post(KEY, None, self._made, self._not_turned)
+            self._call = self._client.post(KEY, None, self._made, self._not_turned, answer=HistoryKey)
         else:
             self._preferences.use(Plain())  # first: afterwards nobody has the key at hand
             self._begin(Turn.OPEN, None)
@@ -134,10 +132,10 @@ class ChatLock(QObject):
 
     def _ask(self) -> None:
         if self._client.endpoint is not None and (self._call is None or not self._call.running):
-            self._call = self._client.get(KEY, self._got, self._not_got)
+            self._call = self._client.get(KEY, self._got, self._not_got, answer=HistoryKey)
 
-    def _got(self, answer: Json) -> None:
-        key, place = answer.get("key"), str(answer.get("place"))
+    def _got(self, answer: HistoryKey) -> None:
+        key, place = answer.key, answer.place
         if not self.is_locked:
             if key is not None and self._has_locked_words:
                 self._preferences.use(Cipher(base64.b64decode(key)))
@@ -156,8 +154,8 @@ class ChatLock(QObject):
             self.problem = error
             self.changed.emit()
 
-    def _made(self, answer: Json) -> None:
-        self._begin(Turn.SEAL, base64.b64decode(answer["key"]))
+    def _made(self, answer: HistoryKey) -> None:
+        self._begin(Turn.SEAL, base64.b64decode(answer.key or ""))
 
     def _begin(self, turn: Turn, key: bytes | None) -> None:
         self._asked = False

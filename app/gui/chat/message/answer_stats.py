@@ -1,20 +1,25 @@
-"""How an answer did, in words: speed beside its forecast, first token, tokens, machines, steps of loading."""
+"""Statistics of an answer in words: its speed beside the forecast, its tokens and machines, the steps of loading."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
+from app.api.answers import Answer, AnswerRecovery, ForecastSpeed
+from app.api.plans import Progress, Stage
+from app.core.chat import FIGURES
 from app.core.planner.speed_estimates import is_rough
+from app.decoding import convert
 from app.gui.look import formats
 from app.gui.look.sentences import here
 from app.gui.pool.machine_words import layer_ranges
 
-Json = Mapping[str, Any]
 SEPARATOR = " · "
-WHOLE = 100  # tokens a second from which no digits stand behind the point
+NO_DECIMALS_FROM = 100  # tokens a second
+WAIT_SHOWN_FROM_S = 0.1
 STEPS = {
     "checking": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
     "hashing": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
@@ -31,121 +36,149 @@ STEPS = {
 }
 
 
-def joined(first: Json, then: Json) -> Json:
-    """Of an answer that went on: what was measured last, and the tokens of all its parts.
+class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an answer took, as the history keeps it with the message."""
 
-    How many were before stands apart, None where nobody counted: the prompt of the last part holds them already.
-    """
-    tokens = first.get("tokens")
-    before = None if tokens is None else tokens + (first.get("before_tokens") or 0)
-    found = {**then, "before_tokens": before}
-    if not then.get("decode_tok_s"):  # a part of one token has no rate
-        found |= {name: first[name] for name in ("decode_tok_s", "predicted") if name in first}
-    for name in ("recovered", "doubted"):
-        if first.get(name):
-            found[name] = [*first[name], *(then.get(name) or ())]
-    return found
+    tokens: int | None = None  # of the last part of an answer that was continued
+    before_tokens: int | None = 0  # of its earlier parts; None: they were not counted
+    prompt_tokens: int | None = None
+    reused_tokens: int | None = None
+    queued_s: float | None = None
+    ttft_s: float | None = None
+    decode_tok_s: float | None = None
+    guessed: int | None = None
+    guessed_right: int | None = None
+    thought_tokens: int | None = None
+    predicted: ForecastSpeed | None = None
+    recoveries: int | None = None
+    recovered: list[AnswerRecovery] = []
+    doubted: list[str] = []
+    placement: list[Stage] = []
+    notes: list[str] = []
 
+    @classmethod
+    def of(cls, answer: Answer) -> AnswerStats:
+        """Return the statistics of a finished answer."""
+        shared = set(cls.__struct_fields__) & set(answer.__struct_fields__)
+        return cls(tokens=len(answer.token_ids), **{name: getattr(answer, name) for name in shared})
 
-def caption(figures: Json) -> str:
-    """One line below an answer; what was not measured is left out."""
-    parts = []
-    predicted = figures.get("predicted") or {}
-    if rate := figures.get("decode_tok_s"):
-        forecast = predicted.get("decode_tok_s")
-        text = _tr("{rate} (forecast {forecast})") if forecast else "{rate}"
-        if is_rough(forecast or 0):
-            text = _tr("{rate} (rough forecast {forecast})")
-        parts.append(
-            text.format(
-                rate=formats.speed(rate), forecast=formats.number(forecast or 0, 1 if (forecast or 0) < WHOLE else 0)
-            )
+    @classmethod
+    def stored(cls, details: Mapping[str, Any]) -> AnswerStats:
+        """Return the statistics in the details of a message; empty ones if they cannot be read."""
+        try:
+            return convert(details.get(FIGURES) or {}, cls)
+        except ValueError:  # another version, or another program, wrote them
+            return cls()
+
+    def as_details(self) -> dict[str, Any]:
+        details: dict[str, Any] = msgspec.to_builtins(self)
+        return details
+
+    def continued(self, part: AnswerStats) -> AnswerStats:
+        """Return the statistics of an answer that was continued by `part`.
+
+        Times are those of the last part, and so is the prompt, which holds the tokens of the earlier parts.
+        """
+        before = None if self.tokens is None else self.tokens + (self.before_tokens or 0)
+        whole = msgspec.structs.replace(
+            part,
+            before_tokens=before,
+            recovered=[*self.recovered, *part.recovered],
+            doubted=[*self.doubted, *part.doubted],
         )
-    if (first := figures.get("ttft_s")) is not None:
-        parts.append(_tr("first token {time}").format(time=formats.seconds(first)))
-    n, before = figures.get("tokens"), figures.get("before_tokens", 0)
-    if n is not None and before is not None:
-        parts.append(QCoreApplication.translate("Answer", "%n token(s)", "", int(n + before)))
+        if part.decode_tok_s:
+            return whole
+        # A part of one token has no rate.
+        return msgspec.structs.replace(
+            whole, decode_tok_s=self.decode_tok_s, predicted=self.predicted or part.predicted
+        )
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The tokens of the context that a chat takes up after this answer."""
+        return self.prompt_tokens + (self.tokens or 0) if self.prompt_tokens else None
+
+
+def caption(stats: AnswerStats) -> str:
+    """Return the line below an answer, without what was not measured."""
+    parts = []
+    if stats.decode_tok_s:
+        forecast = stats.predicted.decode_tok_s if stats.predicted else 0.0
+        text = _tr("{rate} (forecast {forecast})") if forecast else "{rate}"
+        if is_rough(forecast):
+            text = _tr("{rate} (rough forecast {forecast})")
+        shown = formats.number(forecast, 1 if forecast < NO_DECIMALS_FROM else 0)
+        parts.append(text.format(rate=formats.speed(stats.decode_tok_s), forecast=shown))
+    if stats.ttft_s is not None:
+        parts.append(_tr("first token {time}").format(time=formats.seconds(stats.ttft_s)))
+    if stats.tokens is not None and stats.before_tokens is not None:
+        count = stats.tokens + stats.before_tokens
+        parts.append(QCoreApplication.translate("Answer", "%n token(s)", "", count))
     return SEPARATOR.join(parts)
 
 
-def details(figures: Json) -> list[str]:
-    """The rest of what was measured, a line each."""
-    found = []
-    read = (figures.get("prompt_tokens") or 0) - (figures.get("reused_tokens") or 0)
-    first = figures.get("ttft_s")
-    if figures.get("prompt_tokens"):
+def details(stats: AnswerStats) -> list[str]:
+    """Return the other measurements, a line each."""
+    lines = []
+    prompt, reused, queued = stats.prompt_tokens or 0, stats.reused_tokens or 0, stats.queued_s or 0.0
+    if prompt:
         text = _tr("Prompt: {tokens} tokens, {reused} of them known from before")
-        found.append(
-            text.format(
-                tokens=formats.number(figures["prompt_tokens"]),
-                reused=formats.number(figures.get("reused_tokens") or 0),
-            )
-        )
-    queued = figures.get("queued_s") or 0
-    if read > 0 and first and first > queued:
-        text = _tr("Reading the prompt: {rate}").format(rate=formats.speed(read / (first - queued)))
-        found.append(text)
-    if queued >= 0.1:
-        found.append(_tr("Waited for its turn: {time}").format(time=formats.seconds(queued)))
-    if predicted := (figures.get("predicted") or {}).get("ttft_s"):
-        text = _tr("First token: forecast {time}").format(time=formats.seconds(predicted))
-        found.append(text)
-    if made := figures.get("guessed"):
-        right = formats.number(figures.get("guessed_right") or 0)
+        lines.append(text.format(tokens=formats.number(prompt), reused=formats.number(reused)))
+    if prompt > reused and stats.ttft_s and stats.ttft_s > queued:
+        speed = formats.speed((prompt - reused) / (stats.ttft_s - queued))
+        lines.append(_tr("Reading the prompt: {rate}").format(rate=speed))
+    if queued >= WAIT_SHOWN_FROM_S:
+        lines.append(_tr("Waited for its turn: {time}").format(time=formats.seconds(queued)))
+    if stats.predicted and stats.predicted.ttft_s:
+        text = _tr("First token: forecast {time}")
+        lines.append(text.format(time=formats.seconds(stats.predicted.ttft_s)))
+    if stats.guessed:
         text = _tr("Computed ahead: {tokens} guessed tokens, {right} of them right")
-        found.append(text.format(tokens=formats.number(made), right=right))
-    return found + [here(str(sentence)) for sentence in figures.get("doubted") or ()]
+        right = formats.number(stats.guessed_right or 0)
+        lines.append(text.format(tokens=formats.number(stats.guessed), right=right))
+    return lines + [here(sentence) for sentence in stats.doubted]
 
 
-def recovered(figures: Json) -> list[str]:
-    """What an answer went through, a line each."""
-    found = []
-    for one in figures.get("recovered") or ():
-        time = formats.seconds(float(one.get("recovered_after_s") or 0))
-        facts = {"machine": one.get("machine"), "others": one.get("with"), "time": time}
-        found.append(_went_on(one).format(**facts))
-    return found
+def recoveries(stats: AnswerStats) -> list[str]:
+    """Return a line for each loss of a machine during the answer."""
+    return [
+        _recovery_text(recovery).format(
+            machine=recovery.machine, others=recovery.others, time=formats.seconds(recovery.recovered_after_s)
+        )
+        for recovery in stats.recovered
+    ]
 
 
-def _went_on(one: Json) -> str:
-    if not one.get("machine"):
+def _recovery_text(recovery: AnswerRecovery) -> str:
+    if not recovery.machine:
         return _tr("The layers were moved; the answer went on after {time}")
-    if one.get("with") in (None, "", one["machine"]):  # nobody else had to load anything
-        if one.get("left"):
+    if recovery.others in ("", recovery.machine):  # no other machine had to load layers
+        if recovery.left:
             return _tr("{machine} left; the answer went on after {time}")
         return _tr("{machine} was lost; the answer went on after {time}")
-    if one.get("left"):
+    if recovery.left:
         return _tr("{machine} left; the answer went on with {others} after {time}")
     return _tr("{machine} was lost; the answer went on with {others} after {time}")
 
 
-def machines(figures: Json) -> list[str]:
-    """Which machine computed which layers, a line each."""
+def machines(stats: AnswerStats) -> list[str]:
+    """Return a line for each machine, with the layers that it computed."""
     runs: dict[str, list[tuple[int, int]]] = {}
-    for stage in figures.get("placement") or ():
-        run = int(stage.get("first", 0)), int(stage.get("last", 0))
-        runs.setdefault(str(stage.get("machine")), []).append(run)
+    for stage in stats.placement:
+        runs.setdefault(stage.machine, []).append((stage.first, stage.last))
     return [f"{machine}: {layer_ranges(sorted(held))}" for machine, held in runs.items()]
 
 
-def used_tokens(figures: Json) -> int | None:
-    """How much of the context a chat takes up after this answer."""
-    prompt = figures.get("prompt_tokens")
-    return int(prompt) + int(figures.get("tokens") or 0) if prompt else None
-
-
-def step(progress: Json) -> str:
-    """What is done now to load a model."""
-    words = STEPS.get(str(progress.get("step")))
+def step(progress: Progress) -> str:
+    """Return the step of loading a model that is in progress, in words."""
+    words = STEPS.get(progress.step)
     text = QCoreApplication.translate("Answer", str(words)) if words else _tr("Loading")
-    done, total, machine = progress.get("done"), progress.get("total"), progress.get("machine")
-    if machine and progress.get("step") == "measuring":
-        text = _tr("Measuring {machine}").format(machine=machine)
-    elif machine:
-        text = _tr("{step} on {machine}").format(step=text, machine=machine)
-    if total and done is not None:
-        share = formats.percent(min(1.0, float(done) / float(total)))
+    if progress.machine and progress.step == "measuring":
+        text = _tr("Measuring {machine}").format(machine=progress.machine)
+    elif progress.machine:
+        text = _tr("{step} on {machine}").format(step=text, machine=progress.machine)
+    if progress.total:
+        share = formats.percent(min(1.0, progress.done / progress.total))
         return _tr("{step}: {share}").format(step=text, share=share)
     return _tr("{step}…").format(step=text)
 

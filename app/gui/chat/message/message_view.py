@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
 from app.core.chat import (
     ATTACHMENTS,
     ENDED,
-    FIGURES,
     FULL,
     MODEL,
     NOTES,
@@ -36,6 +35,7 @@ from app.core.chat import (
 )
 from app.gui.chat.composer import file_words
 from app.gui.chat.message import answer_stats
+from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.message.body import Body, Look
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -244,9 +244,9 @@ class Shown:
     is_last: bool
     is_busy: bool = False  # something in this chat is under way: nothing else can begin
     state: str | None = None
-    is_told: bool = True  # to the model, with what follows: a question that got no answer is not
-    thinks: bool = False  # before it answers
-    thought_tokens: int | None = None  # while it comes
+    is_sent: bool = True  # to the model with later questions; a question without an answer is not
+    is_thinking: bool = False  # before it answers
+    thought_tokens: int | None = None  # while the thought comes
 
 
 class _Head(QWidget):
@@ -341,7 +341,7 @@ class MessageView(QFrame):
         if text:
             self.thought.show_thought(text, seconds, n_tokens, growing=growing)
 
-    def tell_state(self, state: str) -> None:
+    def show_state(self, state: str) -> None:
         """What happens while nothing comes yet."""
         if self._state.text() != state:
             self._state.setText(state)
@@ -353,7 +353,7 @@ class MessageView(QFrame):
             str(details.get(THOUGHT) or ""),
             float(details.get(THOUGHT_S) or 0),
             shown.thought_tokens,
-            growing=shown.thinks,
+            growing=shown.is_thinking,
         )
 
     def restyle(self) -> None:
@@ -443,17 +443,17 @@ class MessageView(QFrame):
         self._foot.addWidget(self._state)
         self._state.hide()
         if self._shown.state is not None:
-            self.tell_state(self._shown.state)
+            self.show_state(self._shown.state)
             return
-        known = details.get(FIGURES) or {}
-        if text := answer_stats.caption(known):
-            self._foot.addWidget(_caption(text, answer_stats.details(known)))
-        of_chat = [here(str(sentence)) for sentence in known.get("notes") or ()]
-        for note in (*answer_stats.recovered(known), *of_chat, *(details.get(NOTES) or ())):
+        stats = AnswerStats.stored(details)
+        if text := answer_stats.caption(stats):
+            self._foot.addWidget(_caption(text, answer_stats.details(stats)))
+        notes = map(here, stats.notes)
+        for note in (*answer_stats.recoveries(stats), *notes, *(details.get(NOTES) or ())):
             self._foot.addLayout(self._note(str(note)))
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
             self._foot.addWidget(Wrapped(words, "caption"))
-        if not self._shown.is_told:
+        if not self._shown.is_sent:
             words = self.tr("No answer came to this, so it is not sent with what follows.")
             self._foot.addWidget(Wrapped(words, "caption"))
         if self._is_answer and details.get(ENDED) in CUT and self._shown.is_last:
@@ -529,8 +529,8 @@ class MessageView(QFrame):
         ]
         for words, act, enabled in entries:
             menu.addAction(words, act).setEnabled(enabled)
-        known = self.message.details.get(FIGURES) or {}
-        for lines in (answer_stats.machines(known), answer_stats.details(known)):
+        stats = AnswerStats.stored(self.message.details)
+        for lines in (answer_stats.machines(stats), answer_stats.details(stats)):
             if lines:
                 menu.addSeparator()
             for line in lines:

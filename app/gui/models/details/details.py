@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
 
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
-from app.gui.app.mending_places import inner_of
+from app.gui.app.error_pages import reason_details
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here, reason_of, trouble
@@ -355,6 +355,6 @@ class Details(Whole):
         if not loaded and item.is_here and item.name == pool.load_failed:  # it fits, and yet failed
             lost = True
             words = self.tr("The last try to load it failed. {why}").format(why=here(pool.why_load_failed))
-        self.lost.say(words, details=inner_of(reason_of(loaded)))
+        self.lost.say(words, details=reason_details(reason_of(loaded)))
         self.lost.setVisible(bool(lost and self.lost.text()))
         self.forecast.show_fact(loaded.get("last_answer") if item.is_here else None)

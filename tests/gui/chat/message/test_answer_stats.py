@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.gui.chat.message.answer_stats import caption, joined, step, used_tokens
+from app.api.answers import AnswerRecovery
+from app.api.plans import Progress
+from app.core.chat import FIGURES
+from app.gui.chat.message.answer_stats import AnswerStats, caption, step
 from tests.gui.speaking import speaking
 
 
@@ -22,27 +25,27 @@ from tests.gui.speaking import speaking
 def test_a_forecast_for_a_very_small_model_is_called_rough(
     qapp: QApplication, predicted: dict[str, Any] | None, line: str
 ) -> None:
-    figures = {"decode_tok_s": 59.7, "ttft_s": 0.021, "tokens": 40, "predicted": predicted}
+    stats = AnswerStats.stored({FIGURES: {"decode_tok_s": 59.7, "ttft_s": 0.021, "tokens": 40, "predicted": predicted}})
     with speaking(qapp, "en"):
-        assert caption(figures) == line
+        assert caption(stats) == line
 
 
 def test_an_answer_that_went_on_tells_the_tokens_of_all_its_parts(qapp: QApplication) -> None:
-    lost = [{"machine": "attic"}]
-    first = {"tokens": 40, "decode_tok_s": 59.7, "prompt_tokens": 10, "recovered": lost}
-    then = {"tokens": 20, "decode_tok_s": 30.0, "prompt_tokens": 50}
-    last = {"tokens": 1, "ttft_s": 0.021, "prompt_tokens": 70}
-    whole = joined(joined(first, then), last)
+    lost = [AnswerRecovery(machine="attic")]
+    first = AnswerStats(tokens=40, decode_tok_s=59.7, prompt_tokens=10, recovered=lost)
+    then = AnswerStats(tokens=20, decode_tok_s=30.0, prompt_tokens=50)
+    last = AnswerStats(tokens=1, ttft_s=0.021, prompt_tokens=70)
+    whole = first.continued(then).continued(last)
     with speaking(qapp, "en"):
         assert caption(whole) == "30.0 tok/s · first token 21 ms · 61 tokens"
-        assert caption(joined({}, last)) == "first token 21 ms"  # the window ended before it had counted
-    assert used_tokens(whole) == 71
-    assert whole["recovered"] == lost
+        assert caption(AnswerStats().continued(last)) == "first token 21 ms"  # the window ended before it had counted
+    assert whole.context_tokens == 71
+    assert whole.recovered == lost
 
 
 def test_what_is_done_now_names_the_machine_once(qapp: QApplication) -> None:
     for language, words in (("en", "Measuring attic: 29 %"), ("de", "Misst attic: 29 %")):
         with speaking(qapp, language):
-            progress = {"step": "measuring", "machine": "attic", "done": 29, "total": 100}
+            progress = Progress("measuring", "attic", 29, 100, "")
             assert step(progress) == words
-    assert step({"step": "loading", "machine": "attic"}) == "Loading layers on attic…"
+    assert step(Progress("loading", "attic", 0, 0, "")) == "Loading layers on attic…"

@@ -12,28 +12,28 @@ from app.core.errors import AppError, Reason
 from app.gui.look.sentences import fact_here, last_words
 
 Action = tuple[str, Callable[[], object]]
-AT = "at/"  # before the id of a chat, where it is the part of a page
+CHAT_ID_PREFIX = "at/"  # before the id of a chat, where it is the part of a page
 
 
-def of_chat(chat: str) -> str:
+def chat_address(chat: str) -> str:
     """The page Chat, at this chat."""
-    return f"chat/{AT}{chat}"
+    return f"chat/{CHAT_ID_PREFIX}{chat}"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ErrorPage:
     """`page`: the name of a page of the window, with a part of it after a slash."""
 
     page: str
     words: object  # translated when shown
 
 
-UPDATES = Place("settings/Updates", QT_TRANSLATE_NOOP("Places", "How to update"))
-NETWORK = Place("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings, Network"))
-LOG = "settings/Advanced"  # what the node wrote
-MODELS = Place("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings, Models"))
-COMPUTER = Place("computer", QT_TRANSLATE_NOOP("Places", "Open This computer"))
-PLACES = {
+UPDATES = ErrorPage("settings/Updates", QT_TRANSLATE_NOOP("Places", "How to update"))
+NETWORK = ErrorPage("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings, Network"))
+LOG_PAGE = "settings/Advanced"  # what the node wrote
+MODELS = ErrorPage("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings, Models"))
+COMPUTER = ErrorPage("computer", QT_TRANSLATE_NOOP("Places", "Open This computer"))
+ERROR_PAGES = {
     "version_differs": UPDATES,
     "protocol_differs": UPDATES,
     "discovery_off": NETWORK,
@@ -46,35 +46,35 @@ PLACES = {
 }
 
 # Poolhouse's own mistakes: nothing of a person's mends them
-INNER = ("bug", "node_fault", "pipeline_fault")
+INTERNAL_ERRORS = ("bug", "node_fault", "pipeline_fault")
 
 
-def log_words() -> str:
+def log_button_text() -> str:
     return QCoreApplication.translate("Places", "Show its log")
 
 
-def inner(error: AppError) -> str:
+def technical_details(error: AppError) -> str:
     """What is known of a mistake of ours, with the moment, by which the log has it; the last words of an engine.
 
     Empty for any other error.
     """
-    found = inner_of(error.reason)
-    if not found or error.reason.code not in INNER:
+    found = reason_details(error.reason)
+    if not found or error.reason.code not in INTERNAL_ERRORS:
         return found
     return f"{found} · {QLocale().toString(QTime.currentTime(), 'HH:mm:ss')}"
 
 
-def inner_of(reason: Reason) -> str:
+def reason_details(reason: Reason) -> str:
     """The same of what was some time ago."""
-    if reason.code not in INNER:
+    if reason.code not in INTERNAL_ERRORS:
         return last_words(reason)
     facts = " ".join(fact_here(name, str(fact)) for name, fact in reason.facts.items())
     return " · ".join(filter(None, (reason.code, facts, f"Poolhouse {__version__}")))
 
 
-def ways(code: str, go: Callable[[str], object]) -> list[Action]:
+def page_actions(code: str, go: Callable[[str], object]) -> list[Action]:
     """The button that leads there; none where no page mends it."""
-    found = PLACES.get(code)
+    found = ERROR_PAGES.get(code)
     if found is None:
         return []
     page = found.page
