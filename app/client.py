@@ -14,7 +14,8 @@ from yarl import URL
 
 from app import __version__
 from app.api.plans import Progress
-from app.core.errors import AppError, BadInput, Unreachable
+from app.core.errors import AppError, BadInput, Reason, Unreachable
+from app.core.reasons import os_cause
 from app.core.wire_json import LineCutter, TooLongLine, error_of
 from app.decoding import convert, decode
 from app.machine import running_node
@@ -49,8 +50,7 @@ def _why_none(home: Home) -> AppError:
         if home.runtime_file.exists():
             home.runtime_file.read_bytes()
     except OSError as error:
-        why = error.strerror or str(error)
-        return BadInput("home_unusable", path=str(home.root), why=why)
+        return BadInput("home_unusable", path=str(home.root), why=os_cause(error))
     return Unreachable("node_not_running", home=str(home.root))
 
 
@@ -199,7 +199,7 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[Json, None]:
         try:
             lines = cutter.feed(chunk)
         except TooLongLine:
-            raise AppError("node_fault", detail="it sent a line without an end") from None
+            raise AppError("node_fault", detail=Reason("line_without_end")) from None
         for line in lines:
             if line.strip():
                 yield _object(line)
@@ -216,11 +216,11 @@ def _object(data: bytes) -> Json:
     try:
         return decode(data, Json)
     except ValueError:
-        raise AppError("node_fault", detail="its answer was not understood") from None
+        raise AppError("node_fault", detail=Reason("answer_not_understood")) from None
 
 
 def _refusal(data: bytes) -> AppError:
     try:
         return error_of(decode(data, Json).get("error"))
     except ValueError:
-        return AppError("node_fault", detail="its answer was not understood")
+        return AppError("node_fault", detail=Reason("answer_not_understood"))

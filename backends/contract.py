@@ -252,7 +252,15 @@ class Stage(Protocol):
         ...
 
 
-class StageError(Exception):
+class CodedError(Exception):
+    """An error whose text says why. `cause` is the code of that text in the app's languages, with its facts."""
+
+    def __init__(self, text: str = "", cause: str = "", **facts: str | int) -> None:
+        super().__init__(text)
+        self.cause, self.facts = cause, facts
+
+
+class StageError(CodedError):
     """An engine could not load or compute; the text says why."""
 
 

@@ -186,10 +186,15 @@ class Rendered(Order, frozen=True, tag="rendered"):
 
 
 class Failed(Order, frozen=True, tag="failed"):
-    """The order was not carried out; `code` is a reason code of the app, `text` the engine's words."""
+    """The order was not carried out; `code` is a reason code of the app, `text` the engine's words.
+
+    cause: the code of those words in the app's languages, where they have one, and its facts.
+    """
 
     code: str
     text: str
+    cause: str = ""
+    facts: dict[str, str | int] = {}
 
 
 Asked = OpenStage | CloseStage | Begin | Share | OpenVocabulary | Tokenize | Render | OpenEmbedder | Embed | Rank

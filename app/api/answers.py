@@ -93,6 +93,7 @@ class Answer(AnswerFigures, frozen=True, kw_only=True):
     recovered: list[AnswerRecovery] = []
     stages: list[StageFigures] = []
     doubted: list[str] = []  # sentences about machines whose computations were wrong
+    doubted_facts: list[Reason] = []
 
 
 class SentError(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from app.core.errors import Reason
+
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one key may have; None: what all keys may."""
@@ -47,6 +49,7 @@ class ChatApi(msgspec.Struct, frozen=True, kw_only=True):
     listens_at: int | None = None  # the port
     keys: list[str] = []  # names
     keys_where: str = ""
+    keys_where_facts: Reason | None = None
     waiting: int = 0
     running: int = 0
 
@@ -63,6 +66,7 @@ class ApiKeys(msgspec.Struct, frozen=True):
 
     keys: list[ApiKey] = []
     where: str = ""
+    where_facts: Reason | None = None
 
 
 class KeyRemoved(msgspec.Struct, frozen=True):

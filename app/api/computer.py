@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.api.answers import StageFigures
-from app.core.errors import Fact
+from app.core.errors import Fact, Reason
 from app.core.scheduler.requester import Requester
 
 
@@ -41,6 +41,7 @@ class Engine(msgspec.Struct, frozen=True):
     name: str = ""
     version: str = ""
     missing: str = ""
+    missing_facts: Reason | None = None
     features: list[str] = []
     devices: list[Device] = []
 
@@ -48,8 +49,10 @@ class Engine(msgspec.Struct, frozen=True):
 class UnusedGraphics(msgspec.Struct, frozen=True):
     """A graphics card that no engine uses, and what would help."""
 
-    reason: str = ""
-    cure: str = ""
+    reason: str | None = None
+    reason_facts: Reason | None = None
+    cure: str | None = None
+    cure_facts: Reason | None = None
 
 
 class Computer(msgspec.Struct, frozen=True):
@@ -121,6 +124,7 @@ class Settings(msgspec.Struct, frozen=True):
     interfaces: list[Interface] = []
     restart: bool = False  # something counts only from the next start on
     keys: str = ""  # where secrets are kept
+    keys_facts: Reason | None = None
     home: str = ""
     folders: list[FolderUse] = []
 
@@ -129,8 +133,10 @@ class Walls(msgspec.Struct, frozen=True):
     """Answer of `GET /walls`: how far the worker that reads model files is confined."""
 
     level: str = ""
-    cause: str = ""
-    cure: str = ""
+    cause: str | None = None
+    cause_facts: Reason | None = None
+    cure: str | None = None
+    cure_facts: Reason | None = None
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -138,8 +144,10 @@ class Check(msgspec.Struct, frozen=True):
 
     name: str = ""
     ok: bool | None = None
-    cause: str = ""
-    cure: str = ""
+    cause: str | None = None
+    cause_facts: Reason | None = None
+    cure: str | None = None
+    cure_facts: Reason | None = None
     code: str = ""
     machine: str = ""
     address: str = ""
@@ -168,7 +176,9 @@ class HistoryKey(msgspec.Struct, frozen=True):
 
     key: str | None = None
     where: str = ""
+    where_facts: Reason | None = None
     place: str = ""
+    place_facts: Reason | None = None
 
 
 # The journal

@@ -75,6 +75,7 @@ class FormerFolder(msgspec.Struct, frozen=True):
     bytes: int = 0
     there: bool = True
     reason: str | None = None
+    reason_facts: Reason | None = None
 
 
 class FolderMove(msgspec.Struct, frozen=True):
@@ -96,9 +97,11 @@ class ModelsFolder(msgspec.Struct, frozen=True):
     default: bool = True
     there: bool = True
     reason: str | None = None  # why it is not there
+    reason_facts: Reason | None = None
     elsewhere: list[FormerFolder] = []
     move: FolderMove | None = None
     stopped: str | None = None  # why the last move ended early
+    stopped_facts: Reason | None = None
 
 
 class ModelsFolderRoom(ModelsFolder, frozen=True):

@@ -51,6 +51,7 @@ class LinkReport(LinkInterfaces, frozen=True):
     id: str = ""
     name: str = ""
     reason: str | None = None
+    reason_facts: Reason | None = None
 
 
 class LinkReports(msgspec.Struct, frozen=True):

@@ -268,3 +268,4 @@ class TokenState(msgspec.Struct, frozen=True):
 
     set: bool = False
     where: str = ""
+    where_facts: Reason | None = None

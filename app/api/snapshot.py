@@ -52,6 +52,7 @@ class Node(msgspec.Struct, frozen=True):
     version: str = ""
     peer_address: str | None = None
     reason: str | None = None  # why it no longer belongs to its household
+    reason_facts: Reason | None = None
     lending: Lending = Lending()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.core.errors import AppError, BadInput, DoesNotFit
+from app.core.reasons import os_cause
 
 CHUNK_BYTES = 1 << 20
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -87,4 +88,4 @@ def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(folder).free
         return DoesNotFit("disk_full", folder=str(folder), needed_bytes=needed_bytes, free_bytes=free)
-    return BadInput("disk_failed", folder=str(folder), why=error.strerror or str(error))
+    return BadInput("disk_failed", folder=str(folder), why=os_cause(error))

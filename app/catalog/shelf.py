@@ -25,7 +25,7 @@ from app.catalog.stages.stage_store import StageStore
 from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import AppError, BadInput, Damaged, Reason, Unreachable
 from app.core.model import Model
-from app.core.reasons import said
+from app.core.reasons import os_cause, said
 from app.decoding import decode
 from backends.contract import Layers, Role
 
@@ -116,7 +116,7 @@ class Shelf:
             if not (exact or same or loaded is None or matches[0].name in loaded):
                 raise BadInput("model_inexact", name=name[:100], there=matches[0].name)
             return matches[0]
-        there = ", ".join(entry.name for entry in matches or entries) or "none"
+        there = ", ".join(entry.name for entry in matches or entries) or Reason("none")
         code = "model_ambiguous" if matches else "model_unknown"
         raise BadInput(code, name=name[:100], there=there)
 
@@ -421,7 +421,7 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole:
         _, mtime_ns, ctime_ns = _seen(path)  # before hashing: a later change is noticed
         tensors, sha256 = model_hashes(header, part_paths(path), tell, whole=whole)
     except OSError as error:
-        raise BadInput("file_unreadable", path=str(path), why=error.strerror or str(error)) from error
+        raise BadInput("file_unreadable", path=str(path), why=os_cause(error)) from error
     for tensor in tensors.values():
         identity.update(bytes.fromhex(tensor))
     model = model_of(header, name, identity.hexdigest())

@@ -6,14 +6,12 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Collection
 
-import msgspec
-
 from app import __version__
+from app.api.computer import Check as NodeCheck
 from app.api.computer import Checks
 from app.client import NodeClient
 from app.core.diagnostics import Check, in_order
-from app.core.errors import AppError
-from app.core.reasons import STOPPED_BY, said
+from app.core.errors import AppError, Reason
 from app.machine import settings
 from app.machine.checks import machine_checks
 from app.machine.paths import Home
@@ -46,7 +44,7 @@ async def kept(home: Home) -> list[Check]:
         try:
             await read()
         except AppError as error:
-            found.append(Check(name, False, said(error)))
+            found.append(Check(name, False, error.reason))
     return found
 
 
@@ -55,19 +53,14 @@ async def all_checks(home: Home) -> list[Check]:
     here = await machine_checks(home)
     return in_order(
         [
-            Check("Poolhouse", True, f"Version {__version__}, Python {_python()}."),
+            Check("Poolhouse", True, Reason("check_version", {"version": __version__, "python": _python()})),
             *here,
-            *await node(home, {check.cause for check in here}),
+            *await node(home, [check.cause for check in here]),
         ]
     )
 
 
-def to_json(check: Check) -> dict[str, object]:
-    """What a program reads."""
-    return {"name": check.name, "ok": check.ok, "cause": check.cause, "cure": check.cure}
-
-
-async def node(home: Home, told: Collection[str] = ()) -> list[Check]:
+async def node(home: Home, told: Collection[Reason | None] = ()) -> list[Check]:
     """The running node: its version, and what it found itself; without one, what keeps it from starting.
 
     told: causes that another check names already.
@@ -76,18 +69,27 @@ async def node(home: Home, told: Collection[str] = ()) -> list[Check]:
         async with NodeClient(home, any_version=True) as client:
             runs = client.runtime.version
             if runs != __version__:
-                cause = f"The node runs {runs}, this command is {__version__}."
-                return [Check("Node", False, cause, f"Stop that node {STOPPED_BY} and start it again.")]
+                return [Check("Node", False, Reason("node_other_version", {"node": runs, "own": __version__}))]
             found = (await client.get("/doctor", Checks)).checks
     except AppError as error:
         ok = None if error.reason.code in ("node_not_running", "home_missing") else False
-        stopped = Check("Node", ok, said(error))
+        stopped = Check("Node", ok, error.reason)
         damaged = [] if ok is False else await kept(home)
         return [*(check for check in damaged if check.cause not in told), stopped]
-    return [
-        Check("Node", True, f"Running, version {runs}."),
-        *(Check(**msgspec.structs.asdict(check)) for check in found),
-    ]
+    return [Check("Node", True, Reason("check_node_runs", {"version": runs})), *(_of_node(check) for check in found)]
+
+
+def _of_node(check: NodeCheck) -> Check:
+    return Check(
+        check.name,
+        check.ok,
+        check.cause_facts,
+        check.cure_facts,
+        check.code,
+        check.machine,
+        check.address,
+        check.tested,
+    )
 
 
 def _python() -> str:

@@ -153,9 +153,8 @@ class Face:
         sentence = safe_text.line(hints.own(of_unknown_model(error)))
         if self.as_json:
             kind = type(error).__name__
-            reason = {"code": error.reason.code, "facts": error.reason.facts}
             with suppress(OSError):
-                self.json({"error": {"kind": kind, **reason, "message": sentence}})
+                self.json({"error": {"kind": kind, **error.reason.to_json(), "message": sentence}})
         with suppress(OSError):
             self.note(sentence)
 

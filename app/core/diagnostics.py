@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from app.core.errors import Reason
+from app.core.reasons import with_reason
 
 # The likeliest first. What is not named here comes after, in the order of the checks.
 LIKELIEST = (
@@ -56,12 +60,41 @@ class Check:
 
     name: str
     ok: bool | None
-    cause: str = ""
-    cure: str = ""
+    cause: Reason | None = None
+    cure: Reason | None = None
     code: str = ""
     machine: str = ""
     address: str = ""
     tested: bool = True
+
+
+def check_json(check: Check) -> dict[str, Any]:
+    """Return a finding as `GET /doctor` gives it."""
+    return {
+        "name": check.name,
+        "ok": check.ok,
+        **with_reason("cause", check.cause),
+        **with_reason("cure", check.cure),
+        "code": check.code,
+        "machine": check.machine,
+        "address": check.address,
+        "tested": check.tested,
+    }
+
+
+def check_of(told: Mapping[str, Any]) -> Check:
+    """Return the finding of an object that `check_json` made. Raises KeyError."""
+    cause, cure = told.get("cause_facts"), told.get("cure_facts")
+    return Check(
+        told["name"],
+        told["ok"],
+        Reason.from_json(cause) if cause else None,
+        Reason.from_json(cure) if cure else None,
+        told.get("code", ""),
+        told.get("machine", ""),
+        told.get("address", ""),
+        told.get("tested", True),
+    )
 
 
 def in_order(checks: Iterable[Check]) -> list[Check]:

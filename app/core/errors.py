@@ -13,21 +13,52 @@ AppError
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-
-Fact = str | int | float
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something is as it is: a code of core/reasons.py and the facts of its sentence."""
+    """Why something is as it is: a code of core/sentences and the facts that its sentence names.
+
+    A fact may itself be a reason, so that each face says both in its own language.
+    """
 
     code: str
     facts: dict[str, Fact] = field(default_factory=dict)
 
+    def number(self, name: str) -> float:
+        """Return a fact as a number; 0 where it is none, as a reason may come from another machine."""
+        fact = self.facts.get(name)
+        return fact if isinstance(fact, int | float) else 0
+
+    def mapped(self, change: Callable[[str, str | int | float], str | int | float]) -> Reason:
+        """Return the reason with each plain fact changed by name and value, in nested reasons as well."""
+        return Reason(
+            self.code,
+            {name: fact.mapped(change) if isinstance(fact, Reason) else change(name, fact)
+             for name, fact in self.facts.items()},
+        )  # fmt: skip
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Reason:
+        """Return the reason of an object that `to_json` made. Raises KeyError."""
+        facts = {name: cls.from_json(fact) if isinstance(fact, Mapping) else fact
+                 for name, fact in value["facts"].items()}  # fmt: skip
+        return cls(value["code"], facts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reason as a JSON object; nested reasons become objects of the same form."""
+        facts = {name: fact.to_json() if isinstance(fact, Reason) else fact for name, fact in self.facts.items()}
+        return {"code": self.code, "facts": facts}
+
+
+Fact = str | int | float | Reason
+
 
 class AppError(Exception):
-    """An error with a reason; `core/reasons.py` makes the sentence a person reads."""
+    """An error with a reason; `core/reasons.py` makes the sentence that a person reads."""
 
     def __init__(self, code: str, **facts: Fact) -> None:
         super().__init__(code, facts)

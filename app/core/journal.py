@@ -63,7 +63,7 @@ def _machines(before: Json, now: Json) -> Iterator[Reason]:
         if machine["online"]:
             yield _reason("log_machine_came", machine=name)
         elif machine.get("reason"):
-            yield _reason("log_machine_lost", machine=name, why=machine["reason"])
+            yield _reason("log_machine_lost", machine=name, why=_reason_of(machine))
         else:
             yield _reason("log_machine_left", machine=name)
 
@@ -100,14 +100,14 @@ def _model(before: Json | None, now: Json | None) -> Iterator[Reason]:
         code = "log_model_begun" if many > 1 else "log_model_alone"
         yield _reason(code, model=new["model"], machines=many)
     elif state == "recovering":
-        yield _reason(BROKEN_OFF, model=new["model"], why=new.get("reason") or "")
+        yield _reason(BROKEN_OFF, model=new["model"], why=_reason_of(new))
     elif state == "ready" and was == "recovering":
         yield _reason(GOES_ON, model=new["model"])
     elif state == "ready":
         seconds = round(new.get("loaded_seconds") or 0.0, 1)
         yield _reason("log_model_ready", model=new["model"], seconds=seconds)
     elif state == "lost":
-        yield _reason("log_model_lost", model=new["model"], why=new.get("reason") or "")
+        yield _reason("log_model_lost", model=new["model"], why=_reason_of(new))
 
 
 def _replicas(old: Json, new: Json) -> Iterator[Reason]:
@@ -131,7 +131,7 @@ def _downloads(before: Json, now: Json) -> Iterator[Reason]:
         if state == "done":
             yield _reason("log_model_downloaded", model=one["name"])
         elif state == "failed":
-            yield _reason("log_model_broken", model=one["name"], why=one.get("reason") or "")
+            yield _reason("log_model_broken", model=one["name"], why=_reason_of(one))
 
 
 LENDS = ("ready", "lending", "working")
@@ -146,7 +146,7 @@ def _lending(before: Json, now: Json) -> Iterator[Reason]:
     elif state == "off" and was not in ("off", None):
         yield _reason("log_lending_off")
     elif state in ENDS and (state, _why(old)) != (was, _why(new)):
-        yield _reason(ENDS[state], why=new.get("reason") or "")
+        yield _reason(ENDS[state], why=_reason_of(new))
     users, known = set(new.get("used_by") or ()), set(old.get("used_by") or ())
     for name in sorted(users - known):
         yield _reason("log_lending_used", machine=name)
@@ -161,6 +161,12 @@ def _why(lending: Json) -> str:
 
 def _of(snapshot: Json) -> Json:
     return (snapshot.get("node") or {}).get("lending") or {}
+
+
+def _reason_of(told: Json) -> Fact:
+    """Return why a machine, a model or a download is as it is; an empty text where nothing is known."""
+    facts = told.get("reason_facts")
+    return Reason.from_json(facts) if facts else told.get("reason") or ""
 
 
 def _reason(code: str, **facts: Fact) -> Reason:

@@ -1,14 +1,17 @@
-"""Reason code -> the sentence a person reads: what happened, why, one action.
+"""Makes the sentence that a person reads from a reason: what happened, why, and one action.
 
-The sentences are data, one file a language: `sentences/en.json` has one of every code, and those that are other words
-in the window; `sentences/de.json` has those whose sentence has words of its own. A fact keeps its name in each.
+The texts are data, one file per language in `sentences/`. `sentences` has one for each code, `in_window` those that are
+worded differently in the window, and `phrases` those that only stand inside another sentence. English is complete;
+another language may lack a text, which is then said in English. A fact has the same name in each language.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import pkgutil
-from collections.abc import Iterable
+import string
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -18,25 +21,46 @@ from app.core.errors import AppError, Fact, Reason
 TIB, GIB, MIB, KIB = 1 << 40, 1 << 30, 1 << 20, 1 << 10
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "de")
-# How a running node is stopped, as the sentences say it.
-STOPPED_BY = "(Ctrl-C in its terminal, or Quit in the menu of Poolhouse's tray icon)"
+TIMES = "times"  # the format of a number that a language writes as one word: `einmal`
+_GROUPED = frozenset(("asked", "characters", "context", "least", "mbit", "most", "tokens"))
+# Facts that an engine or a system may have worded: quoted in another language than theirs.
+_QUOTED = frozenset(("cause", "detail", "error", "how", "what", "why", "words"))
 
 
-# Read by json: msgspec is not loaded for `poolhouse --help`, which shall come at once.
+# Read by json: msgspec is not loaded for `poolhouse --help`, which has to come at once.
 @dataclass(frozen=True)
 class Language:
-    """The sentences of one language, by code, and its words for facts that are words."""
+    """The texts of one language by code."""
 
     sentences: dict[str, str]
-    # for codes whose sentence would send to the command line
     in_window: dict[str, str] = field(default_factory=dict)
-    # English words that are facts -> the language's
-    words: dict[str, str] = field(default_factory=dict)
+    phrases: dict[str, str] = field(default_factory=dict)
+    times: tuple[str, ...] = ("{count}",)  # once, twice, …; the last one is for any greater number
+    quotes: str = "{}"
+
+    def text(self, code: str, in_window: bool) -> str | None:
+        """Return the template for a code, or None where the language has none."""
+        own = self.in_window.get(code) if in_window else None
+        return own or self.sentences.get(code) or self.phrases.get(code)
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How one face of the app speaks. Model names that it shows differently are in `names`."""
+
+    language: str = ENGLISH
+    in_window: bool = False
+    decimal_point: str = "."
+    group_separator: str = ","
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+TERMINAL = Face()
 
 
 @cache
 def language(name: str) -> Language:
-    """Return the texts of a language; without any sentence where there is no file of it."""
+    """Return the texts of a language; an empty one where there is no file of it."""
     if name not in LANGUAGES:
         return Language({})
     content = pkgutil.get_data("app.core", f"sentences/{name}.json")
@@ -45,50 +69,107 @@ def language(name: str) -> Language:
 
 
 SENTENCES: dict[str, str] = language(ENGLISH).sentences
+PHRASES: dict[str, str] = language(ENGLISH).phrases
 
-_COUNTED = frozenset(("asked", "characters", "context", "least", "mbit", "most", "tokens"))
 
+def said(what: Reason | AppError, face: Face = TERMINAL) -> str:
+    """Return the sentence for a reason. Facts named `…_bytes` are written in GiB, MiB or KiB.
 
-def said(what: Reason | AppError) -> str:
-    """The sentence for a reason. Facts named `…_bytes` are written in GiB, MiB or KiB.
-
-    Raises KeyError for a code without a sentence: a bug that a test looks for.
+    Raises KeyError for a code without a sentence or a sentence without its facts: a bug that a test looks for.
     """
     reason = what.reason if isinstance(what, AppError) else what
-    facts = {name: _shown(name, fact) for name, fact in reason.facts.items()}
-    return SENTENCES[reason.code].format(**facts)
+    parts: list[str] = []
+    for words, name, form, _ in string.Formatter().parse(_template(reason.code, face)):
+        parts.append(words)
+        if name is not None:
+            fact = reason.facts[name]
+            shown = _shown(reason.code, name, fact, form or "", face)
+            is_first = isinstance(fact, Reason) and not "".join(parts)
+            parts.append(shown[:1].upper() + shown[1:] if is_first else shown)
+    return "".join(parts)
 
 
 def in_words(code: str, **facts: Fact) -> str:
-    """The sentence of what is only told, and is nobody's error."""
+    """Return the sentence of a code that is no error."""
     return said(Reason(code, facts))
 
 
+def in_sequence(reasons: Sequence[Reason]) -> Reason:
+    """Return several sentences, one or more, as one reason."""
+    first, *rest = reasons
+    return Reason("sentences", {"first": first, "second": in_sequence(rest)}) if rest else first
+
+
+def can_be_said(reason: Reason) -> bool:
+    """Return whether this version has a sentence for the reason, and the reason has the facts for it."""
+    try:
+        said(reason)
+    except (LookupError, ValueError, TypeError, ArithmeticError):
+        return False
+    return True
+
+
+def fact_text(fact: Fact) -> str:
+    """Return a fact in English, as a log has it."""
+    return said(fact) if isinstance(fact, Reason) else str(fact)
+
+
+def os_cause(error: OSError) -> Fact:
+    """Return why the system refused something: a phrase for the usual causes, else the system's own words."""
+    code = f"os_{errno.errorcode.get(error.errno or 0, '').lower()}"
+    return Reason(code) if code in PHRASES else error.strerror or str(error)
+
+
 def with_reason(name: str, reason: Reason | None) -> dict[str, Any]:
-    """Return the members of a JSON object that tell a reason: its sentence, and its code and facts beside it."""
+    """Return the members of a JSON object that tell a reason: its sentence, and beside it its code and facts."""
     if reason is None:
         return {name: None, f"{name}_facts": None}
-    facts = {"code": reason.code, "facts": dict(reason.facts)}
-    return {name: said(reason), f"{name}_facts": facts}
+    return {name: said(reason), f"{name}_facts": reason.to_json()}
 
 
 def with_reasons(name: str, reasons: Iterable[Reason]) -> dict[str, Any]:
-    """The same for several reasons: a list of sentences, and a list of codes and facts in the same order."""
-    told = [with_reason(name, reason) for reason in reasons]
-    return {key: [one[key] for one in told] for key in (name, f"{name}_facts")}
+    """Return the same for several reasons: a list of sentences, and a list of codes and facts in the same order."""
+    members = [with_reason(name, reason) for reason in reasons]
+    return {key: [member[key] for member in members] for key in (name, f"{name}_facts")}
 
 
-def _shown(name: str, fact: Fact) -> Fact:
-    if isinstance(fact, str):
-        return fact
-    if name.endswith("_bytes"):
-        return size(int(fact))
-    return f"{fact:,}" if name in _COUNTED and isinstance(fact, int) else fact
-
-
-def size(n_bytes: int) -> str:
-    """A number of bytes as people read it: `1.5 TiB`, `12.0 MiB`, `3.2 KiB`, `7 bytes`."""
+def size(n_bytes: int, face: Face = TERMINAL) -> str:
+    """Return a number of bytes as people read it: `1.5 TiB`, `12.0 MiB`, `3.2 KiB`, `7 bytes`."""
     for unit, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if n_bytes >= unit:
-            return f"{n_bytes / unit:.1f} {name}"
-    return "1 byte" if n_bytes == 1 else f"{n_bytes} bytes"
+            return f"{n_bytes / unit:.1f}".replace(".", face.decimal_point) + f" {name}"
+    return said(Reason("one_byte") if n_bytes == 1 else Reason("bytes", {"count": n_bytes}), face)
+
+
+def _template(code: str, face: Face) -> str:
+    own = language(face.language).text(code, face.in_window)
+    template = own or language(ENGLISH).text(code, face.in_window)
+    if template is None:
+        raise KeyError(code)
+    return template
+
+
+def _shown(code: str, name: str, fact: Fact, form: str, face: Face) -> str:
+    if isinstance(fact, Reason):
+        return said(fact, face)
+    if isinstance(fact, str):
+        if form:
+            raise ValueError(f"{name} of {code} is no number")
+        return _words(code, name, fact, face)
+    if form == TIMES:
+        words = language(face.language).times
+        return words[min(int(fact), len(words)) - 1].format(count=fact)
+    if name.endswith("_bytes"):
+        return size(int(fact), face)
+    if isinstance(fact, int) and name in _GROUPED:
+        return f"{fact:,}".replace(",", face.group_separator)
+    shown = format(fact, form)
+    return shown.replace(".", face.decimal_point) if isinstance(fact, float) or form else shown
+
+
+def _words(code: str, name: str, fact: str, face: Face) -> str:
+    if name == "model" or (name == "name" and code.startswith("model_")):
+        return face.names.get(fact, fact)
+    if name in _QUOTED and " " in fact:
+        return language(face.language).quotes.format(fact)
+    return fact

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from app.core.errors import KINDS, AppError
-from app.core.reasons import said
+from app.core.errors import KINDS, AppError, Fact, Reason
+from app.core.reasons import can_be_said
 
 
 class TooLongLine(ValueError):
@@ -62,7 +62,7 @@ class WireError(msgspec.Struct, frozen=True):
 
     kind: str
     code: str = ""
-    facts: dict[str, str | int | float] = {}
+    facts: dict[str, Fact] = {}
     message: str = ""
 
 
@@ -71,17 +71,15 @@ def error_of(payload: object) -> AppError:
     try:
         sent = msgspec.convert(payload, WireError)
     except msgspec.ValidationError:
-        return AppError("node_fault", detail="its answer was not understood")
+        return AppError("node_fault", detail=Reason("answer_not_understood"))
     facts = {name: fact for name, fact in sent.facts.items() if name not in ("self", "code")}
     kind = KINDS.get(sent.kind, AppError)
     error = kind(sent.code, **facts)
-    try:
-        said(error)
-    except (LookupError, ValueError, TypeError, ArithmeticError):  # a code this version has no sentence for
-        if sent.message:
-            return kind("said_by_node", sentence=sent.message)
-        return AppError("node_fault", detail=sent.code or sent.kind)
-    return error
+    if can_be_said(error.reason):
+        return error
+    if sent.message:
+        return kind("said_by_node", sentence=sent.message)
+    return AppError("node_fault", detail=sent.code or sent.kind)
 
 
 Json = dict[str, Any]

@@ -18,6 +18,7 @@ from typing import Protocol
 from xml.parsers.expat import ExpatError
 
 from app.core.errors import Refused
+from app.core.reasons import os_cause
 from app.machine.paths import Home, write_atomically
 from app.machine.sensors.owner_activity import output_of
 
@@ -58,8 +59,7 @@ def choose(on: bool, home: Home, entry: Entry | None = None, *, headless: bool =
         else:
             entry.remove()
     except OSError as error:
-        why = error.strerror or str(error)
-        raise Refused("autostart_failed", where=entry.where, why=why) from None
+        raise Refused("autostart_failed", where=entry.where, why=os_cause(error)) from None
     return state(entry)
 
 

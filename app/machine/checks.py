@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.core.diagnostics import Check
-from app.core.errors import AppError, Damaged, DoesNotFit
-from app.core.reasons import GIB, in_words, said
+from app.core.errors import AppError, Damaged, DoesNotFit, Fact, Reason
+from app.core.reasons import GIB, os_cause
 from app.machine.hardware import graphics
 from app.machine.hardware.devices import memory, processor_name
 from app.machine.hardware.engines import Engine, accelerators, probe_all, probe_walls, walls_code
@@ -52,18 +52,17 @@ async def engines() -> list[Check]:
 def engine(probe: Engine, processor: str) -> Check:
     """One engine: its version and how it uses the processor, or why it cannot be loaded."""
     if probe.missing:
-        why = probe.missing.rstrip(".")
-        cause = in_words("check_engine_missing", engine=probe.name, why=why)
-        return Check("Engine", False, cause, in_words("cure_engine_missing"), "engine_missing")
+        cause = Reason("check_engine_missing", {"engine": probe.name, "why": probe.missing})
+        return Check("Engine", False, cause, Reason("cure_engine_missing"), "engine_missing")
     if probe.version and not is_proved(probe.version):
         proved = " or ".join(PROVED_ENGINES)
-        cause = in_words("check_engine_unproved", engine=probe.name, version=probe.version, proved=proved)
-        return Check("Engine", None, cause, in_words("cure_engine_unproved"), "engine_unproved")
-    facts = {"engine": probe.name, "version": probe.version, "processor": processor}
+        cause = Reason("check_engine_unproved", {"engine": probe.name, "version": probe.version, "proved": proved})
+        return Check("Engine", None, cause, Reason("cure_engine_unproved"), "engine_unproved")
+    facts: dict[str, Fact] = {"engine": probe.name, "version": probe.version, "processor": processor}
     if not probe.features:
-        return Check("Engine", True, in_words("check_engine", **facts))
+        return Check("Engine", True, Reason("check_engine", facts))
     features = ", ".join(probe.features)
-    return Check("Engine", True, in_words("check_engine_with", features=features, **facts))
+    return Check("Engine", True, Reason("check_engine_with", {"features": features, **facts}))
 
 
 def devices(probe: Engine) -> list[Check]:
@@ -72,12 +71,14 @@ def devices(probe: Engine) -> list[Check]:
         Check(
             "Device",
             True,
-            in_words(
+            Reason(
                 "check_device",
-                device=device.description or device.name,
-                api=device.api or probe.name,
-                free_bytes=device.free_bytes,
-                total_bytes=device.total_bytes,
+                {
+                    "device": device.description or device.name,
+                    "api": device.api or probe.name,
+                    "free_bytes": device.free_bytes,
+                    "total_bytes": device.total_bytes,
+                },
             ),
         )
         for device in accelerators(probe)
@@ -87,16 +88,16 @@ def devices(probe: Engine) -> list[Check]:
 def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
     """Report a card that is present but not used, so that nobody wonders why it is slow."""
     why = graphics.unused(probed, listed)
-    cure = in_words("cure_graphics_unused")
-    return [Check("Device", None, said(why), cure, why.code)] if why else []
+    cure = Reason("cure_graphics_unused")
+    return [Check("Device", None, why, cure, why.code)] if why else []
 
 
 def confined(kept_from: Walls | None) -> Check:
     """Check how well this computer is shielded from flaws in the code that reads model files."""
-    cause = in_words(walls_code(kept_from))
+    cause = Reason(walls_code(kept_from))
     if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
-    return Check("Sandbox", None, cause, in_words("cure_confined"))
+    return Check("Sandbox", None, cause, Reason("cure_confined"))
 
 
 def power() -> list[Check]:
@@ -105,28 +106,28 @@ def power() -> list[Check]:
     if reading is None:
         return []
     if reading.plugged:
-        return [Check("Power", True, in_words("check_plugged"))]
-    cause = in_words("check_on_battery", percent=reading.percent)
-    return [Check("Power", None, cause, in_words("cure_on_battery"))]
+        return [Check("Power", True, Reason("check_plugged"))]
+    cause = Reason("check_on_battery", {"percent": reading.percent})
+    return [Check("Power", None, cause, Reason("cure_on_battery"))]
 
 
 def disk(home: Home) -> Check:
     """Room where models are kept, and whether that folder is there and takes files. Leaves nothing behind."""
     folders = models_folders(home)
     if why := folders.look(folders.now):
-        return Check("Disk", False, said(why), "", why.code)
+        return Check("Disk", False, why, None, why.code)
     folder = folders.now
     free = shutil.disk_usage(_existing(folder)).free
-    cause = in_words("check_disk", free_bytes=free, folder=str(folder))
+    cause = Reason("check_disk", {"free_bytes": free, "folder": str(folder)})
     ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
     if ok is not False and folders.now != folders.own:  # that one has its check with the home
         try:
             folders.check_writable(folder)
         except DoesNotFit as error:
-            return Check("Disk", False, said(error), in_words("cure_disk"), "disk_low")
+            return Check("Disk", False, error.reason, Reason("cure_disk"), "disk_low")
         except AppError as error:
-            return Check("Disk", False, said(error), "", error.reason.code)
-    return Check("Disk", ok, cause, in_words("cure_disk"), "" if ok else "disk_low")
+            return Check("Disk", False, error.reason, None, error.reason.code)
+    return Check("Disk", ok, cause, Reason("cure_disk"), "" if ok else "disk_low")
 
 
 def models_folders(home: Home) -> ModelsFolders:
@@ -140,9 +141,9 @@ def models_folders(home: Home) -> ModelsFolders:
 def free_memory() -> Check:
     """Memory that a model could take now."""
     now = memory()
-    cause = in_words("check_memory", free_bytes=now.free_bytes, total_bytes=now.total_bytes)
+    cause = Reason("check_memory", {"free_bytes": now.free_bytes, "total_bytes": now.total_bytes})
     ok = _enough(now.free_bytes, LEAST_MEMORY_BYTES, LOW_MEMORY_BYTES)
-    return Check("Memory", ok, cause, in_words("cure_memory"))
+    return Check("Memory", ok, cause, Reason("cure_memory"))
 
 
 def writable(home: Home) -> Check:
@@ -153,11 +154,10 @@ def writable(home: Home) -> Check:
             file.write(bytes(SOME_BYTES))  # an empty file has room on a full disk
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        cure = in_words("cure_disk" if full else "cure_home_unwritable")
-        why = error.strerror or str(error)
-        cause = in_words("check_home_unwritable", folder=str(folder), why=why)
+        cure = Reason("cure_disk" if full else "cure_home_unwritable")
+        cause = Reason("check_home_unwritable", {"folder": str(folder), "why": os_cause(error)})
         return Check("Home", False, cause, cure, "home_unwritable")
-    return Check("Home", True, in_words("check_home", folder=str(home.root)))
+    return Check("Home", True, Reason("check_home", {"folder": str(home.root)}))
 
 
 async def key_store(home: Home) -> Check:
@@ -167,8 +167,8 @@ async def key_store(home: Home) -> Check:
         if home.identity.is_dir():
             await store.read()
     except AppError as error:
-        return Check("Key", False, said(error))
-    return Check("Key", True, in_words("check_key", where=store.where))
+        return Check("Key", False, error.reason)
+    return Check("Key", True, Reason("check_key", {"where": store.where}))
 
 
 def _existing(folder: Path) -> Path:

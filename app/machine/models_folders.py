@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
+from app.core.reasons import os_cause
 from app.decoding import decode
 from app.machine.paths import expanded
 from app.machine.settings import UNCHOSEN, ModelsChoice
@@ -96,7 +97,7 @@ class ModelsFolders:
                 raise Refused("models_folder_inside", folder=str(folder))
             return self._in(folder, new)
         except (OSError, ValueError) as error:  # a name that no system knows, a disk that fails
-            why = getattr(error, "strerror", None) or str(error)
+            why = os_cause(error) if isinstance(error, OSError) else str(error)
             raise BadInput("models_folder_unusable", folder=path[:200], why=why) from error
 
     def claim(self, folder: Path, owner: str) -> None:
@@ -211,5 +212,4 @@ def _unusable(folder: Path, error: OSError) -> AppError:
         free = shutil.disk_usage(folder).free if folder.is_dir() else 0
         needed = MARKER_MOST_BYTES
         return DoesNotFit("disk_full", folder=str(folder), needed_bytes=needed, free_bytes=free)
-    why = error.strerror or str(error)
-    return BadInput("models_folder_unusable", folder=str(folder), why=why)
+    return BadInput("models_folder_unusable", folder=str(folder), why=os_cause(error))

@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from app.core.errors import BadInput
+from app.core.reasons import os_cause
 
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 
@@ -101,8 +102,7 @@ class Home:
             for directory in (self.root, self.identity, self.household):
                 directory.chmod(PRIVATE_DIR)  # it may be older than this rule
         except OSError as error:
-            why = error.strerror or str(error)
-            raise BadInput("home_unusable", path=str(self.root), why=why) from error
+            raise BadInput("home_unusable", path=str(self.root), why=os_cause(error)) from error
         return self
 
     @staticmethod

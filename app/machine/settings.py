@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from app.core.errors import Damaged, DoesNotFit
 from app.core.lending.policy import Rules
+from app.core.reasons import os_cause
 from app.decoding import decode
 from app.machine.paths import write_atomically
 
@@ -118,8 +119,7 @@ class Choices:
         try:
             save(self._path, how(load(self._path)))
         except OSError as error:
-            why = error.strerror or str(error)
-            raise DoesNotFit("settings_unsaved", path=str(self._path), why=why) from error
+            raise DoesNotFit("settings_unsaved", path=str(self._path), why=os_cause(error)) from error
 
 
 def load(path: Path) -> Settings:

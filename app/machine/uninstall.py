@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.core.errors import AppError, Damaged, Reason, Refused
+from app.core.reasons import os_cause
 from app.machine import autostart
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
@@ -159,4 +160,4 @@ def _size(path: Path) -> int:
 
 
 def _kept(path: Path, error: OSError) -> Reason:
-    return Reason("erase_left", {"path": str(path), "why": error.strerror or str(error)})
+    return Reason("erase_left", {"path": str(path), "why": os_cause(error)})

@@ -8,6 +8,7 @@ are the same in every protocol version, so that two versions can tell each other
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -17,13 +18,14 @@ from app.core.household.link import LinkKind
 from app.core.household.operations import MAX_OPERATION_BYTES
 from app.core.lending.policy import LINK_MOST_MBIT
 from app.core.model_shape import ModelShape
-from app.core.reasons import SENTENCES, said
+from app.core.reasons import SENTENCES, can_be_said
 from backends.contract import KEPT_STATES, KvType
 
-PROTOCOL = 5
-# 1 to 4 were never released: up to 4 a row of f16 has no exponent and a row of 8 bits one scale, so hidden states would
-# be read wrongly. From here on the newer side leaves out what PROTOCOL - 1 does not know.
-OLDEST_PROTOCOL = 5
+PROTOCOL = 6
+# 1 to 5 were never released: up to 4 a row of f16 has no exponent and a row of 8 bits one scale, so hidden states would
+# be read wrongly; 5 knows no reason inside another. From here on the newer side leaves out what PROTOCOL - 1 does not
+# know.
+OLDEST_PROTOCOL = 6
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
@@ -47,7 +49,16 @@ Rate = Annotated[float, msgspec.Meta(ge=0, le=MOST_RATE)]
 Bits = Annotated[int, msgspec.Meta(ge=0, le=MOST_BITS)]
 Interface = Annotated[str, msgspec.Meta(max_length=MOST_INTERFACE)]
 ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | float
-Facts = Annotated[dict[Code, ShortFact], msgspec.Meta(max_length=16)]
+
+
+class SentReason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A reason that is a fact of another one."""
+
+    code: Code
+    facts: Facts = {}
+
+
+Facts = Annotated[dict[Code, ShortFact | SentReason], msgspec.Meta(max_length=16)]
 
 
 class BadMessage(Exception):
@@ -346,20 +357,16 @@ def decode(raw: bytes) -> Message:
 
 
 def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
-    """The reason a peer gave, if we have a sentence for it and it gave the facts for one."""
-    facts: dict[str, Fact] = {
-        name: _printable(fact)
-        for name, fact in message.facts.items()
-        if name not in ("self", "code")  # they would be arguments of the error
-    }
-    reason = Reason(message.code, facts)
-    if message.code in SENTENCES:
-        try:
-            said(reason)
-        except (LookupError, ValueError, TypeError, ArithmeticError):
-            return Reason("peer_refused")
-        return reason
-    return Reason("peer_refused")
+    """Return the reason that a peer gave, if this version has a sentence for it and the peer gave its facts."""
+    return known(_received(message.code, message.facts))
+
+
+def known(reason: Reason) -> Reason:
+    """Return a reason from elsewhere if this version has a sentence for it; its texts get printable."""
+    named = ("self", "code")  # they would be arguments of the error
+    facts = {name: fact for name, fact in reason.facts.items() if name not in named}
+    plain = Reason(reason.code, facts).mapped(_printable)
+    return plain if reason.code in SENTENCES and can_be_said(plain) else Reason("peer_refused")
 
 
 def log_batches(operations: list[str]) -> list[Log]:
@@ -375,8 +382,26 @@ def log_batches(operations: list[str]) -> list[Log]:
     return [Log(operations=batch) for batch in batches]
 
 
-def _printable(fact: Fact) -> Fact:
-    """Text from elsewhere without control and direction characters."""
+def sent_facts(facts: Mapping[str, Fact]) -> Facts:
+    """Return the facts of a reason as a message carries them."""
+    return {
+        name: SentReason(fact.code, sent_facts(fact.facts)) if isinstance(fact, Reason) else fact
+        for name, fact in facts.items()
+    }
+
+
+def _received(code: str, facts: Facts) -> Reason:
+    return Reason(
+        code,
+        {
+            name: _received(fact.code, fact.facts) if isinstance(fact, SentReason) else fact
+            for name, fact in facts.items()
+        },
+    )
+
+
+def _printable(_name: str, fact: str | int | float) -> str | int | float:
+    """Return a text without control and direction characters."""
     return "".join(filter(str.isprintable, fact)) if isinstance(fact, str) else fact
 
 

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
-import os
 import socket
 import sys
 from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.errors import BadInput, Unreachable
+from app.core.reasons import os_cause
 
 LINUX_BIND_TO_DEVICE = 25  # asm-generic/socket.h
 MACOS_BOUND_IF, MACOS_BOUND_IF_6 = 25, 125  # netinet/in.h, netinet6/in6.h
@@ -140,8 +140,7 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
     except OSError as error:
         if error.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME):
             raise BadInput("address_not_ours", address=host or "") from error
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise Unreachable("port_taken", port=port, why=why) from error
+        raise Unreachable("port_taken", port=port, why=os_cause(error)) from error
     made.setblocking(False)
     return made
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.core.diagnostics import Check, in_order
+from app.core.diagnostics import Check, check_json, in_order
 from app.core.errors import AppError, Fact, Reason
 from app.core.household.household import Household, Machine
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
-from app.core.reasons import in_words
 from app.machine.checks import machine_checks
 from app.machine.interfaces import Interface, interfaces, usable
 from app.machine.paths import Home
@@ -26,7 +25,6 @@ from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.discovery_service import DiscoveryService
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.model_manager import ModelManager
-from app.node.snapshot import sentence
 
 ASKED = 3  # machines at most: each may take some seconds
 TESTED = 3  # links at most: each takes a second or two
@@ -94,7 +92,7 @@ def same_protocol(nearby: Iterable[int]) -> list[Check]:
     if not others:
         return []
     older = "cure_protocol_there" if max(others) < PROTOCOL else "cure_protocol_here"
-    return [Check("Version", False, in_words("check_protocol"), in_words(older), "protocol_differs")]
+    return [Check("Version", False, Reason("check_protocol"), Reason(older), "protocol_differs")]
 
 
 def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
@@ -105,8 +103,8 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
         Check(
             "Network",
             None,
-            in_words("check_other_network", machine=name, address=hosts[0]),
-            in_words("cure_other_network"),
+            Reason("check_other_network", {"machine": name, "address": hosts[0]}),
+            Reason("cure_other_network"),
             "other_network",
             name,
             hosts[0],
@@ -119,12 +117,12 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
 def from_outside(dialled: Sequence[bool]) -> Check:
     """Whether another machine got in by itself: then no firewall of this computer is in the way."""
     if not dialled:
-        cause = in_words("check_nobody_to_call")
-        return Check("From outside", None, cause, "", "port_untested", tested=False)
+        cause = Reason("check_nobody_to_call")
+        return Check("From outside", None, cause, None, "port_untested", tested=False)
     if all(dialled):
-        cause, cure = in_words("check_called_all"), in_words("cure_called_all")
+        cause, cure = Reason("check_called_all"), Reason("cure_called_all")
         return Check("From outside", None, cause, cure, "port_untested", tested=False)
-    return Check("From outside", True, in_words("check_came_in"))
+    return Check("From outside", True, Reason("check_came_in"))
 
 
 async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | None]) -> list[Check]:
@@ -149,11 +147,11 @@ def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
         return known
     for one in heard:
         if one.reached:
-            cause = in_words("check_called_back", machine=one.name)
+            cause = Reason("check_called_back", {"machine": one.name})
             return Check("From outside", True, cause, machine=one.name)
         if one.reached is False:  # of this computer, so no machine is named for the command
-            cause = in_words("check_not_called_back", machine=one.name)
-            return Check("From outside", False, cause, in_words("cure_not_called_back"), "port_closed")
+            cause = Reason("check_not_called_back", {"machine": one.name})
+            return Check("From outside", False, cause, Reason("cure_not_called_back"), "port_closed")
     return known
 
 
@@ -165,17 +163,17 @@ def both_ways(heard: Iterable[Heard]) -> list[Check]:
 def _way(one: Heard) -> Check:
     name = one.name
     if one.hears_us and one.is_heard:
-        return Check("Both ways", True, in_words("check_both_ways", machine=name), machine=name)
+        return Check("Both ways", True, Reason("check_both_ways", {"machine": name}), machine=name)
     if one.is_heard:
-        cause = in_words("check_one_way_there", machine=name)
-        cure = in_words("cure_one_way_there", machine=name)
+        cause = Reason("check_one_way_there", {"machine": name})
+        cure = Reason("cure_one_way_there", {"machine": name})
         return Check("Both ways", None, cause, cure, "one_way_there", name, one.address)
     if one.hears_us:
-        cause = in_words("check_one_way_here", machine=name)
-        cure = in_words("cure_one_way_here", machine=name)
+        cause = Reason("check_one_way_here", {"machine": name})
+        cure = Reason("cure_one_way_here", {"machine": name})
         return Check("Both ways", None, cause, cure, "one_way_here")
-    cause = in_words("check_no_way", machine=name)
-    return Check("Both ways", None, cause, in_words("cure_no_way"), "no_way_nearby", name)
+    cause = Reason("check_no_way", {"machine": name})
+    return Check("Both ways", None, cause, Reason("cure_no_way"), "no_way_nearby", name)
 
 
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
@@ -184,9 +182,9 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
         one.name for one in every if one.kind is LinkKind.VPN and one.is_up and one.addresses and one.name not in chosen
     ]
     if not up:
-        return [Check("VPN", True, in_words("check_no_vpn"))]
-    cause = in_words("check_vpn", names=", ".join(up))
-    return [Check("VPN", None, cause, in_words("cure_vpn"), "vpn_up")]
+        return [Check("VPN", True, Reason("check_no_vpn"))]
+    cause = Reason("check_vpn", {"names": ", ".join(up)})
+    return [Check("VPN", None, cause, Reason("cure_vpn"), "vpn_up")]
 
 
 def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
@@ -194,18 +192,18 @@ def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
     inner = [one.name for one in every if one.kind is LinkKind.VIRTUAL and one.is_up and one.addresses]
     if used := [name for name in inner if name in chosen]:
         names = ", ".join(used)
-        cause, cure = (in_words("check_virtual_chosen", names=names), in_words("cure_virtual", names=names))
+        cause, cure = (Reason("check_virtual_chosen", {"names": names}), Reason("cure_virtual", {"names": names}))
         return Check("Virtual", None, cause, cure, "virtual_chosen")
     if not inner:
-        return Check("Virtual", True, in_words("check_no_virtual"))
-    return Check("Virtual", True, in_words("check_virtual", names=", ".join(inner)))
+        return Check("Virtual", True, Reason("check_no_virtual"))
+    return Check("Virtual", True, Reason("check_virtual", {"names": ", ".join(inner)}))
 
 
 def ipv6(used: Iterable[Interface]) -> Check:
     """IPv4 is enough, so this is only a note."""
     if any(":" in address for one in used for address in one.addresses):
-        return Check("IPv6", True, in_words("check_ipv6"))
-    return Check("IPv6", None, in_words("check_ipv6_off"), "", "ipv6_off")
+        return Check("IPv6", True, Reason("check_ipv6"))
+    return Check("IPv6", None, Reason("check_ipv6_off"), None, "ipv6_off")
 
 
 # The link test of the doctor: how fast the links to the others are at this moment, and which is slow.
@@ -225,15 +223,15 @@ async def link_checks(book: Book, linked: Iterable[tuple[MachineId, str]], busy:
 
 async def _tested(book: Book, machine: MachineId, name: str, busy: bool) -> Check:
     if busy:
-        cause = in_words("check_link_busy", machine=name)
-        return Check("Link", None, cause, "", "link_untested", name, tested=False)
+        cause = Reason("check_link_busy", {"machine": name})
+        return Check("Link", None, cause, None, "link_untested", name, tested=False)
     with suppress(AppError, TimeoutError):  # then what was measured before counts, if anything was
         async with asyncio.timeout(SECONDS):
             await book.measure_now(machine)
     link = book.link(machine)
     if link is None:
-        cause = in_words("check_link_untested", machine=name)
-        return Check("Link", None, cause, "", "link_untested", name, tested=False)
+        cause = Reason("check_link_untested", {"machine": name})
+        return Check("Link", None, cause, None, "link_untested", name, tested=False)
     return judged(name, link)
 
 
@@ -247,13 +245,13 @@ def judged(machine: str, link: Link) -> Check:
         "ms": round(ms, 1),
     }
     if link.limit_bytes_per_s is not None and ms <= SLOW_MS:
-        return Check("Link", True, in_words("check_link_limited", **facts), machine=machine)
+        return Check("Link", True, Reason("check_link_limited", facts), machine=machine)
     if mbit >= SLOW_MBIT and ms <= SLOW_MS:
-        return Check("Link", True, in_words("check_link", **facts), machine=machine)
+        return Check("Link", True, Reason("check_link", facts), machine=machine)
     kinds = (link.kind, link.far_kind)
     wireless, through_vpn = LinkKind.WIFI in kinds, LinkKind.VPN in kinds
     cure = "cure_link_vpn" if through_vpn else "cure_link_wifi" if wireless else "cure_link_cable"
-    return Check("Link", None, in_words("check_link_slow", **facts), in_words(cure), "link_slow", machine)
+    return Check("Link", None, Reason("check_link_slow", facts), Reason(cure), "link_slow", machine)
 
 
 class Doctor:
@@ -278,7 +276,7 @@ class Doctor:
         """Check all of it, in the order a person would ask. `whole`: this computer itself too."""
         network, household = self._network, self._household.now
         found = [
-            Check("Listening", True, in_words("check_listening", address=str(network.address))),
+            Check("Listening", True, Reason("check_listening", {"address": str(network.address)})),
             self._finding.check(),
             *await network_checks(network, self._finding, household),
             _household(network),
@@ -295,33 +293,34 @@ class Doctor:
         found += [_model(running.json()) for running in self._hosting.loaded]
         if whole:
             found += await machine_checks(self._home)
-        return [asdict(check) for check in in_order(found)]
+        return [check_json(check) for check in in_order(found)]
 
 
 def _model(loaded: Json) -> Check:
     """What is loaded, as hosting describes it; a state that is neither ready nor loading has a reason."""
     good = loaded["state"] != "lost"
     code = "check_model_ready" if loaded["state"] == "ready" else "check_model_loading"
-    cause = loaded["reason"] or in_words(code, model=loaded["model"])
-    return Check("Model", good, cause, "" if good else in_words("cure_model_lost"))
+    told = loaded["reason_facts"]
+    cause = Reason.from_json(told) if told else Reason(code, {"model": loaded["model"]})
+    return Check("Model", good, cause, None if good else Reason("cure_model_lost"))
 
 
 def _household(network: Network) -> Check:
     if network.dismissed:
-        cause, cure = in_words("removed_from_household"), in_words("cure_removed")
+        cause, cure = Reason("removed_from_household"), Reason("cure_removed")
         return Check("Household", False, cause, cure, "removed_needs_reset")
     others = len(network.members) - 1
     if others < 1:
-        cause, cure = in_words("check_alone"), in_words("cure_alone")
+        cause, cure = Reason("check_alone"), Reason("cure_alone")
         return Check("Household", None, cause, cure, "only_this_machine")
-    return Check("Household", True, in_words("check_household", machines=others + 1))
+    return Check("Household", True, Reason("check_household", {"machines": others + 1}))
 
 
 def _lending(lending: LendingPolicy) -> Check:
-    lent, why = lending.lent_bytes(), sentence(lending.reason())
+    lent, why = lending.lent_bytes(), lending.reason()
     if why is None and lent:
-        return Check("Lending", True, in_words("check_lending", lent_bytes=lent))
-    cause, cure = why or in_words("check_lends_nothing"), in_words("cure_lends_nothing")
+        return Check("Lending", True, Reason("check_lending", {"lent_bytes": lent}))
+    cause, cure = why or Reason("check_lends_nothing"), Reason("cure_lends_nothing")
     return Check("Lending", None, cause, cure, "lends_nothing")
 
 
@@ -329,16 +328,16 @@ def _reached(machine: Machine, failed: Reason | None) -> Check:
     """One other machine. `failed`: why it could not be dialled just now."""
     at = machine.address or ""
     if machine.online:
-        cause = in_words("check_reached", address=at)
+        cause = Reason("check_reached", {"address": at})
         return Check(machine.name, True, cause, machine=machine.name, address=at)
     reason = failed or machine.reason
     if machine.address is None and reason is None:
-        cause, cure = in_words("check_address_unknown"), in_words("cure_address_unknown")
+        cause, cure = Reason("check_address_unknown"), Reason("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)
     # it said so itself, and no call can tell more: what helps is the same
     is_closed = machine.reason is not None and machine.reason.code == "shutting_down"
-    cause = sentence(machine.reason if is_closed else reason) or in_words("check_not_reached")
-    cure = "" if reason else in_words("cure_not_reached")  # a reason brings its own
+    known = machine.reason if is_closed else reason
+    general = None if reason else Reason("cure_not_reached")  # a reason brings its own
     code = reason.code if reason else "peer_offline"
     at = str(reason.facts.get("address", at)) if reason else at
-    return Check(machine.name, False, cause, cure, code, machine.name, at)
+    return Check(machine.name, False, known or Reason("check_not_reached"), general, code, machine.name, at)

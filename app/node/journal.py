@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from app.catalog.transfers.file_transfer import to_its_end
-from app.core.errors import AppError, Reason
+from app.core.errors import AppError, Fact, Reason
 from app.core.journal import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
 from app.core.reasons import said
 from app.core.scheduler.requester import OWNER, Requester
@@ -79,7 +79,7 @@ class Happened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     at: float
     code: str
-    facts: dict[str, str | int | float]
+    facts: dict[str, Fact]
 
 
 class Lent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -349,7 +349,7 @@ def _after(entries: Iterable[Any], since: int) -> list[Any]:
 def _told(event: Happened) -> Json:
     """An event with its sentence."""
     told: Json = msgspec.to_builtins(event)
-    return told | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, dict(event.facts)))}
+    return told | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, event.facts))}
 
 
 def _load(file: Path, lost: Callable[[Path], None]) -> _File:

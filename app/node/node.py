@@ -22,6 +22,7 @@ from app.core.household.machine_names import unless_taken
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.placement import Candidate
+from app.core.reasons import with_reason
 from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.hardware import cores, devices
@@ -52,7 +53,7 @@ from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Measuring
 from app.node.planning.own_speed import Here, OwnSpeed
 from app.node.planning.planner_inputs import PlannerInputs, lenders_but
-from app.node.snapshot import machines_json, sentence, with_names
+from app.node.snapshot import machines_json, with_names
 from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told
 from app.node.verification.quarantine import Quarantine
 
@@ -156,7 +157,7 @@ class Node:
                 "name": self.settings.name,
                 "version": __version__,
                 "peer_address": str(self.network.address),
-                "reason": sentence(dismissed),
+                **with_reason("reason", dismissed),
                 "lending": self.lending.json(),
             },
             "machines": machines_json(self._with_layers(), self.network.id),

@@ -73,13 +73,13 @@ def with_names(told: Any, household: Household) -> Any:
         return told
     now = {key: with_names(one, household) for key, one in told.items()}
     if now.keys() == REASON:
-        return reason_json(household.today(Reason(now["code"], now["facts"])))
+        return reason_json(household.today(Reason.from_json(now)))
     if "machine" in now and (known := household.machines.get(now.get("id", ""))):
         now["machine"] = known.name
     for key, facts in list(now.items()):
         if key.endswith("_facts") and isinstance(facts, dict) and facts.keys() >= CODE_AND_FACTS:
-            reason = household.today(Reason(facts["code"], facts["facts"]))
-            now[key] = {**facts, "facts": dict(reason.facts)}
+            reason = household.today(Reason.from_json(facts))
+            now[key] = {**facts, **reason.to_json()}
             now[key.removesuffix("_facts")] = said(reason)
     if "reasons" in now and "why" in now:  # of a plan: the same twice
         now["reasons"] = [one["sentence"] for one in now["why"]]
@@ -190,7 +190,7 @@ def first_token_json(plan: Plan, model: Model) -> Json | None:
 
 def reason_json(reason: Reason) -> Json:
     """A sentence, and the numbers in it as they are."""
-    return {"code": reason.code, "facts": dict(reason.facts), "sentence": said(reason)}
+    return {**reason.to_json(), "sentence": said(reason)}
 
 
 def trouble_json(reason: Reason | None) -> Json:

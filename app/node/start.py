@@ -231,7 +231,7 @@ def say_awaited(options: NodeOptions) -> None:
     there = [one.name for one in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
-            sentence = in_words("interface_awaited", name=name, there=", ".join(there) or "none")
+            sentence = in_words("interface_awaited", name=name, there=", ".join(there) or Reason("none"))
             log.warning("%s", sentence)
             sys.stderr.write(sentence + "\n")
             sys.stderr.flush()

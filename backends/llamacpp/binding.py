@@ -22,7 +22,7 @@ def load() -> Any:
     try:
         from llama_cpp import llama_cpp
     except (ImportError, OSError, RuntimeError) as error:
-        raise StageError(f"llama.cpp cannot be loaded: {error}") from None
+        raise StageError(f"llama.cpp cannot be loaded: {error}", "llama_missing", error=str(error)) from None
     sys.setswitchinterval(SWITCH_SECONDS)
     llama_cpp.llama_log_set(_callback, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
@@ -59,7 +59,8 @@ def require_proved() -> None:
     """A cut counts on what the engine makes of a stage's metadata. Raises UnprovedEngine."""
     if not is_proved(version()):
         proved = " or ".join(PROVED_ENGINES)
-        raise UnprovedEngine(f"this is llama-cpp-python {version()}, and proved is {proved}")
+        words = f"this is llama-cpp-python {version()}, and proved is {proved}"
+        raise UnprovedEngine(words, "llama_unproved", version=version(), proved=proved)
 
 
 # Levels of ggml_log_level that explain a failure; a continued line (5) belongs to what came before.
@@ -118,7 +119,9 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
     last_words()
     model = llama.llama_model_load_from_file(path.encode(), params)
     if not model:
-        raise StageError(f"llama.cpp cannot load it: {why_not(last_words())}")
+        if words := why_not(last_words()):
+            raise StageError(f"llama.cpp cannot load it: {words}", "llama_cannot_load", words=words)
+        raise StageError("llama.cpp cannot load it: it gives no reason", "llama_silent")
     return model
 
 
@@ -138,7 +141,7 @@ def why_not(words: str) -> str:
         _, library, cause = line.rpartition(LOADING)
         if library:
             return _INNER.sub("", cause).strip().rstrip(".")
-    return words.strip() or "it gives no reason"
+    return words.strip()
 
 
 def position_planes(model: Any) -> int:

@@ -92,7 +92,8 @@ class LlamaEmbedder:
         compute = self._llama.llama_decode if memory else self._llama.llama_encode
         binding.last_words()
         if code := compute(self._context, self._batch.struct):
-            raise StageError(f"llama.cpp failed with {code}: {binding.last_words()}")
+            words = binding.last_words()
+            raise StageError(f"llama.cpp failed with {code}: {words}", "llama_failed", status=code, words=words)
         start = self._llama.llama_get_embeddings_seq(self._context, FOR_ONE)
         if not start:
             raise StageError("this model pools nothing")
@@ -120,7 +121,9 @@ class LlamaEmbedder:
         binding.last_words()
         made = self._llama.llama_init_from_model(self._model, params)
         if not made:
-            raise StageError(f"llama.cpp has no room for {context} tokens: {binding.last_words()}")
+            words = binding.last_words()
+            text = f"llama.cpp has no room for {context} tokens: {words}"
+            raise StageError(text, "llama_no_room_tokens", count=context, words=words)
         kind = self._llama.llama_pooling_type(made)
         self.ranks = kind == self._llama.LLAMA_POOLING_TYPE_RANK
         if kind == self._llama.LLAMA_POOLING_TYPE_NONE:

@@ -449,7 +449,8 @@ class LlamaStage:
         if code == 1:
             raise StageError(f"the {self._config.kv_cells} cells of the KV cache are full")
         if code:
-            raise StageError(f"llama.cpp failed with {code}: {binding.last_words()}")
+            words = binding.last_words()
+            raise StageError(f"llama.cpp failed with {code}: {words}", "llama_failed", status=code, words=words)
 
     def _is_tied(self, n_rows: int) -> bool:
         """Return whether flash attention may split this step's keys by threads (thread_choice.py).
@@ -496,5 +497,6 @@ class LlamaStage:
         context = self._llama.llama_init_from_model(self._model, params)
         if not context:
             words = binding.last_words()
-            raise StageError(f"llama.cpp has no room for {config.kv_cells} cells: {words}")
+            text = f"llama.cpp has no room for {config.kv_cells} cells: {words}"
+            raise StageError(text, "llama_no_room_cells", count=config.kv_cells, words=words)
         return context

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from backends.contract import CodedError
+
 ID = "\ue000"  # stands in signs for a call's id, which a model makes up
 NUMBER = "\ue001"  # and this for the number of a call
 NAME = "\ue002"  # and this for the name of the tool, where it is written twice
 
 
-class TemplateFailed(Exception):
+class TemplateFailed(CodedError):
     """The template could not be applied; the text says why."""
 
 

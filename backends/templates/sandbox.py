@@ -36,7 +36,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: object, operator: str, left: object, right: object) -> NoReturn:
-        raise TemplateFailed(f"a chat template may not use {operator}")
+        raise TemplateFailed(f"a chat template may not use {operator}", "template_operator", operator=operator)
 
 
 class _Nothing(Undefined):

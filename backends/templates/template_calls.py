@@ -110,7 +110,7 @@ class _Look:
     def _render(self, *messages: Message, prompt: bool = False, tools: bool = True) -> str:
         """Raises TemplateFailed."""
         if time.process_time() > self._ends_at:
-            raise TemplateFailed("the chat template took too long")
+            raise TemplateFailed("the chat template took too long", "template_time_up")
         return render(
             self._template,
             [{"role": "user", "content": "Hello"}, *messages],

@@ -72,7 +72,7 @@ def rendered(
     except sandbox.TemplateError as error:
         raise Refused(error.message or type(error).__name__) from None
     except (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
-        raise Refused(f"the chat template failed: {error}") from None
+        raise Refused(f"the chat template failed: {error}", "template_error", error=str(error)) from None
 
 
 def moment(now: LocalTime | None) -> datetime:
@@ -83,7 +83,8 @@ def moment(now: LocalTime | None) -> datetime:
         zone = timezone(timedelta(seconds=now.utc_offset_seconds))
         return datetime.fromtimestamp(now.epoch_seconds, zone)
     except (OSError, OverflowError, ValueError) as error:
-        raise TemplateFailed(f"the chat began at a time that is none: {error}") from None
+        words = f"the chat began at a time that is none: {error}"
+        raise TemplateFailed(words, "template_time", error=str(error)) from None
 
 
 def _joined(parts: Iterator[str]) -> str:
@@ -92,7 +93,8 @@ def _joined(parts: Iterator[str]) -> str:
     for part in parts:
         size += len(part)
         if size > MAX_TEXT:
-            raise TemplateFailed(f"the chat template writes more than {MAX_TEXT >> 20} MiB")
+            words = f"the chat template writes more than {MAX_TEXT >> 20} MiB"
+            raise TemplateFailed(words, "template_output", size=MAX_TEXT >> 20)
         pieces.append(part)
     return "".join(pieces)
 
@@ -108,9 +110,10 @@ def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
         with _limited(seconds):
             yield
     except MemoryError:
-        raise TemplateFailed(f"the chat template took more than {MAX_BYTES >> 20} MiB") from None
+        words = f"the chat template took more than {MAX_BYTES >> 20} MiB"
+        raise TemplateFailed(words, "template_memory", size=MAX_BYTES >> 20) from None
     except RecursionError:
-        raise TemplateFailed("the chat template calls itself without end") from None
+        raise TemplateFailed("the chat template calls itself without end", "template_recursion") from None
 
 
 @contextmanager
@@ -129,4 +132,4 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def _late(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise TemplateFailed("the chat template took too long")
+    raise TemplateFailed("the chat template took too long", "template_time_up")

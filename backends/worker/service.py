@@ -167,8 +167,7 @@ class Service:
         self._runs.pop(frame.pipeline).close()
         if _is_short(error):
             return (lost(frame, "worker_memory_short", str(error)),)
-        words = str(error) if isinstance(error, StageError) else f"{type(error).__name__}: {error}"
-        return (lost(frame, "stage_failed", words),)
+        return (lost(frame, "stage_failed", _cause(error)),)
 
     def _obey(self, frame: Frame) -> Iterator[Frame]:
         self._last = None
@@ -182,7 +181,15 @@ class Service:
                 yield told(answer)
         except (StageError, TemplateFailed) as error:
             complain(error)
-            yield told(orders.Failed(request=order.request, code=_code(order, error), text=str(error)))
+            yield told(
+                orders.Failed(
+                    request=order.request,
+                    code=_code(order, error),
+                    text=str(error),
+                    cause=error.cause,
+                    facts=error.facts,
+                )
+            )
         except Exception as error:  # noqa: BLE001  the outer wall, as above
             complain(error)
             words = f"{type(error).__name__}: {error}"
@@ -314,7 +321,8 @@ def _load(order: orders.OpenStage, alone: bool) -> Run:
     grown = process.resident_bytes() - before
     if grown > order.memory_limit_bytes:
         run.close()
-        raise OutOfMemory(f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed")
+        words = f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed"
+        raise OutOfMemory(words, "worker_over_limit", needed=grown, allowed=order.memory_limit_bytes)
     return run
 
 
@@ -322,10 +330,10 @@ def _run(order: orders.OpenStage) -> Run:
     try:
         return Run(order)
     except MemoryError:
-        raise OutOfMemory("there is not enough memory to load these layers") from None
+        raise OutOfMemory("there is not enough memory to load these layers", "layers_no_memory") from None
     except StageError as error:
         if _is_short(error):
-            raise OutOfMemory(str(error)) from None
+            raise OutOfMemory(str(error), error.cause, **error.facts) from None
         raise
 
 
@@ -387,9 +395,16 @@ def told(answer: orders.Answer) -> Frame:
     return Frame(Kind.TEXT, payload=orders.encode(answer))
 
 
-def lost(to: Frame, code: str, words: str, slots: Sequence[int] = ()) -> Frame:
+def _cause(error: Exception) -> str | dict[str, object]:
+    """Return why something failed: its text, or a code of the app with its facts."""
+    if isinstance(error, StageError):
+        return {"code": error.cause, "facts": error.facts} if error.cause else str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def lost(to: Frame, code: str, cause: str | dict[str, object], slots: Sequence[int] = ()) -> Frame:
     """The frame that says the stage is of no more use, and why. slots: whose fault it is, where that is known."""
-    facts = {"cause": words} | ({"slots": ",".join(map(str, slots))} if slots else {})
+    facts = {"cause": cause} | ({"slots": ",".join(map(str, slots))} if slots else {})
     payload = json.dumps({"code": code, "facts": facts}).encode()
     return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
 

@@ -153,7 +153,7 @@ class Household:
         told.sentence = said(error)
         fault = fault_table.of(reason).fault
         if reason.code == "lender_said":
-            fault = fault_table.of(Reason(str(reason.facts.get("cause")))).fault
+            fault = fault_table.of(Reason(fault_table.cause(reason))).fault
             told.end += f": {reason.facts.get('cause')} there"
         else:
             told.end += f": {reason.code}"

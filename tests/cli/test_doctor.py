@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from app.core.diagnostics import Check
+from app.core.errors import Reason
 from app.machine import checks
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore
 from app.network import identity
+from tests.findings import finding
 
-FINE = Check("Engine", True, "llama.cpp.")
+FINE = finding("Engine", True, "llama.cpp.")
 
 
 @pytest.fixture(autouse=True)
@@ -75,16 +77,21 @@ def test_a_secret_that_cannot_be_read_is_told_once(poolhouse: Any, home: Path) -
 
 
 def test_a_running_node_adds_its_own_checks(poolhouse: Any, answering: Any) -> None:
-    lost = {"name": "Link", "ok": False, "cause": "attic-pc does not answer.", "cure": "Wake it."}
+    lost = {
+        "name": "Link",
+        "ok": False,
+        "cause_facts": Reason("peer_stopped", {"name": "attic-pc"}).to_json(),
+        "cure_facts": Reason("cure_model_lost").to_json(),
+    }
     answering({("GET", "/doctor"): {"checks": [lost]}})
     said = poolhouse("doctor")
     assert said.code == 1
     line = next(line for line in said.out.splitlines() if "Link" in line)
-    assert line == "problem  Link       attic-pc does not answer. Wake it."
+    assert line == "problem  Link       attic-pc stopped responding. Load it again."
 
 
 def test_another_version_is_a_problem(poolhouse: Any, answering: Any) -> None:
     answering({}, version="9.9")
     known = poolhouse("doctor", "--json").json
-    assert known["checks"][1]["cause"].startswith("The node runs 9.9")
+    assert known["checks"][1]["cause"].startswith("The running node is Poolhouse 9.9")
     assert not known["ok"]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from app.core.diagnostics import LIKELIEST, ORDER, Check, in_order, likeliest
+from tests.findings import finding
 
-FINE = Check("Listening", True, "Reached at 10.0.0.2:4242.")
-NOTE = Check("IPv6", None, "IPv6 is off.", code="ipv6_off")
-ALONE = Check("Discovery", None, "It hears no other one.", code="discovery_alone")
-VPN = Check("VPN", None, "A VPN is connected.", code="vpn_up")
-SILENT = Check("attic-pc", False, "It does not answer.", code="peer_silent", machine="attic-pc")
-OFF = Check("study-pc", False, "It is off.", code="peer_offline", machine="study-pc")
-DISK = Check("Disk", False, "1.0 GiB are free.")
+FINE = finding("Listening", True, "Reached at 10.0.0.2:4242.")
+NOTE = finding("IPv6", None, "IPv6 is off.", code="ipv6_off")
+ALONE = finding("Discovery", None, "It hears no other one.", code="discovery_alone")
+VPN = finding("VPN", None, "A VPN is connected.", code="vpn_up")
+SILENT = finding("attic-pc", False, "It does not answer.", code="peer_silent", machine="attic-pc")
+OFF = finding("study-pc", False, "It is off.", code="peer_offline", machine="study-pc")
+DISK = finding("Disk", False, "1.0 GiB are free.")
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ DISK = Check("Disk", False, "1.0 GiB are free.")
         ([VPN, OFF, SILENT], SILENT),
         ([DISK, OFF], OFF),
         ([ALONE, DISK], DISK),
-        ([OFF, Check("other", False, code="peer_offline")], OFF),
+        ([OFF, finding("other", False, code="peer_offline")], OFF),
     ],
 )
 def test_the_likeliest_cause(checks: list[Check], cause: Check | None) -> None:
@@ -33,8 +34,8 @@ def test_the_likeliest_cause(checks: list[Check], cause: Check | None) -> None:
 
 def test_they_are_told_as_a_person_would_ask() -> None:
     """A machine that is called as a check is one all the same; what nobody has placed comes last."""
-    machine = Check("Disk", True, machine="Disk")
-    odd = Check("odd", True)
+    machine = finding("Disk", True, machine="Disk")
+    odd = finding("odd", True)
     found = [odd, DISK, NOTE, VPN, SILENT, machine, ALONE, FINE]
     assert in_order(found) == [FINE, ALONE, SILENT, machine, VPN, NOTE, DISK, odd]
     assert len(set(ORDER)) == len(ORDER)

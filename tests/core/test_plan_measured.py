@@ -45,7 +45,7 @@ def test_a_slow_machine_is_left_out_and_the_numbers_say_why() -> None:
     assert out.facts["without_tok_s"] == placed.forecast.decode_tok_s
     forced = plan(host, [quick, old], LAYERS, WORK, [1, 8, 1, 6])
     assert forced.forecast is not None
-    assert forced.forecast.decode_tok_s <= float(out.facts["with_tok_s"]) < placed.forecast.decode_tok_s
+    assert forced.forecast.decode_tok_s <= out.number("with_tok_s") < placed.forecast.decode_tok_s
     assert said(out).startswith("Old laptop left out: with it ")
 
 

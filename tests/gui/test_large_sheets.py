@@ -11,7 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from app.api.computer import Settings
 from app.core.chat import Chat, ChatId
-from app.core.diagnostics import Check
 from app.core.errors import AppError
 from app.decoding import convert
 from app.gui.app.app_context import AppContext
@@ -40,6 +39,7 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.layouts import column, held
 from app.gui.widgets.notice import Notice
 from testbed.snapshots import household, snapshot_of
+from tests.findings import finding
 from tests.gui import walk
 from tests.gui.desk import Desk
 from tests.gui.speaking import speaking
@@ -185,8 +185,8 @@ ANSWER = "https://example.org/" + "along-path" * 40
 
 def doctor(services: AppContext, parent: QWidget) -> QDialog:
     made = DoctorDialog(services, parent)
-    checks = [Check(f"Check {number}", None, "It was not tested.") for number in range(MANY)]
-    made._show([Check("Network", False, "A firewall is in the way. " * 5), *checks])
+    checks = [finding(f"Check {number}", None, "It was not tested.") for number in range(MANY)]
+    made._show([finding("Network", False, "A firewall is in the way. " * 5), *checks])
     made.fold.open()
     return made
 

@@ -280,7 +280,7 @@ def patch() -> None:
             LIAR.tells()
             code = LIAR.chance.choice(MODEL_ERRORS)
             facts: dict[str, Fact] = {"worker": "it", "how": "signal 11", "words": ""}
-            await send(messages.StageFailed(pipeline=order.pipeline, code=code, facts=facts))
+            await send(messages.StageFailed(pipeline=order.pipeline, code=code, facts=messages.sent_facts(facts)))
             return
         if LIAR.lie == "layers not loaded, and an innocent machine is named":
             await send(self._failed(member, order, _naming_error(LIAR.chance)))

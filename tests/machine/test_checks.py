@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.core.diagnostics import likeliest
+from app.core.errors import Reason
 from app.core.lending.policy import Battery
 from app.machine import checks, settings
 from app.machine.hardware import graphics
@@ -20,6 +21,7 @@ from app.machine.paths import Home
 from app.machine.settings import ModelsChoice
 from backends.contract import PROVED_ENGINES
 from backends.worker.confine import Walls
+from tests.findings import cause_of, cure_of
 
 PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
@@ -46,7 +48,7 @@ UNUSED = "The engine llamacpp cannot be used:"
             ],
         ),
         (
-            Engine("llamacpp", missing="llama.cpp cannot be loaded: no libgomp"),
+            Engine("llamacpp", missing=Reason("engine_words", {"words": "llama.cpp cannot be loaded: no libgomp"})),
             [(False, f"{UNUSED} llama.cpp cannot be loaded: no libgomp.")],
         ),
         (
@@ -54,7 +56,7 @@ UNUSED = "The engine llamacpp cannot be used:"
             [(None, f"The engine llamacpp 0.3.35 computes whole models only: parts were proved with {PROVED} only.")],
         ),
         (
-            Engine("llamacpp", missing="no answer within 30 seconds"),
+            Engine("llamacpp", missing=Reason("no_answer_within", {"seconds": 30})),
             [(False, f"{UNUSED} no answer within 30 seconds.")],
         ),
     ],
@@ -66,7 +68,7 @@ async def test_what_a_worker_says_of_its_engines(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(checks, "probe_all", answer)
     monkeypatch.setattr(checks, "processor_name", lambda: "A CPU")
     monkeypatch.setattr(graphics, "listed", list)
-    assert [(check.ok, check.cause) for check in await checks.engines()] == expected
+    assert [(check.ok, cause_of(check)) for check in await checks.engines()] == expected
 
 
 async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +78,8 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     monkeypatch.setattr(checks, "probe_all", answer)
     monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
     card = (await checks.engines())[-1]
-    assert (card.name, card.ok, card.cause) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
-    assert card.cure == "No driver and no setting changes that. Smaller models answer faster."
+    assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
+    assert cure_of(card) == "No driver and no setting changes that. Smaller models answer faster."
     assert likeliest([card]) is None  # it keeps nobody from being seen
 
 
@@ -93,7 +95,7 @@ def test_power_is_told_where_there_is_a_battery(
     monkeypatch: pytest.MonkeyPatch, found: Battery | None, expected: Any
 ) -> None:
     monkeypatch.setattr(checks, "battery", lambda: found)
-    assert [(check.ok, check.cause) for check in checks.power()] == expected
+    assert [(check.ok, cause_of(check)) for check in checks.power()] == expected
 
 
 def test_too_little_room_is_a_problem_and_some_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,10 +106,10 @@ def test_too_little_room_is_a_problem_and_some_a_note(monkeypatch: pytest.Monkey
 
 def test_what_the_window_has_words_for_has_a_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home.at(tmp_path / "none yet")
-    assert checks.engine(Engine("x", missing="no"), "A CPU").code == "engine_missing"
+    assert checks.engine(Engine("x", missing=Reason("said_nothing")), "A CPU").code == "engine_missing"
     assert checks.writable(home).code == ""
     assert (checks.disk(home).code == "disk_low") is not checks.disk(home).ok
-    assert str(home.downloaded) in checks.disk(home).cause  # as `poolhouse folder` tells it
+    assert str(home.downloaded) in cause_of(checks.disk(home))  # as `poolhouse folder` tells it
     monkeypatch.setattr(checks, "LEAST_DISK_BYTES", 1 << 62)
     assert checks.disk(home).code == "disk_low"
 
@@ -126,7 +128,7 @@ def test_the_disk_is_that_of_the_models_and_may_be_away(tmp_path: Path) -> None:
     assert (found.ok, found.code) == (False, "models_folder_away")
     assert not disk.exists()
     ModelsFolders(home.downloaded).claim(disk, "a" * 32)
-    assert str(disk) in checks.disk(home).cause
+    assert str(disk) in cause_of(checks.disk(home))
 
 
 def test_a_folder_of_models_that_takes_nothing_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +146,7 @@ def test_a_folder_of_models_that_takes_nothing_is_a_problem(tmp_path: Path, monk
     monkeypatch.setattr(Path, "write_bytes", refused)
     found = checks.disk(home)
     assert (found.ok, found.code) == (False, "models_folder_unusable")
-    assert "Read-only file system" in found.cause
+    assert "Read-only file system" in cause_of(found)
 
 
 def test_a_full_disk_is_no_home_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,8 +159,8 @@ def test_a_full_disk_is_no_home_that_can_be_written(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
     found = checks.writable(Home.at(tmp_path))
     assert not found.ok
-    assert found.cause.endswith("cannot be written: No space left on device.")
-    assert found.cure.startswith("Free some space")
+    assert cause_of(found).endswith("cannot be written: No space left on device.")
+    assert cure_of(found).startswith("Free some space")
 
 
 async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,5 +189,5 @@ async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatc
 )
 def test_how_well_what_reads_model_files_is_confined(kept_from: Walls | None, ok: bool | None, words: str) -> None:
     found = checks.confined(kept_from)
-    assert (found.name, found.ok, words in found.cause) == ("Sandbox", ok, True)
-    assert bool(found.cure) == (ok is None)
+    assert (found.name, found.ok, words in cause_of(found)) == ("Sandbox", ok, True)
+    assert bool(cure_of(found)) == (ok is None)

@@ -8,6 +8,7 @@ from app.core.errors import Reason
 from app.core.household.household import Machine
 from app.core.ids import MachineId
 from app.node.doctor import _reached
+from tests.findings import cause_of, cure_of
 
 ATTIC = Machine(MachineId("a" * 64), "attic-pc", address="10.0.0.2:4242")
 
@@ -15,18 +16,18 @@ ATTIC = Machine(MachineId("a" * 64), "attic-pc", address="10.0.0.2:4242")
 def test_a_cause_with_a_cure_of_its_own_is_told_once() -> None:
     reason = Reason("peer_unreachable", {"name": "attic-pc", "address": "10.0.0.2:4242"})
     refused = _reached(ATTIC, reason)
-    assert "attic-pc" in refused.cause
-    assert refused.cure == ""
+    assert "attic-pc" in cause_of(refused)
+    assert cure_of(refused) == ""
     assert not refused.ok
 
 
 def test_what_a_machine_said_as_it_closed_comes_before_a_call_that_failed() -> None:
     closed = replace(ATTIC, reason=Reason("shutting_down"))
     found = _reached(closed, Reason("peer_unreachable", {"name": "attic-pc", "address": "x"}))
-    assert found.cause.startswith("Poolhouse was closed on that machine")
+    assert cause_of(found).startswith("Poolhouse was closed on that machine")
     assert found.code == "peer_unreachable"  # else the window offers no other address
 
 
 def test_a_machine_of_which_nothing_is_known_gets_the_general_cure() -> None:
     found = _reached(ATTIC, None)
-    assert found.cure.startswith("Start Poolhouse there")
+    assert cure_of(found).startswith("Start Poolhouse there")

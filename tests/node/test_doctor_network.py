@@ -13,6 +13,7 @@ from app.machine.interfaces import Interface
 from app.network.messages import PROTOCOL, Called
 from app.network.sockets import Address
 from app.node.doctor import from_outside, ipv6, outside, same_network, same_protocol, virtual, vpn
+from tests.findings import cause_of, cure_of
 
 CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
 FAR, AT = MachineId("far"), Address("10.0.0.9", 4242)
@@ -23,8 +24,8 @@ TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
 
 def test_another_protocol_nearby_is_named_with_who_is_older() -> None:
     assert not same_protocol([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbours can talk
-    assert "Update this one." in same_protocol([1, 99])[0].cure
-    assert "Update the older one." in same_protocol([0])[0].cure
+    assert "Update this one." in cure_of(same_protocol([1, 99])[0])
+    assert "Update the older one." in cure_of(same_protocol([0])[0])
 
 
 def test_a_machine_that_was_met_elsewhere() -> None:
@@ -95,7 +96,7 @@ async def test_discovery_that_goes_one_way_is_named(
 ) -> None:
     checks = (await outside([Far("den", True, hears=theirs)], lambda _: ours))[1:]
     assert [(one.ok, one.code, one.machine, one.address) for one in checks] == found
-    assert all("den" in one.cause for one in checks)
+    assert all("den" in cause_of(one) for one in checks)
 
 
 def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:
@@ -105,12 +106,12 @@ def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:
 
 
 def test_networks_inside_this_computer_are_left_alone_unless_one_was_chosen() -> None:
-    assert virtual([CABLE], frozenset()).cause == in_words("check_no_virtual")
+    assert cause_of(virtual([CABLE], frozenset())) == in_words("check_no_virtual")
     inner = virtual([CABLE, BRIDGE, DOWN], frozenset())
-    assert (inner.ok, inner.cause) == (True, in_words("check_virtual", names="docker0"))
+    assert (inner.ok, cause_of(inner)) == (True, in_words("check_virtual", names="docker0"))
     chosen = virtual([CABLE, BRIDGE, DOWN], frozenset(["docker0", "docker1", "eth0"]))
     assert (chosen.ok, chosen.code) == (None, "virtual_chosen")
-    assert "`--interface docker0`" in chosen.cure
+    assert "`--interface docker0`" in cure_of(chosen)
 
 
 def test_ipv4_alone_is_enough() -> None:

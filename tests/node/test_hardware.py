@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.core.errors import Reason
 from app.machine.hardware import devices, engines
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Device, Engine
@@ -40,7 +41,7 @@ async def test_engines_are_asked_once_and_the_faces_are_told(answers: Any) -> No
 
 async def test_engines_that_failed_are_asked_again(answers: Any) -> None:
     hardware = Hardware(Threads(1), lambda: None)
-    answers.extend([[Engine("llamacpp", missing="gone")], [FOUND]])
+    answers.extend([[Engine("llamacpp", missing=Reason("engine_words", {"words": "gone"}))], [FOUND]])
     await hardware.run()
     assert hardware.device == "Chip 9"
     assert await hardware.engines() == [FOUND]

@@ -13,7 +13,8 @@ from typing import BinaryIO
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_header import Header, Tensor, Value, aligned, shown
 from app.catalog.gguf.gguf_names import MAX_PARTS, part_names
-from app.core.errors import BadInput, Fact
+from app.core.errors import BadInput, Fact, Reason
+from app.core.reasons import os_cause
 
 # SAFETY.md 7
 MAX_TENSORS = 65_536
@@ -65,13 +66,13 @@ def _joined(parts: list[Header]) -> Header:
 def _read_one(path: Path) -> Header:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
-            raise BadInput("file_unreadable", path=str(path), why="it is not a file")
+            raise BadInput("file_unreadable", path=str(path), why=Reason("not_a_file"))
         with path.open("rb") as file:
             return _Reader(file, path, os.fstat(file.fileno()).st_size).header()
     except FileNotFoundError:
         raise BadInput("file_missing", path=str(path)) from None
     except OSError as error:
-        raise BadInput("file_unreadable", path=str(path), why=error.strerror or str(error)) from None
+        raise BadInput("file_unreadable", path=str(path), why=os_cause(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

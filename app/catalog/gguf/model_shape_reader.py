@@ -21,7 +21,7 @@ from app.catalog.gguf.gguf_header import Header, Scalar
 from app.catalog.gguf.gguf_header import Tensor as StoredTensor
 from app.catalog.gguf.model_reader import EMBEDDING, HEAD, head_tensor, layer_of
 from app.catalog.stages.cut import stage_header
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.core.model import Model
 from app.core.model_shape import (
     MAX_RUN_LAYERS,
@@ -173,7 +173,7 @@ def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
     """
     legal = _legal(own.model)
     if not legal:
-        raise BadInput("speed_shape_odd", what="a run of layers")
+        raise BadInput("speed_shape_odd", what=Reason("layer_run"))
 
     def price(run: Layers) -> float:
         cached = max(0.0, 1 - own.work(run) / LEAST_WEIGHTS_BYTES)
@@ -247,6 +247,6 @@ def _must_be_sent(shape: ModelShape) -> None:
     try:
         decode(data, ModelShape)
     except msgspec.ValidationError:
-        raise BadInput("speed_shape_odd", what="a name or number") from None
+        raise BadInput("speed_shape_odd", what=Reason("name_or_number")) from None
     if len(data) > MAX_SHAPE_BYTES:
-        raise BadInput("speed_shape_odd", what="so much metadata")
+        raise BadInput("speed_shape_odd", what=Reason("metadata_too_much"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from app.core.errors import BadInput, Refused
+from app.core.errors import BadInput, Reason, Refused
 
 HUB = "https://huggingface.co"
 HUB_HOSTS = ("huggingface.co", "hf.co")  # with everything below them: its stores of large files
@@ -78,7 +78,7 @@ class Hub:
         except ValueError:
             host, odd = "", True
         if odd or not self._may(parts.scheme, host):
-            raise Refused("hub_redirect_odd", source=self.host, host=host[:100] or "nowhere")
+            raise Refused("hub_redirect_odd", source=self.host, host=host[:100] or Reason("nowhere"))
         return there
 
     def _may(self, scheme: str, host: str) -> bool:

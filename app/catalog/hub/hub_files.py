@@ -205,7 +205,7 @@ def _told(before: Told, headers: Mapping[str, str]) -> Told:
 SILENT_SECONDS = 4.0  # without an answer; then it is told: a person gladly waits for five
 
 
-NOTHING_ANSWERS = "nothing answers"
+NOTHING_ANSWERS = Reason("nothing_answers")
 
 
 class Place(Protocol):
@@ -277,7 +277,7 @@ class Lookout:
             return Unreachable("download_broken", source=source, tries=tries)
         return Unreachable(self._place.away_codes[1], source=source, tries=tries, why=why_away(error))
 
-    def _held_up(self, why: str) -> None:
+    def _held_up(self, why: Reason) -> None:
         code = self._place.away_codes[0]
         self._say(Reason(code, {"source": self._place.host, "why": why}))
 
@@ -286,21 +286,21 @@ class Lookout:
         self._tell(why)
 
 
-def why_away(error: Exception) -> str:
+def why_away(error: Exception) -> Reason:
     """The words for a line that does not come about, or that breaks."""
     match error:
         case aiohttp.ClientConnectorDNSError():
-            return "its name is not known in this network"
+            return Reason("host_unknown")
         case aiohttp.ClientProxyConnectionError():
-            return "the proxy of this computer does not answer"
+            return Reason("proxy_silent")
         case aiohttp.ClientHttpProxyError():
-            return "the proxy of this computer lets nothing through"
+            return Reason("proxy_refuses")
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
-            return "its certificate is not trusted here"
+            return Reason("certificate_untrusted")
         case TimeoutError():
             return NOTHING_ANSWERS
         case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
-            return "the connection is refused"
+            return Reason("connection_refused")
         case aiohttp.ClientConnectorError():
-            return "there is no way to it"
-    return "the connection breaks"
+            return Reason("no_route")
+    return Reason("connection_breaks")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.core.errors import BadInput, DoesNotFit
+from app.core.errors import BadInput, DoesNotFit, Reason
 from app.decoding import decode
 
 MAX_JSON_BYTES = 16 << 20
@@ -64,11 +64,11 @@ def to_json(manifest: Manifest) -> bytes:
 def from_json(data: bytes, allowed_bytes: int = MAX_STAGE_BYTES) -> Manifest:
     """A manifest from another machine. Raises BadInput, or DoesNotFit beyond `allowed_bytes`."""
     if len(data) > MAX_JSON_BYTES:
-        raise BadInput("manifest_odd", what=f"{len(data)} bytes long")
+        raise BadInput("manifest_odd", what=Reason("manifest_length", {"count": len(data)}))
     try:
         manifest = decode(data, Manifest)
     except (ValueError, RecursionError):
-        raise BadInput("manifest_odd", what="not of the agreed form") from None
+        raise BadInput("manifest_odd", what=Reason("form_not_agreed")) from None
     _check(manifest)
     if manifest.total_bytes > allowed_bytes:
         needed = manifest.total_bytes
@@ -85,7 +85,7 @@ def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
     try:
         wants = decode(data, tuple[Want, ...])
     except (ValueError, RecursionError):
-        raise BadInput("manifest_odd", what="not of the agreed form") from None
+        raise BadInput("manifest_odd", what=Reason("form_not_agreed")) from None
     return check_wants(wants, manifest)
 
 
@@ -95,7 +95,7 @@ def check_wants(wants: tuple[Want, ...], manifest: Manifest) -> tuple[Want, ...]
     for want in wants:
         inside = before < want.piece < len(manifest.pieces)
         if not inside or not 0 <= want.start < manifest.pieces[want.piece].n_bytes:
-            raise BadInput("manifest_odd", what=f"asks for piece {want.piece} from {want.start}")
+            raise BadInput("manifest_odd", what=Reason("piece_request", {"piece": want.piece, "start": want.start}))
         before = want.piece
     return wants
 

@@ -23,7 +23,7 @@ from app.catalog.gguf.gguf_check import read_header
 from app.catalog.stages.cut import Cut, read_pieces
 from app.catalog.stages.manifest import Manifest
 from app.catalog.stages.stage_receiver import RESERVE_BYTES, Donor, Receiver, StagePaths
-from app.core.errors import AppError, BadInput, Busy, DoesNotFit
+from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Reason
 from app.core.reasons import said
 from app.decoding import decode
 
@@ -291,7 +291,7 @@ class StageStore:
         with path.open("rb", buffering=0) as file:
             for piece in manifest.pieces:
                 if hash_range(file, piece.offset, piece.n_bytes, lambda _: None) != piece.sha256:
-                    raise BadInput("manifest_odd", what="hash of a piece")
+                    raise BadInput("manifest_odd", what=Reason("piece_hash"))
 
     def _remember(self, manifest: Manifest, path: Path) -> None:
         stat = path.stat()
@@ -356,7 +356,7 @@ def _check_layout(manifest: Manifest, path: Path) -> None:
     tensors = [(tensor.offset, tensor.n_bytes) for tensor in header.tensors.values()]
     pieces = [(piece.offset, piece.n_bytes) for piece in manifest.pieces]
     if header.raw != manifest.header or tensors != pieces:
-        raise BadInput("manifest_odd", what="pieces that are not its tensors")
+        raise BadInput("manifest_odd", what=Reason("pieces_mismatched"))
 
 
 def _clear(path: Path) -> None:

@@ -17,7 +17,7 @@ from app.catalog.gguf.gguf_header import aligned, entry, header_bytes, u32_entry
 from app.catalog.gguf.model_reader import EMBEDDING, HEAD, HEAD_BIAS, model_of
 from app.catalog.gguf.model_shape_reader import layer_bytes, tensor_bytes
 from app.catalog.stages.cut import ROPE_FREQS
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.core.model import PLACEHOLDER_ROWS, Model
 from app.core.model_shape import LayerRun, ModelShape, Setting, Tensor
 from backends.contract import Role
@@ -168,7 +168,7 @@ def _entry(setting: Setting) -> bytes:
     try:
         return entry(setting.key, setting.kind, setting.values, setting.is_list)
     except (struct.error, OverflowError):
-        raise BadInput("speed_shape_odd", what="a setting") from None
+        raise BadInput("speed_shape_odd", what=Reason("setting")) from None
 
 
 def _weights(tensor: Tensor) -> Iterator[bytes]:

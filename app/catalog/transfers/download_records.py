@@ -20,7 +20,7 @@ from app.catalog.gguf.gguf_names import part_names
 from app.catalog.hub.hub_address import checked
 from app.catalog.transfers.partial_file import part_bytes
 from app.core.errors import BadInput, Fact, Reason
-from app.core.reasons import said
+from app.core.reasons import can_be_said, os_cause
 from app.decoding import decode
 
 log = logging.getLogger(__name__)
@@ -249,8 +249,7 @@ def deleted(path: Path) -> int:
         except FileNotFoundError:
             continue
         except OSError as error:
-            why = error.strerror or str(error)
-            raise BadInput("model_file_stays", path=str(part_path), why=why) from error
+            raise BadInput("model_file_stays", path=str(part_path), why=os_cause(error)) from error
         freed += n_bytes
     if len(paths) > 1:
         shutil.rmtree(path.parent, ignore_errors=True)
@@ -270,7 +269,4 @@ def _folder_bytes(folder: Path) -> int:
 
 def _can_be_said(record: Record) -> bool:
     """Return whether its error, perhaps of another version of the app, has a sentence here."""
-    try:
-        return record.code is None or bool(said(Reason(record.code, record.facts)))
-    except (KeyError, IndexError, ValueError, TypeError):
-        return False
+    return record.code is None or can_be_said(Reason(record.code, record.facts))

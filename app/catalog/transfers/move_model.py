@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from app.catalog.files import CHUNK_BYTES, Disk, Tell, disk_error, hash_range, sync_folder
 from app.core.errors import AppError, BadInput, Damaged
+from app.core.reasons import os_cause
 
 COMING = ".moving"  # behind the name of what is not whole yet
 _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
@@ -137,8 +138,7 @@ def _broke(folder: Path, source: Path, error: OSError) -> AppError:
     disk_failure = disk_error(folder, error, _size(source))
     if disk_failure.reason.code == "disk_full":
         return disk_failure
-    why = error.strerror or str(error)
-    return BadInput("models_move_failed", path=str(error.filename or source), why=why)
+    return BadInput("models_move_failed", path=str(error.filename or source), why=os_cause(error))
 
 
 def _size(source: Path) -> int:

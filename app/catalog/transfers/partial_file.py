@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from app.catalog.files import CHUNK_BYTES, Disk, disk_error, sync_folder
 from app.core.errors import Damaged
+from app.core.reasons import os_cause
 
 
 class Part:
@@ -39,7 +40,7 @@ class Part:
                 tell()
         except OSError as error:
             self.close()
-            raise Damaged("download_stopped", why=error.strerror or str(error)) from error
+            raise Damaged("download_stopped", why=os_cause(error)) from error
 
     def write(self, data: bytes, total_bytes: int) -> None:
         """Append and hash. Raises AppError where the disk is full or does not work."""

@@ -123,7 +123,7 @@ async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
     except Unreachable:
         own = ChatKey(home)
         key = await own.make() if make else await own.read()
-        place = await own.place()
+        place = said(await own.place())
     return (base64.b64decode(key) if key is not None else None), place
 
 

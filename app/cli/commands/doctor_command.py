@@ -10,6 +10,8 @@ import typer
 from app.cli import hints, safe_text
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
+from app.core.errors import Reason
+from app.core.reasons import said
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,12 +27,12 @@ def add_to(program: typer.Typer) -> None:
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Check this machine; works whether a node runs or not."""
-    from app.cli.checks import all_checks, to_json
+    from app.cli.checks import all_checks
     from app.machine.paths import Home
 
     checks = asyncio.run(all_checks(Home.at(home)))
     well = all(check.ok is not False for check in checks)
-    report = {"ok": well, "checks": [to_json(check) for check in checks]}
+    report = {"ok": well, "checks": [_json(check) for check in checks]}
     Face(as_json).result(report, lambda: _view(checks))
     if not well:
         raise typer.Exit(1)
@@ -46,8 +48,18 @@ def _view(checks: list[Check]) -> RenderableType:
     table.add_column(overflow="fold")
     for check in checks:
         word, style = WORDS[check.ok]
-        told = Text(safe_text.line(hints.own(check.cause)))
+        told = Text(_sentence(check.cause))
         if check.cure and check.ok is not True:
-            told.append(f" {safe_text.line(hints.own(check.cure))}", style="bold")
+            told.append(f" {_sentence(check.cure)}", style="bold")
         table.add_row(Text(word, style=style), safe_text.name(check.name), told)
     return table
+
+
+def _json(check: Check) -> dict[str, object]:
+    """Return what a program reads of a finding."""
+    cause, cure = (said(reason) if reason else "" for reason in (check.cause, check.cure))
+    return {"name": check.name, "ok": check.ok, "cause": cause, "cure": cure}
+
+
+def _sentence(reason: Reason | None) -> str:
+    return safe_text.line(hints.own(said(reason))) if reason else ""

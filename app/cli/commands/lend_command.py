@@ -12,7 +12,7 @@ import typer
 from app.cli.conversation import ask_node
 from app.cli.options import HomeOption, JsonOption, read_duration, read_size
 from app.cli.output import Face
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 
 if TYPE_CHECKING:
     from app.api.lending import LendingState
@@ -245,6 +245,6 @@ def _programs(known: list[str], more: Sequence[str], fewer: Sequence[str]) -> li
     gone = {name.casefold() for name in fewer}
     there = {name.casefold() for name in known}
     if strange := sorted(gone - there):
-        raise BadInput("program_unknown", name=strange[0], there=", ".join(known) or "none")
+        raise BadInput("program_unknown", name=strange[0], there=", ".join(known) or Reason("none"))
     kept = [name for name in known if name.casefold() not in gone]
     return kept + [name for name in more if name.casefold() not in there]

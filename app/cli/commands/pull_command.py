@@ -16,7 +16,7 @@ from app.cli.conversation import ask_node
 from app.cli.interrupted import Stopped
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
-from app.core.errors import AppError, BadInput, Unreachable
+from app.core.errors import AppError, BadInput, Reason, Unreachable
 
 if TYPE_CHECKING:
     from app.api.downloads import Download, DownloadRemoved
@@ -216,7 +216,7 @@ async def _on_the_hub(node: NodeClient, repository: str, version: str) -> Wanted
         chosen = (file.quantisation or "").casefold() == version.casefold()
         if chosen if version else file.recommended:
             return Wanted(repository, file.file, listing.revision, file.sha256)
-    there = ", ".join(file.quantisation or file.file for file in files) or "none"
+    there = ", ".join(file.quantisation or file.file for file in files) or Reason("none")
     raise BadInput("catalogue_no_version", name=repository, there=there)
 
 

@@ -189,7 +189,8 @@ class Household:
             for fact in NAMING
             if isinstance(said := reason.facts.get(fact), str) and said in self.former and said not in taken
         }
-        named = Reason(reason.code, {**reason.facts, **now}) if now else reason
+        inner = {name: self.today(fact) for name, fact in reason.facts.items() if isinstance(fact, Reason)}
+        named = Reason(reason.code, {**reason.facts, **now, **inner}) if now or inner else reason
         closed = reason.code in ENDS and self._has_closed(str(named.facts.get("machine")))
         return Reason("machine_closed", {"machine": named.facts["machine"]}) if closed else named
 

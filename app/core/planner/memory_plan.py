@@ -25,7 +25,7 @@ from app.core.planner.stage_memory import (
     split_stages,
     stage,
 )
-from app.core.reasons import said
+from app.core.reasons import in_sequence
 from backends.contract import Layers, Role
 
 
@@ -105,9 +105,9 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
     """The error that says by how much, and what would help."""
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
-    helps = " ".join(said(reason) for reason in reasons)
+    helps = in_sequence(reasons)
     lacks = [reason.facts["more_bytes"] for reason in reasons if reason.code in ("helps_limit", "helps_here")]
-    context = next((int(reason.facts["context"]) for reason in reasons if "context" in reason.facts), 0)
+    context = next((int(reason.number("context")) for reason in reasons if "context" in reason.facts), 0)
     parts = {
         "weight_bytes": alone.weight_bytes,
         "kv_bytes": alone.kv_bytes,

@@ -30,7 +30,6 @@ from app.core.planner.placement import (
 )
 from app.core.planner.stage_memory import split_stages
 from app.core.planner.topologies import Household, Option, also_whole, replicas_by_memory, several_reason
-from app.core.reasons import said
 from backends.contract import PROVED_ENGINES, Layers, Number
 
 NARROW_PAYS = 0.9  # 8 bits on the wire: when a typical request takes at most so much of its time
@@ -195,7 +194,7 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
         if not _may_end(model, first, last):
             layer = last if last < model.n_layers else first
             where = " or ".join(map(str, nearest(layer, _legal_near(model, edges, layer))))
-            raise BadInput("split_boundary", split=shown, layer=layer, legal=where or "nowhere")
+            raise BadInput("split_boundary", split=shown, layer=layer, legal=where or Reason("nowhere"))
 
 
 def _may_end(model: Model, first: int, last: int) -> bool:
@@ -312,11 +311,11 @@ class Proved:
             return error
         if self.doubted and not self.unproved:
             name = self.doubted[0].name
-            return type(error)("doubt_in_the_way", machine=name, what=said(error))
+            return type(error)("doubt_in_the_way", machine=name, what=error.reason)
         if not self.unproved:
             return error
         facts = _facts(self.unproved[0])
-        return type(error)("engine_in_the_way", **facts, what=said(error))
+        return type(error)("engine_in_the_way", **facts, what=error.reason)
 
 
 def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
@@ -329,6 +328,6 @@ def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
     return Proved(used, apart, host_is=True, doubted=doubted)
 
 
-def _facts(machine: Candidate) -> dict[str, str | int | float]:
+def _facts(machine: Candidate) -> dict[str, Fact]:
     _, _, version = machine.engine.partition(" ")
     return {"machine": machine.name, "engine": version, "proved": PROVED}

@@ -267,6 +267,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
+        check_node_runs check_rest_untested check_version
         check_home check_household check_ipv6 check_ipv6_off check_key check_lending check_link check_link_busy
         check_link_limited check_link_untested check_listening check_memory check_model_loading
         check_model_ready check_no_virtual check_no_vpn check_nobody_to_call check_plugged check_reached
@@ -331,15 +332,18 @@ ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "
 
 
 def cause(reason: Reason) -> str:
-    """The code; of what a lender says, the code of that."""
-    return str(reason.facts.get("cause", "")) if reason.code == "lender_said" else reason.code
+    """Return the code of a reason; of what a lender says, the code of that."""
+    if reason.code != "lender_said":
+        return reason.code
+    what = reason.facts.get("what")
+    return what.code if isinstance(what, Reason) else ""
 
 
 def of(reason: Reason) -> Blame:
     """Classify a reason. A lender's report about its own engine, app or memory says nothing about other machines."""
     if reason.code != "lender_said":
         return TABLE.get(reason.code, UNKNOWN)
-    there = TABLE.get(str(reason.facts.get("cause", "")), Blame(Fault.MACHINE, Retry.ELSEWHERE))
+    there = TABLE.get(cause(reason), Blame(Fault.MACHINE, Retry.ELSEWHERE))
     if there.retry is Retry.NEVER and there.fault not in _ANYWHERE:
         return Blame(there.fault, Retry.ELSEWHERE)
     return there
@@ -363,7 +367,8 @@ def of_itself(reason: Reason, name: str) -> Reason:
     speaks_of_one = of(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
     machine_facts = OTHERS if speaks_of_one else frozenset()
     its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | machine_facts), name)
-    return of_who_asks(Reason(reason.code, {**reason.facts, **its_own}), name)
+    inner = {fact: of_itself(value, name) for fact, value in reason.facts.items() if isinstance(value, Reason)}
+    return of_who_asks(Reason(reason.code, {**reason.facts, **inner, **its_own}), name)
 
 
 def of_who_asks(reason: Reason, name: str) -> Reason:

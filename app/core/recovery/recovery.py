@@ -13,17 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.errors import Fact, Reason
-from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
 
 RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
 MAX_RECOVERIES = 3  # of one request
 ENDS = {  # of processes that left no word of their own
-    "engine_gave_up": "its engine gave up",
-    "stage_failed": "its engine could not compute this",
-    "worker_crashed": "it crashed",
-    "worker_hung": "it did nothing more",
+    "engine_gave_up": Reason("end_gave_up"),
+    "stage_failed": Reason("end_not_computed"),
+    "worker_crashed": Reason("end_crashed"),
+    "worker_hung": Reason("end_hung"),
 }
 MOST_DEATHS = 2  # of processes in steps of one request: the second was no chance
 CALM_TOKENS = 32  # after so many more tokens a request is no longer suspected
@@ -271,7 +270,7 @@ def ends_process(loss: Loss) -> Reason:
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
     """Return the facts of the last process that ended and how, without a cure: the sentence has one."""
     worker = why.facts.get("worker") or why.facts.get("machine") or name
-    how = why.facts.get("how") or ENDS.get(fault_table.cause(why), "it vanished")
+    how = why.facts.get("how") or ENDS.get(fault_table.cause(why), Reason("end_vanished"))
     return {"times": MOST_DEATHS, "worker": worker, "how": how}
 
 
@@ -287,24 +286,24 @@ def doubted(name: str) -> Notice:
 
 def eased(name: str, seconds: float) -> Notice:
     """Return the notice that a machine is heard again and has kept everything."""
-    facts: dict[str, Fact] = {"machine": name, "seconds": _said(seconds)}
+    facts: dict[str, Fact] = {"machine": name, "seconds": _rounded(seconds)}
     return Notice("continued", name, Reason("recovery_reconnected", facts), round(seconds, 1))
 
 
 def continued(recovered: Recovered) -> Notice:
     """The answer goes on."""
     seconds = round(recovered.recovered_after_s, 1)
-    facts: dict[str, Fact] = {"machine": recovered.machine, "seconds": _said(seconds)}
+    facts: dict[str, Fact] = {"machine": recovered.machine, "seconds": _rounded(seconds)}
     return Notice("continued", recovered.machine, Reason("recovery_continued", facts), seconds)
 
 
 def leaving(name: str, successors: Sequence[str], seconds: float) -> Notice:
     """A machine leaves, and computes on while others load what it holds."""
-    facts: dict[str, Fact] = {"machine": name, "with": " and ".join(successors), "seconds": _said(max(1.0, seconds))}
+    facts: dict[str, Fact] = {"machine": name, "with": " and ".join(successors), "seconds": _rounded(max(1.0, seconds))}
     return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
 
 
-def short_of(loss: Loss, shortage: str) -> Reason:
+def short_of(loss: Loss, shortage: Reason) -> Reason:
     """Return what is missing and what the wait is for: the lost machine, or memory where no machine is to blame."""
     if not loss.machine:
         return Reason("recovery_short_here", {"what": shortage})
@@ -313,7 +312,7 @@ def short_of(loss: Loss, shortage: str) -> Reason:
 
 def waited(short: Reason) -> Reason:
     """Why an answer ends that waited for a machine: nothing goes on by itself any more."""
-    return Reason("recovery_waited", {"what": short.facts.get("what", ""), "minutes": round(WAIT_S / 60)})
+    return Reason("recovery_waited", {"what": short.facts["what"], "minutes": round(WAIT_S / 60)})
 
 
 def may_recover(times: int) -> bool:
@@ -323,7 +322,7 @@ def may_recover(times: int) -> bool:
 
 def gave_up(loss: Loss) -> Reason:
     """Why an answer is not recovered again."""
-    return Reason("recovery_too_often", {"times": MAX_RECOVERIES, "why": said(loss.why)})
+    return Reason("recovery_too_often", {"times": MAX_RECOVERIES, "why": loss.why})
 
 
 @dataclass(slots=True)
@@ -420,7 +419,7 @@ def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
 
 def _rebuilding(loss: Loss, planned: Planned) -> Notice:
     seconds = max(1.0, planned.seconds + planned.replay_s)
-    facts: dict[str, Fact] = {"machine": loss.name, "seconds": _said(seconds)}
+    facts: dict[str, Fact] = {"machine": loss.name, "seconds": _rounded(seconds)}
     if not loss.name:  # nobody is to blame
         return Notice("rebuilding", loss.name, Reason("recovery_moving", facts), seconds)
     if not planned.machines and loss.leaves:
@@ -437,6 +436,6 @@ def _short(loss: Loss, why: Reason) -> Notice:
     return Notice("short", loss.name, why)
 
 
-def _said(seconds: float) -> str:
-    """`0.4`, `3`, `48`: no more digits than anybody wants to know."""
-    return f"{seconds:.1f}" if seconds < 2 else f"{seconds:.0f}"
+def _rounded(seconds: float) -> float:
+    """Return seconds with no more digits than anybody wants to know: 0.4, 3, 48."""
+    return round(seconds, 1) if seconds < 2 else round(seconds)

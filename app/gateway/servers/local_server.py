@@ -15,6 +15,7 @@ from aiohttp import web
 
 from app.api import requests
 from app.core.errors import AppError, BadInput
+from app.core.reasons import with_reason
 from app.gateway.access import allowed_origins
 from app.gateway.access.allowed_origins import Access, add_cors
 from app.gateway.access.auth import Auth, KeyDoor, behind
@@ -141,7 +142,7 @@ class ChatApi:
             "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.names())],
             "listens_at": self.port or None,
             "keys": sorted(await self.keys.known()) if choice.on else [],
-            "keys_where": await self.keys.where(),
+            **with_reason("keys_where", await self.keys.where()),
             "waiting": self.answering.queue.n_waiting,
             "running": self.answering.queue.n_running,
         }

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from app.api import requests
-from app.core.errors import BadInput, Refused
+from app.core.errors import BadInput, Reason, Refused
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.settings import Upstream
 from app.network.tls import upstream_context
@@ -94,7 +94,7 @@ class UpstreamDesk:
     def _known(self, name: str) -> Upstream:
         configured = self._now()
         if name not in configured:
-            there = ", ".join(sorted(configured)) or "none"
+            there = ", ".join(sorted(configured)) or Reason("none")
             raise BadInput("upstream_unknown", name=name[:40], there=there)
         return configured[name]
 

@@ -21,6 +21,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.core.log_line import about
+from app.core.reasons import fact_text
 from app.decoding import decode
 from app.gateway.api_request import NO_LIMIT, ApiRequest, Piece
 from app.gateway.refusals import too_deep
@@ -51,7 +52,7 @@ UNCOUNTED = 1 << 52
 USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
 ID = "X-Request-Id"
 PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
-UNREADABLE = "it answered what nobody can read"
+UNREADABLE = Reason("answer_unreadable")
 PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
 Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
@@ -249,8 +250,7 @@ class Upstreams:
                 body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
                 return [model.id for model in decode(body, _Models).data]
         except Unreachable as error:  # by what it answered
-            why = str(error.reason.facts["why"])
-            raise Unreachable("upstream_test_failed", name=name, why=why) from None
+            raise Unreachable("upstream_test_failed", name=name, why=error.reason.facts["why"]) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_test_failed", name=name, why=_why(error)) from None
         except (msgspec.MsgspecError, ValueError, TooLong, TooSlow) as error:
@@ -344,8 +344,8 @@ async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientR
         await _check(name, answer)
     except BaseException as error:
         answer.close()
-        why = error.reason.facts.get("why") if isinstance(error, BadInput) else None
-        if OLD_LIMIT in sent and LIMIT in str(why):
+        why = error.reason.facts.get("why", "") if isinstance(error, BadInput) else ""
+        if OLD_LIMIT in sent and LIMIT in fact_text(why):
             return await _begun(name, post, renamed(sent))
         raise
     return answer
@@ -360,17 +360,19 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
         raise Busy("upstream_busy", name=name, seconds=seconds)
     log.warning("upstream %s answered %d", name, answer.status)
     if answer.status in UNUSABLE:
-        why = await _words(answer) or f"it answered {answer.status}"
+        why = await _words(answer) or Reason("answered_status", {"status": answer.status})
         raise BadInput("upstream_refused", name=name, why=why)
     raise Unreachable("upstream_failed", name=name, why=await _fault(answer))
 
 
-async def _fault(answer: aiohttp.ClientResponse) -> str:
+async def _fault(answer: aiohttp.ClientResponse) -> Reason:
     """Return what is wrong there. Its own message about a key may repeat the key."""
     if answer.status in (401, 403):
-        return f"it does not take the key ({answer.status})"
+        return Reason("key_refused", {"status": answer.status})
     words = await _words(answer) if answer.status == 404 else ""
-    return f"it answered {answer.status}" + (f", {words}" if words else "")
+    if words:
+        return Reason("answered_words", {"status": answer.status, "words": words})
+    return Reason("answered_status", {"status": answer.status})
 
 
 async def _words(answer: aiohttp.ClientResponse) -> str:
@@ -401,9 +403,9 @@ def _guessed_tokens(wish: ApiRequest) -> int:
     return len(read) // CHARS_OF_A_TOKEN
 
 
-def _why(error: Exception) -> str:
+def _why(error: Exception) -> Reason:
     if isinstance(error, TimeoutError):
-        return "it was silent for too long"
+        return Reason("silent_too_long")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "its certificate is not known here"
-    return "it cannot be reached" if isinstance(error, OSError) else "it hung up"
+        return Reason("certificate_unknown")
+    return Reason("not_reached" if isinstance(error, OSError) else "hung_up")

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import BadInput
 from app.core.planner.speed_estimates import is_rough
+from app.core.reasons import os_cause
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.journal_feed import StageDid, together
 from app.gui.activity.timeline import Bars, share_lines
@@ -319,7 +320,7 @@ def save(made: Bench, file: Path, theme: Theme) -> None:
         else:
             file.write_text(texts.get(end, html)(made), encoding="utf-8")
     except OSError as error:
-        raise BadInput("report_unwritten", path=str(file), why=str(error.strerror)) from None
+        raise BadInput("report_unwritten", path=str(file), why=os_cause(error)) from None
 
 
 def _picture(made: Bench, file: Path, theme: Theme) -> None:

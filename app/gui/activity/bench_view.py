@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QMenu, QTableView, QWidget
 
 from app.core.errors import AppError, BadInput
+from app.core.reasons import os_cause
 from app.gui.activity import bench_report
 from app.gui.activity.bench_report import BenchCard, against
 from app.gui.activity.bench_run import (
@@ -321,7 +322,7 @@ class BenchView(QWidget):
         try:
             self.store.add(made)
         except OSError as error:
-            self._page.fail(AppError("bench_unkept", why=str(error.strerror)))
+            self._page.fail(AppError("bench_unkept", why=os_cause(error)))
         self._list()
 
     def _forget(self) -> None:
@@ -342,7 +343,7 @@ class BenchView(QWidget):
         try:
             self.store.keep(kept)
         except OSError as error:
-            self._page.fail(AppError("bench_unkept", why=str(error.strerror)))
+            self._page.fail(AppError("bench_unkept", why=os_cause(error)))
         self._list()
 
     def _choose_file(self) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from PySide6.QtCore import QByteArray, QObject, QUrl, Signal
 from PySide6.QtNetwork import QHttp1Configuration, QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
-from app.core.errors import AppError, Unreachable
+from app.core.errors import AppError, Reason, Unreachable
 from app.core.wire_json import error_of, replaced
 from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint
@@ -71,7 +71,7 @@ class Call(QObject):
         *lines, rest = self._held.split(b"\n")
         self._held = bytearray(rest)
         if len(self._held) > MAX_LINE_BYTES:
-            self._end(AppError("node_fault", detail="it sent a line without an end"))
+            self._end(AppError("node_fault", detail=Reason("line_without_end")))
         for line in lines:
             if line.strip() and self._reply is not None:
                 self._take(bytes(line))
@@ -230,7 +230,7 @@ def owner_of(heard: Callable[..., object] | None) -> QObject | None:
 
 
 def _not_understood() -> AppError:
-    return AppError("node_fault", detail="its answer was not understood")
+    return AppError("node_fault", detail=Reason("answer_not_understood"))
 
 
 def _header(reply: QNetworkReply, name: str) -> bytes:

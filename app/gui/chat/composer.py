@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, Q
 from app.api.answers import TokenCount
 from app.core.chat import Chat, Details
 from app.core.errors import AppError, BadInput
+from app.core.reasons import os_cause
 from app.gui.api.node_client import Call
 from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
@@ -42,7 +43,7 @@ def read_text(path: Path) -> Details:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise BadInput("attachment_unreadable", name=path.name, why=str(error.strerror)) from None
+        raise BadInput("attachment_unreadable", name=path.name, why=os_cause(error)) from None
     if len(data) > MAX_FILE_BYTES:
         raise BadInput("attachment_large", name=path.name, most_bytes=MAX_FILE_BYTES)
     try:

@@ -13,8 +13,8 @@ from PySide6.QtCore import QProcess, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from app.core.diagnostics import Check, Wall, command, likeliest
-from app.core.errors import AppError
+from app.core.diagnostics import Check, Wall, check_of, command, likeliest
+from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
@@ -26,7 +26,6 @@ from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, head
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
-from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
 from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.widgets.buttons import button
@@ -200,7 +199,6 @@ class CheckList(QWidget):
 
 
 WIDTH, HEIGHT = 680, 500
-FIELDS = ("name", "ok", "cause", "cure", "code", "machine", "address", "tested")
 
 
 class DoctorDialog(Dialog):
@@ -272,15 +270,14 @@ class DoctorDialog(Dialog):
         self.setLayout(box)
 
     def _tell(self, answer: Json) -> None:
-        found = [_check(one) for one in answer.get("checks", [])]
+        found = [check_of(one) for one in answer.get("checks", [])]
         self._show(found)
 
     def _away(self, error: AppError) -> None:
         pool = self.services.pool
-        cause = pool.problem or said(error)
+        cause = Reason("said_by_node", {"sentence": pool.problem}) if pool.problem else error.reason
         node = Check(self.tr("Background service"), False, cause, code="node_away")
-        rest = self.tr("Everything else is tested by the background service.")
-        untested = Check(self.tr("Network"), None, rest, tested=False)
+        untested = Check(self.tr("Network"), None, Reason("check_rest_untested"), tested=False)
         self._show([node, untested])
 
     def _show(self, checks: list[Check]) -> None:
@@ -425,7 +422,3 @@ class DoctorDialog(Dialog):
             call.cancel()
         if form is not None:
             form.cancel()
-
-
-def _check(told: Json) -> Check:
-    return Check(**{name: told[name] for name in FIELDS if name in told})

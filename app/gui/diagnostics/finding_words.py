@@ -8,7 +8,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.core.diagnostics import Check
 from app.gui.app.error_pages import ERROR_PAGES
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 
 
 class Cure(StrEnum):
@@ -137,7 +137,7 @@ def name_of(check: Check) -> str:
 
 def cause(check: Check) -> str:
     """What was found."""
-    return here(check.cause)
+    return said(check.cause) if check.cause else ""
 
 
 def headline(check: Check) -> str:
@@ -149,7 +149,7 @@ def headline(check: Check) -> str:
 def advice(check: Check) -> str:
     """What to do about it: the window's own words where it offers a button, else those of the check."""
     found = _ADVICE.get(check.code)
-    return _said(found, check) if found else here(check.cure)
+    return _said(found, check) if found else said(check.cure) if check.cure else ""
 
 
 def cure_of(check: Check) -> Cure:

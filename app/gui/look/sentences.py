@@ -37,21 +37,27 @@ def said(what: Reason | AppError) -> str:
     """As app/core/reasons.py says it, for whoever looks at the window: an engine's own words stand in its details."""
     reason = what.reason if isinstance(what, AppError) else what
     if last_words(reason):
-        log = reasons.in_words("worker_log")
-        reason = Reason(reason.code, {**reason.facts, LAST_WORDS: log})
-    return here(reasons.said(reason))
+        reason = Reason(reason.code, {**reason.facts, LAST_WORDS: Reason("worker_log")})
+    return reasons.said(reason, face())
+
+
+def face() -> reasons.Face:
+    """Return how the window speaks: in its language, with its country's signs."""
+    language = _language()
+    figures = _figures(language)
+    names = {GUIDE: model_name(GUIDE)}
+    return reasons.Face(language, True, figures.decimalPoint(), figures.groupSeparator(), names)
 
 
 def last_words(reason: Reason) -> str:
     """Of an engine that ended, as it wrote them; empty for anything else."""
-    words = str(reason.facts.get(LAST_WORDS) or "") if reason.code in _DEATHS else ""
-    return "" if words in reasons.SENTENCES.values() else words
+    words = reason.facts.get(LAST_WORDS) if reason.code in _DEATHS else ""
+    return words if isinstance(words, str) else ""
 
 
 def reason_of(told: dict[str, Any]) -> Reason:
     """Why what is loaded is lost, as a node tells it."""
-    found = told.get("reason_facts") or {}
-    return Reason(str(found.get("code") or ""), found.get("facts") or {})
+    return Reason.from_json(told.get("reason_facts") or {"code": "", "facts": {}})
 
 
 def trouble(told: dict[str, Any]) -> str:
@@ -146,7 +152,7 @@ def _fact(name: str, fact: str, language: str) -> str:
         return fact.replace(",", _figures(language).groupSeparator())
     if name in _TOLD or " " in fact:  # a machine may well have one of our words for its name
         for pattern, own in _words(language):
-            if found := pattern.fullmatch(fact):
+            if found := pattern.fullmatch(fact) or pattern.fullmatch(fact[:1].lower() + fact[1:]):
                 told = found.groupdict().items()
                 return own.format(**{name: _fact(name, fact, language) for name, fact in told})
     return _quoted(name, fact)
@@ -170,7 +176,7 @@ def _known(language: str) -> Known:
         named = ((code, _named(code, words)) for code, words in reasons.SENTENCES.items())
         known = {code: words for code, words in named if MODEL in words} | known
     return _patterns(
-        (_named(code, reasons.SENTENCES[code]), _named(code, own))
+        (_named(code, reasons.SENTENCES[code]), re.sub(r"\{(\w+):(?!times)[^}]*\}", r"{\1}", _named(code, own)))
         for code, own in known.items()
         if code in reasons.SENTENCES
     )
@@ -183,7 +189,10 @@ def _named(code: str, words: str) -> str:
 
 @lru_cache(maxsize=4)
 def _words(language: str) -> Known:
-    return _patterns(reasons.language(language).words.items())
+    own = reasons.language(language)
+    counted = [(f"{count} times", words) for count, words in enumerate(own.times[:-1], 1)]
+    phrases = ((reasons.PHRASES[code], words) for code, words in own.phrases.items() if code != "sentences")
+    return _patterns([*phrases, *counted, ("{count} times", own.times[-1])] if own.phrases else ())
 
 
 def _patterns(pairs: Iterable[tuple[str, str]]) -> Known:

@@ -353,7 +353,7 @@ class ModelsPage(Page):
 
     def _load_failed(self, error: AppError) -> None:
         """With the context that would fit, where one does."""
-        context = int(error.reason.facts.get("fits_context") or 0)
+        context = int(error.reason.number("fits_context"))
         choose = self.details.form.context.choose
         smaller = (self.tr("Use a smaller context"), lambda: choose(context))
         self.fail(error, *([smaller] if context else []))

@@ -58,17 +58,16 @@ def of_error(error: AppError) -> Judgement | None:
     """A refusal for want of memory; None for any other."""
     if not isinstance(error, DoesNotFit):
         return None
-    facts = error.reason.facts
-    need = int(facts.get("need_bytes") or 0)
-    have = int(facts.get("lent_bytes") or facts.get("free_bytes") or 0)
-    context = int(facts.get("fits_context") or 0)
+    need = int(error.reason.number("need_bytes"))
+    have = int(error.reason.number("lent_bytes") or error.reason.number("free_bytes"))
+    context = int(error.reason.number("fits_context"))
     word = Word.SMALLER if context else Word.TOO_BIG
     parts = None
-    if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(facts):
-        weights, kv = int(facts["weight_bytes"]), int(facts["kv_bytes"])
-        parts = Parts(weights, kv, int(facts["work_bytes"]), have)
+    if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(error.reason.facts):
+        weights, kv = int(error.reason.number("weight_bytes")), int(error.reason.number("kv_bytes"))
+        parts = Parts(weights, kv, int(error.reason.number("work_bytes")), have)
     # the amount that the sentence names, where it names one
-    short = int(facts.get("short_bytes") or 0) or max(0, need - have)
+    short = int(error.reason.number("short_bytes")) or max(0, need - have)
     return Judgement(Verdict(word, short_bytes=short, context=context, parts=parts))
 
 

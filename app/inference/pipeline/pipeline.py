@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import Reason, StageLost
-from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import OF_ONE_MACHINE, RUN_STAYS, Retry
 from app.core.recovery.recovery import BESIDE, Loss, Notice, beside, doubted, eased, ends_process, is_by_model, is_final
@@ -334,9 +333,7 @@ class Pipeline:
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
         """A stage says that it was given numbers that cannot be used: whose they were, or whose word that is."""
         if stage.is_elsewhere and stage.was_given_sound_rows():
-            return stage, Reason(
-                "stage_garbled", {"machine": stage.machine, "cause": "it refused numbers that can be used"}
-            )
+            return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:
             return sender, Reason("stage_sent_odd", {"machine": sender.machine})
         return stage, reason
@@ -389,7 +386,7 @@ class Pipeline:
         last = self._stages[-1]
         tokens = await last.forward(step)
         if last.is_elsewhere and not self._work.are_tokens(tokens):
-            why = StageLost("stage_garbled", machine=last.machine, cause="a token that is none")
+            why = StageLost("stage_garbled", machine=last.machine, cause=Reason("token_invalid"))
             last.give_up(why)
             raise why
         return tokens
@@ -456,7 +453,7 @@ def _as_its_word(reason: Reason, machine: str) -> Reason:
     fault = fault_table.of(reason)
     if fault.retry is not Retry.NEVER or fault.fault not in OF_ONE_MACHINE:
         return reason
-    return Reason("lender_said", {"machine": machine, "what": said(reason), "cause": reason.code})
+    return Reason("lender_said", {"machine": machine, "what": reason})
 
 
 def _computing(stages: Sequence[StageClient]) -> list[StageClient]:

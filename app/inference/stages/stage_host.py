@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
-from app.core.reasons import in_words
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageLost
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.pipeline.step import Run
@@ -172,7 +171,7 @@ class StageHost:
         """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
         lent = self._admit(order)
         try:
-            name = f"{self.machine}'s layers"
+            name = Reason("layers_of", {"machine": self.machine})
             lent.worker = await Worker.start(name, threads=threads, low_priority=True, reads=[order.config.path])
             if lent.why is not None:
                 lent.worker.kill(lent.why)
@@ -276,7 +275,7 @@ class StageHost:
             await lent.carried().close(grace_s)
             self._forget(lent)
         else:
-            lent.kill(Reason("worker_closed", {"worker": f"{self.machine}'s layers"}))
+            lent.kill(Reason("worker_closed", {"worker": Reason("layers_of", {"machine": self.machine})}))
             await lent.gone.wait()  # `open` gives back what it began
 
     async def stop_now(self, why: Reason) -> None:
@@ -395,6 +394,6 @@ def _most_payload(frame: Frame, agreed: Agreed) -> int:
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:
     """A LOST frame. The worker's own words stay here; the host is told the kind of end."""
-    facts = {**error.reason.facts, "machine": machine, "words": in_words("worker_log")}
-    payload = json.dumps({"code": error.reason.code, "facts": facts}).encode()
+    facts: dict[str, Fact] = {**error.reason.facts, "machine": machine, "words": Reason("worker_log")}
+    payload = json.dumps(Reason(error.reason.code, facts).to_json()).encode()
     return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))

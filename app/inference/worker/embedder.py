@@ -78,8 +78,8 @@ class Embedder:
         if not got.vector:
             raise BadInput("embedding_too_long", tokens=got.n_tokens, most=self.context)
         if len(got.vector) != self.width * VALUE_BYTES:
-            self._worker.kill(Reason("worker_garbled", {"worker": "embedder", "cause": "a vector"}))
-            raise StageLost("worker_garbled", worker="embedder", cause="a vector")
+            self._worker.kill(Reason("worker_garbled", {"worker": "embedder", "cause": Reason("vector")}))
+            raise StageLost("worker_garbled", worker="embedder", cause=Reason("vector"))
         return Vector(normalised(array("f", got.vector)[:size]), got.n_tokens)
 
     async def rank(self, query: str, text: str) -> Score:

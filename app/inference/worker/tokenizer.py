@@ -209,8 +209,8 @@ class Text:
         self._vocabulary = vocabulary
         pieces = [piece for part in parts if isinstance(part, orders.Pieces) for piece in part.pieces]
         if len(pieces) != vocabulary.n_vocab:
-            self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": "pieces"}))
-            raise StageLost("worker_garbled", worker=HERE, cause="pieces")
+            self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": Reason("pieces")}))
+            raise StageLost("worker_garbled", worker=HERE, cause=Reason("pieces"))
         self._pieces = pieces
         self._look()
         return self._worker
@@ -278,8 +278,7 @@ class Text:
 
 def _took_too_long(error: StageLost) -> bool:
     """Return whether the worker was busy for all of its time; time in which the system stopped it does not count."""
-    seconds = error.reason.facts.get("seconds", 0.0)
-    return error.reason.code == "worker_hung" and float(seconds) >= TOKENIZE_S
+    return error.reason.code == "worker_hung" and error.reason.number("seconds") >= TOKENIZE_S
 
 
 def local_time(epoch_seconds: float | None = None) -> LocalTime:

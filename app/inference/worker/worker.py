@@ -23,7 +23,7 @@ import msgspec
 import psutil
 
 import backends
-from app.core.errors import Reason, StageLost
+from app.core.errors import Fact, Reason, StageLost
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_of, ended, refused, telling
@@ -201,7 +201,7 @@ def _whole(data: bytes) -> bool:
 
 
 log = logging.getLogger(__name__)
-HERE = "this computer"  # the name of a worker that serves this node alone, as its errors say it
+HERE = Reason("this_computer")  # the name of a worker that serves this node alone, as its errors say it
 A = TypeVar("A", bound=orders.Order)
 
 ONE_THREAD = Threads(1)
@@ -237,8 +237,8 @@ class Receiver(Protocol):
 class Worker(asyncio.SubprocessProtocol):
     """A child `python -m backends` and both ends of its pipes. Ends with this process, whatever happens."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: Fact) -> None:
+        self.name = name  # as errors say it: of a machine, or a phrase
         self.pid = 0
         self.died: StageLost | None = None  # why it is gone, once it is
         self.under_way = 0  # steps, and what else is carried out in turn: sent and not answered
@@ -269,7 +269,7 @@ class Worker(asyncio.SubprocessProtocol):
     @classmethod
     async def start(
         cls,
-        name: str,
+        name: Fact,
         *,
         threads: Threads = ONE_THREAD,
         low_priority: bool = False,
@@ -321,7 +321,7 @@ class Worker(asyncio.SubprocessProtocol):
     def send(self, data: bytes) -> None:
         """Write one whole frame. How many are under way is bounded by the stages' credit."""
         if self.died or self._stdin is None:
-            raise self.died or StageLost("worker_died", worker=self.name, how="closed", words="")
+            raise self.died or StageLost("worker_died", worker=self.name, how=Reason("end_closed"), words="")
         n_answers = _WORK.get(data[3], 0)
         if n_answers:
             self.under_way += n_answers
@@ -580,8 +580,8 @@ class Worker(asyncio.SubprocessProtocol):
         if isinstance(answer, orders.Failed):
             raise refused(answer, self.name)
         if not isinstance(answer, kind):
-            self.kill(Reason("worker_garbled", {"worker": self.name, "cause": "another answer"}))
-            raise StageLost("worker_garbled", worker=self.name, cause="another answer")
+            self.kill(Reason("worker_garbled", {"worker": self.name, "cause": Reason("answer_mismatched")}))
+            raise StageLost("worker_garbled", worker=self.name, cause=Reason("answer_mismatched"))
         return answer
 
     def _lower_priority(self) -> None:

@@ -9,22 +9,22 @@ from collections.abc import Sequence
 import msgspec
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
-from app.core.reasons import SENTENCES, in_words
+from app.core.reasons import SENTENCES, can_be_said
 from app.core.recovery import fault_table
 from app.decoding import decode
 from backends import orders
 from backends.contract import NO_MEMORY
 
 MOST_FACT_CHARS = 1000  # of what another machine says
+NAMES = ("machine", "worker", "name")  # facts that name who says it
 SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
 # How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
 # What C++ and Python say when they end a process; all else that stands in its last lines before a crash is chatter.
 _LAST_CRY = re.compile(r"\s*(?:terminate called|what\(\):|Fatal Python error:) ?")
-# What the engine says of a model, and what is wrong with the engine itself (backends/llamacpp/binding.py).
+# What the engine says of a model (backends/llamacpp/binding.py).
 _UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
 _UNKNOWN_PRE = re.compile(r"unknown (?:pre-tokenizer type|tokenizer): '([^']{1,64})'")
-_NO_ENGINE = "llama.cpp cannot be loaded: "
 _SLOT = re.compile(r"[0-9]{1,5}")
 # Signals that a process brings upon itself by what it computes; Windows' codes for the same begin there.
 _CRASHES = frozenset(
@@ -36,7 +36,7 @@ _WINDOWS_CRASH = 0xC0000000
 _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
-def refused(answer: orders.Failed, worker: str) -> AppError:
+def refused(answer: orders.Failed, worker: Fact) -> AppError:
     """The error for an order that was not carried out. The worker's own words stay in its facts."""
     kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
     code = answer.code if answer.code in SENTENCES else "worker_refused"
@@ -45,16 +45,17 @@ def refused(answer: orders.Failed, worker: str) -> AppError:
             return BadInput("engine_knows_not", architecture=family[1])
         if pre := _UNKNOWN_PRE.search(answer.text):
             return BadInput("engine_pre_unknown", name=pre[1])
-        if answer.text.startswith(_NO_ENGINE):
+        if answer.cause == "llama_missing":
             code = "engine_missing"
-    return kind(code, worker=worker, cause=answer.text, text=answer.text)
+    cause = Reason(answer.cause, dict(answer.facts))
+    return kind(code, worker=worker, cause=cause if can_be_said(cause) else answer.text, text=answer.text)
 
 
 class _Lost(msgspec.Struct, forbid_unknown_fields=True):
     """The contents of a LOST frame."""
 
     code: str
-    facts: dict[str, str | int | float]
+    facts: dict[str, Fact]
 
 
 def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
@@ -66,19 +67,18 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
         lost = decode(payload, _Lost)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return StageLost("stage_lost", machine=name)
-    plain = {fact: _plain(value) for fact, value in lost.facts.items() if fact not in ("self", "code")}
-    facts: dict[str, Fact] = {"words": "", **plain, "machine": name, "worker": name, "name": name}
-    try:
-        SENTENCES[lost.code].format(**facts)
-    except (LookupError, ValueError, TypeError, ArithmeticError):
+    plain = Reason(lost.code, lost.facts).mapped(lambda fact, value: name if fact in NAMES else _plain(value))
+    facts = {fact: value for fact, value in plain.facts.items() if fact not in ("self", "code")}
+    reason = Reason(lost.code, {"words": "", **facts, **dict.fromkeys(NAMES, name)})
+    if lost.code not in SENTENCES or not can_be_said(reason):
         return StageLost("stage_lost", machine=name)
     if not fault_table.is_said_of_layers(lost.code):
-        return StageLost("stage_garbled", machine=name, cause="it gave a reason that is none")
-    return fault_table.lost(Reason(lost.code, facts))
+        return StageLost("stage_garbled", machine=name, cause=Reason("reason_unknown"))
+    return fault_table.lost(reason)
 
 
-def _plain(fact: Fact) -> Fact:
-    """Text from elsewhere, short and in one line."""
+def _plain(fact: str | int | float) -> str | int | float:
+    """Return text from elsewhere short and in one line."""
     if not isinstance(fact, str):
         return fact
     return "".join(char if char.isprintable() else " " for char in fact[:MOST_FACT_CHARS])
@@ -90,27 +90,28 @@ def slots_of(why: Reason) -> frozenset[int]:
     return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
 
 
-def ended(code: int | None) -> str:
-    """An exit code in words: `stopped with code 1`, `ended by SIGKILL`."""
+def ended(code: int | None) -> Reason:
+    """Return how a process ended, by its exit code, as a phrase: `it was ended by SIGKILL`."""
     if code is None:
-        return "it vanished"
+        return Reason("end_vanished")
     if code >= 0:
-        return f"it stopped with code {code}"
+        return Reason("end_code", {"status": code})
     try:
-        return f"it was ended by {signal.Signals(-code).name}"
+        return Reason("end_signal", {"signal": signal.Signals(-code).name})
     except ValueError:
-        return f"it was ended by signal {-code}"
+        return Reason("end_signal_number", {"number": -code})
 
 
-def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
+def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
     """Return why a process ended by itself: its exit code, and what it wrote last."""
-    words, how = telling(lines), ended(code)
+    how = ended(code)
+    words: Fact = telling(lines)
     if any(sign in line for line in lines for sign in NO_MEMORY):
         reason = Reason("worker_memory_short", {"worker": name, "how": how, "words": words})
     elif any(_GAVE_UP.fullmatch(line.strip()) for line in lines):
         reason = Reason("engine_gave_up", {"worker": name, "how": how, "words": words})
     elif code is not None and (-code in _CRASHES or code >= _WINDOWS_CRASH):
-        words = " ".join(line.strip() for line in lines if _LAST_CRY.match(line)) or in_words("worker_log")
+        words = " ".join(line.strip() for line in lines if _LAST_CRY.match(line)) or Reason("worker_log")
         reason = Reason("worker_crashed", {"worker": name, "how": how, "words": words})
     else:
         reason = Reason("worker_died", {"worker": name, "how": how, "words": words})

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from app.core.errors import Reason
 from app.core.reasons import size
 from app.decoding import decode
 from app.machine import paths
@@ -41,7 +42,7 @@ class Engine(msgspec.Struct, frozen=True):
 
     name: Name
     version: Name = ""
-    missing: str = ""
+    missing: Reason | None = None
     features: Annotated[list[Name], Meta(max_length=200)] = []  # of the processor, that it uses
     devices: Annotated[list[Device], Meta(max_length=64)] = []
 
@@ -65,20 +66,23 @@ async def probe_all(within_s: float = PROBE_SECONDS) -> list[Engine]:
 async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
     """One engine. A child that hangs is killed; what is missing then says so."""
     command = paths.python_command("-m", "backends", "probe", name)
-    code, out, err = await child(command, within_s)
+    try:
+        code, out, err = await child(command, within_s)
+    except TimeoutError:
+        return Engine(name, missing=Reason("no_answer_within", {"seconds": round(within_s)}))
     return engine_of(name, code, out, err)
 
 
 def engine_of(name: str, code: int, out: str, err: str) -> Engine:
     """The engine in the answer of its child, whatever the child wrote."""
     if code:
-        return Engine(name, missing=last_line(err))
+        return Engine(name, missing=_last_words(err))
     try:
         engines = decode(out, _Answer).engines
     except (msgspec.DecodeError, UnicodeError):
         engines = []
     match = next((engine for engine in engines if engine.name == name), None)
-    return match or Engine(name, missing="its answer was not understood")
+    return match or Engine(name, missing=Reason("answer_not_understood"))
 
 
 def described(processor: str, engines: Sequence[Engine]) -> str:
@@ -102,7 +106,7 @@ def shown(device: Device) -> str:
 
 
 async def child(command: Sequence[str], within_s: float) -> tuple[int, str, str]:
-    """Exit code, output and errors of a process; one that does not end in time is killed."""
+    """Return the exit code, output and errors of a process. Raises TimeoutError for one that had to be killed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -113,8 +117,6 @@ async def child(command: Sequence[str], within_s: float) -> tuple[int, str, str]
     try:
         async with asyncio.timeout(within_s):
             out, err = await process.communicate()
-    except TimeoutError:
-        return 1, "", f"no answer within {within_s:g} seconds"
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -124,10 +126,10 @@ async def child(command: Sequence[str], within_s: float) -> tuple[int, str, str]
     return process.returncode, _text(out), _text(err)
 
 
-def last_line(text: str) -> str:
-    """The last line that says something, without its full stop."""
+def _last_words(text: str) -> Reason:
+    """Return the last line that says something, without its full stop."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else "it said nothing"
+    return Reason("engine_words", {"words": lines[-1].rstrip(".")}) if lines else Reason("said_nothing")
 
 
 def _text(data: bytes) -> str:
@@ -147,10 +149,10 @@ _CODES = {
 async def probe_walls() -> Walls | None:
     """Return the walls that would confine a worker here; None where they cannot be probed."""
     command = paths.python_command("-m", "backends", "walls")
-    code, out, _ = await child(command, TRY_SECONDS)
     try:
+        code, out, _ = await child(command, TRY_SECONDS)
         return None if code else decode(out, Walls)
-    except msgspec.DecodeError:
+    except (TimeoutError, msgspec.DecodeError):
         return None
 
 

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.core.errors import Refused
+from app.core.errors import Reason, Refused
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore, KeyringStore, entry_beside, open_keystore
 
@@ -27,12 +27,12 @@ class ChatKey:
         self._file = FileStore(home.root / FILE)
         self._lock = asyncio.Lock()
 
-    async def where(self) -> str:
+    async def where(self) -> Reason:
         """Completes the sentence "The key is kept …". Raises Refused."""
         with _named():
             return (await self._place()).where
 
-    async def place(self) -> str:
+    async def place(self) -> Reason:
         """The very place, so that a person can find it: a path, or an entry. Raises Refused."""
         with _named():
             return _place_of(await self._place())
@@ -91,10 +91,10 @@ def _named() -> Iterator[None]:
         raise Refused("history_locked") from None
 
 
-def _place_of(place: FileStore | KeyringStore) -> str:
+def _place_of(place: FileStore | KeyringStore) -> Reason:
     if isinstance(place, FileStore):
-        return f"the file {place.path}"
-    return f"the entry {place.entry} in the system keyring"
+        return Reason("in_file", {"path": str(place.path)})
+    return Reason("keyring_entry", {"entry": place.entry})
 
 
 def _is_key(text: str) -> bool:

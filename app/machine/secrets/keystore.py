@@ -10,11 +10,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar, cast
 
-from app.core.errors import BadInput, Refused
+from app.core.errors import BadInput, Reason, Refused
+from app.core.reasons import os_cause
 from app.machine.paths import Home, write_atomically
 
 # Windows' own encryption of a file for this user. It has not run there yet.
@@ -77,7 +78,7 @@ class Keystore(Protocol):
     """One secret. `where` completes the sentence "The key is kept …"."""
 
     @property
-    def where(self) -> str: ...
+    def where(self) -> Reason: ...
     async def read(self) -> str | None:
         """The secret, or None where there is none. Raises Refused."""
 
@@ -93,7 +94,7 @@ class FileStore:
     """A file only its owner can read; on Windows encrypted for the user as well."""
 
     path: Path
-    where: str = "in a file only you can read"
+    where: Reason = field(default_factory=lambda: Reason("kept_in_file"))
 
     async def read(self) -> str | None:
         try:
@@ -102,9 +103,9 @@ class FileStore:
         except FileNotFoundError:
             return None
         except UnicodeDecodeError as error:
-            raise Refused("secret_unread", path=str(self.path), why="it is damaged") from error
+            raise Refused("secret_unread", path=str(self.path), why=Reason("file_damaged")) from error
         except OSError as error:
-            raise Refused("secret_unread", path=str(self.path), why=_why(error)) from error
+            raise Refused("secret_unread", path=str(self.path), why=os_cause(error)) from error
 
     def lost(self) -> Refused:
         return Refused("passphrase_lost", path=str(self.path))
@@ -114,14 +115,14 @@ class FileStore:
         try:
             await asyncio.to_thread(write_atomically, self.path, content)
         except OSError as error:
-            raise Refused("secret_unwritten", path=str(self.path), why=_why(error)) from error
+            raise Refused("secret_unwritten", path=str(self.path), why=os_cause(error)) from error
 
     async def remove(self) -> None:
         """Forget the secret. Raises Refused("secret_unwritten")."""
         try:
             await asyncio.to_thread(self.path.unlink, missing_ok=True)
         except OSError as error:
-            raise Refused("secret_unwritten", path=str(self.path), why=_why(error)) from error
+            raise Refused("secret_unwritten", path=str(self.path), why=os_cause(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class KeyringStore:
     """An entry of the system's keyring."""
 
     entry: str
-    where: str = "in the system keyring"
+    where: Reason = field(default_factory=lambda: Reason("kept_in_keyring"))
     seconds: float = KEYRING_SECONDS
 
     async def read(self) -> str | None:
@@ -232,10 +233,6 @@ async def open_beside(home: Home, secret_name: str) -> FileStore | KeyringStore:
 def entry_beside(home: Home, secret_name: str) -> KeyringStore:
     """The same, and certainly in the keyring."""
     return KeyringStore(f"{_entry(home)} {secret_name}")
-
-
-def _why(error: OSError) -> str:
-    return error.strerror or str(error)
 
 
 def _entry(home: Home) -> str:

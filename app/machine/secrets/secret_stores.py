@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from app.core.errors import BadInput, Refused
+from app.core.errors import BadInput, Fact, Reason, Refused
 from app.decoding import decode
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore, KeyringStore, open_beside
@@ -30,7 +30,7 @@ class SecretMap:
         self._found: FileStore | KeyringStore | None = None
         self._secrets: dict[str, str] | None = None
 
-    async def where(self) -> str:
+    async def where(self) -> Reason:
         """Completes the sentence "The keys are kept …"."""
         return (await self._store()).where
 
@@ -59,14 +59,14 @@ class SecretMap:
                 self._secrets = decode(text, dict[str, str]) if text else {}
             except ValueError:  # a new one would take the place of all that a copy could bring back
                 place = await self._place()
-                raise Refused("secret_unread", path=place, why="it is damaged") from None
+                raise Refused("secret_unread", path=place, why=Reason("file_damaged")) from None
         return self._secrets
 
-    async def _place(self) -> str:
+    async def _place(self) -> Fact:
         store = await self._store()
         if isinstance(store, FileStore):
             return str(store.path)
-        return f"{store.entry} in the system keyring"
+        return Reason("keyring_entry", {"entry": store.entry})
 
     async def _store(self) -> FileStore | KeyringStore:
         if self._found is None:
@@ -89,7 +89,7 @@ class ApiKeys:
     def __init__(self, home: Home) -> None:
         self._kept = SecretMap(home, "api keys")
 
-    async def where(self) -> str:
+    async def where(self) -> Reason:
         """Completes the sentence "The keys are kept …"."""
         return await self._kept.where()
 
@@ -157,7 +157,7 @@ class TokenStore:
         self._read = False
         self._token: str | None = None
 
-    async def where(self) -> str:
+    async def where(self) -> Reason:
         """Completes the sentence "The token is kept …"."""
         async with self._lock:
             return (await self._store()).where

@@ -33,6 +33,7 @@ from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from app.core.errors import Reason
 from app.core.household.household import MOST_STRANGERS, Gone, Seen
+from app.core.reasons import os_cause
 from app.network.discovery.announcement import (
     MOST_ADDRESSES,
     SERVICE,
@@ -423,8 +424,8 @@ class Discovery:
 
     async def _fail(self, error: Exception) -> None:
         log.warning("discovery: %s", error)
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        self._failure = Reason("discovery_failed", {"why": str(why)[:200]})
+        why = os_cause(error) if isinstance(error, OSError) else str(error)[:200]
+        self._failure = Reason("discovery_failed", {"why": why or type(error).__name__})
         await self._close()
 
     def _ask_if_due(self) -> None:

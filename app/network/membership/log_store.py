@@ -27,6 +27,7 @@ from app.core.household.operations import (
     signed_bytes,
 )
 from app.core.ids import MachineId, machine_id
+from app.core.reasons import os_cause
 from app.decoding import decode as decode_json
 from app.network.identity import HOUSEHOLD_NAME, Identity, Write, is_fit, verify
 from app.network.sockets import Address
@@ -111,8 +112,7 @@ class LogStore:
         try:
             await asyncio.to_thread(self._write_file, path, content.encode("utf-8"))
         except OSError as error:
-            why = error.strerror or str(error)
-            raise DoesNotFit("household_unsaved", path=str(path), why=why) from error
+            raise DoesNotFit("household_unsaved", path=str(path), why=os_cause(error)) from error
 
 
 def signed(identity: Identity, body: Body) -> Operation:

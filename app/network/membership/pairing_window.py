@@ -43,7 +43,7 @@ from app.network.membership.code_exchange import (
     decode,
     encode,
 )
-from app.network.messages import BadMessage, Refuse, understood
+from app.network.messages import BadMessage, Refuse, sent_facts, understood
 from app.network.sockets import Address, accepted, tune
 from app.network.tls import fingerprint, let_go, pairing_client_context, pairing_server_context, peer_der
 from app.network.waiting_room import Entrance, WaitingRoom
@@ -129,7 +129,7 @@ class PairWire:
     async def refuse(self, why: Reason) -> None:
         """Say why it ends; that the other side may be gone is no matter."""
         with suppress(OSError):
-            await self.send(PairRefuse(code=why.code, facts=why.facts))
+            await self.send(PairRefuse(code=why.code, facts=sent_facts(why.facts)))
 
 
 TICK_SECONDS = 0.2

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 import aiohttp
 from aiohttp import web
 
-from app.core.errors import Unreachable
+from app.core.errors import Reason, Unreachable
 from app.network.rate_limits import LinkPace
 from app.network.sockets import send_again_soon
 
@@ -106,7 +106,7 @@ class MemoryChannel(FrameChannel):
         async with self._news:
             await self._news.wait_for(lambda: self._over or len(self._sent) < QUEUED_FRAMES)
             if self._over:
-                raise Unreachable("channel_closed", name="the other end")
+                raise Unreachable("channel_closed", name=Reason("other_end"))
             self._sent.append(bytes(frame))
             self._news.notify_all()
 
@@ -114,7 +114,7 @@ class MemoryChannel(FrameChannel):
         async with self._news:
             await self._news.wait_for(lambda: self._over or self._received)
             if self._over:
-                raise Unreachable("channel_closed", name="the other end")
+                raise Unreachable("channel_closed", name=Reason("other_end"))
             frame = self._received.popleft()
             self._news.notify_all()
             return frame

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from app.core.errors import AppError
+from app.core.errors import AppError, Reason
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId, PipelineId, pipeline_id
@@ -243,13 +243,13 @@ class Listener:
         if connection is None or member is None:
             raise web.HTTPForbidden  # into a closed connection
         if not _may(member, request.path):
-            return _problem("Refused", "role_missing", {"name": member.name})
+            return _problem("Refused", Reason("role_missing", {"name": member.name}))
         request[MEMBER] = member
         connection.requests += 1
         try:
             return await handler(request)
         except AppError as error:
-            return _problem(type(error).__name__, error.reason.code, error.reason.facts)
+            return _problem(type(error).__name__, error.reason)
         except (TooSlow, ConnectionError, ValueError) as error:
             log.info("request of %s ended: %s", member.name, error)
             connection.transport.abort()
@@ -349,6 +349,6 @@ def _json(body: bytes) -> web.Response:
     return web.Response(body=body, content_type="application/json")
 
 
-def _problem(kind: str, code: str, facts: Mapping[str, object]) -> web.Response:
-    body = json.dumps({"kind": kind, "code": code, "facts": facts})
+def _problem(kind: str, reason: Reason) -> web.Response:
+    body = json.dumps({"kind": kind, **reason.to_json()})
     return web.Response(text=body, content_type="application/json", status=409)

@@ -19,12 +19,12 @@ import aiohttp
 import msgspec
 from aiohttp import ClientTimeout, ClientWSTimeout
 
-from app.core.errors import KINDS, AppError, Refused, Unreachable
+from app.core.errors import KINDS, AppError, Fact, Reason, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId
 from app.core.recovery import fault_table
 from app.decoding import decode
-from app.network.messages import MAX_MESSAGE_BYTES, Refuse, understood
+from app.network.messages import MAX_MESSAGE_BYTES, known
 from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.listener import GUEST_PATH
@@ -398,7 +398,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
     kind: str
     code: str
-    facts: dict[str, str | int | float]
+    facts: dict[str, Fact]
 
 
 def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
@@ -412,7 +412,9 @@ def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
         kind = KINDS[sent.kind]
     except (ValueError, KeyError):
         return Refused("peer_refused")
-    facts = {key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact for key, fact in sent.facts.items()}
-    understood_reason = understood(Refuse(code=sent.code, facts=facts))
+    short = Reason(sent.code, sent.facts).mapped(
+        lambda _, fact: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
+    )
+    understood_reason = known(short)
     reason = (fault_table.of_who_asks if of_its_pool else fault_table.of_itself)(understood_reason, name)
     return kind(reason.code, **reason.facts)

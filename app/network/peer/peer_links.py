@@ -27,6 +27,7 @@ from app.network.messages import (
     Refuse,
     as_ack,
     encode,
+    sent_facts,
     speak_together,
     understood,
 )
@@ -66,7 +67,7 @@ async def say_hello(
     answer = await _first(socket, member, within_seconds)
     if isinstance(answer, Refuse):
         reason = understood(answer)
-        raise Refused(reason.code, **_of_us_two(reason.facts, {mine.name, our_name}, member))
+        raise Refused(reason.code, **_of_us_two(reason, {mine.name, our_name}, member))
     if not isinstance(answer, HelloAck):
         raise Refused("peer_speaks_oddly", name=member.name)
     check_greeting(answer, mine, member)
@@ -89,16 +90,16 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
     """
     if theirs.id == mine.id:
         code = "peer_is_this" if theirs.instance == mine.instance else "identity_copied"
-        facts = {"name": clean_name(theirs.name)}
-        raise Refused(code, **_of_us_two(facts, {mine.name}, member))
+        facts: dict[str, Fact] = {"name": clean_name(theirs.name)}
+        raise Refused(code, **_of_us_two(Reason(code, facts), {mine.name}, member))
     if theirs.id != member.id:
         raise Refused("peer_speaks_oddly", name=member.name)
     if not speak_together(theirs.protocol, mine.protocol):
-        versions = version_facts(theirs, mine)
-        raise Refused("version_differs", **_of_us_two(versions, {mine.name}, member))
+        versions = Reason("version_differs", version_facts(theirs, mine))
+        raise Refused(versions.code, **_of_us_two(versions, {mine.name}, member))
 
 
-def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]:
+def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
     """Return which side runs the older version, as facts of the sentence."""
     old, new = sorted((theirs, mine), key=lambda greeting: greeting.protocol)
     return {
@@ -109,10 +110,10 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]
     }
 
 
-def _of_us_two(facts: Mapping[str, Fact], ours: Collection[str], member: Member) -> dict[str, Fact]:
-    """Return the facts of another machine with no names but its own and ours: it may lie."""
+def _of_us_two(reason: Reason, ours: Collection[str], member: Member) -> dict[str, Fact]:
+    """Return the facts of a reason of another machine with no names but its own and ours: it may lie."""
     known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
-    return {key: known.get(name_key(str(fact)), member.name) if key in NAMING else fact for key, fact in facts.items()}
+    return reason.mapped(lambda key, fact: known.get(name_key(str(fact)), member.name) if key in NAMING else fact).facts
 
 
 async def _first(socket: Socket, member: Member, within_seconds: float) -> Message:
@@ -293,7 +294,7 @@ class Links:
         except AppError as error:
             if error.reason.code == "version_differs":  # it may be that only they can call
                 self._has_failed(member.id, error.reason)
-            refuse = Refuse(code=error.reason.code, facts=error.reason.facts)
+            refuse = Refuse(code=error.reason.code, facts=sent_facts(error.reason.facts))
             with suppress(OSError, aiohttp.ClientError):
                 await socket.send_str(encode(refuse).decode("utf-8"))
             return

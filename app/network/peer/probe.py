@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from app.core.errors import Busy, Refused, Unreachable
+from app.core.errors import Busy, Reason, Refused, Unreachable
 from app.core.household.link import End, LinkKind
 from app.core.household.membership import Member
 from app.core.ids import MachineId
@@ -148,7 +148,7 @@ async def pour(
         elif owed:
             token, total, sent_at = owed.popleft()
             if await receive() != TOKEN + token:
-                raise Refused("peer_speaks_oddly", name="The other machine")
+                raise Refused("peer_speaks_oddly", name=Reason("other_machine"))
             arrived, now = total, clock()
             samples.append((now, arrived))
             window.arrived(now, arrived, now - sent_at)

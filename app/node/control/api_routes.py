@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
+from app.core.reasons import with_reason
 from app.gateway.servers.local_server import ChatApi
 from app.node.control.request_body import body
 
@@ -22,7 +23,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
     async def keys(request: web.Request) -> web.Response:
         known = await api.keys.known()
         found = [{"name": name, "key": key} for name, key in sorted(known.items())]
-        return web.json_response({"keys": found, "where": await api.keys.where()})
+        return web.json_response({"keys": found, **with_reason("where", await api.keys.where())})
 
     async def make(request: web.Request) -> web.Response:
         order = await body(request, requests.ApiKey)

@@ -55,12 +55,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 def explained(error: AppError) -> dict[str, object]:
     """The JSON form of an error, the same in an answer's body and in a stream's last line."""
-    return {
-        "kind": type(error).__name__,
-        "code": error.reason.code,
-        "facts": dict(error.reason.facts),
-        "message": said(error),
-    }
+    return {"kind": type(error).__name__, **error.reason.to_json(), "message": said(error)}
 
 
 def refuse(status: int, code: str, message: str) -> web.Response:
@@ -158,8 +153,7 @@ async def at_once(request: web.Request, answer: web.StreamResponse) -> web.Strea
 
 def retry_s(error: AppError) -> int:
     """When to ask again, for the header Retry-After."""
-    seconds = error.reason.facts.get("seconds", USUAL_RETRY_S)
-    return max(1, round(float(seconds))) if not isinstance(seconds, str) else USUAL_RETRY_S
+    return max(1, round(error.reason.number("seconds") or USUAL_RETRY_S))
 
 
 def _told(error: AppError) -> web.Response:

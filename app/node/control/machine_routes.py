@@ -12,10 +12,12 @@ import msgspec
 from aiohttp import web
 
 from app.api import requests
-from app.core.reasons import in_words, said
+from app.core.errors import Reason
+from app.core.reasons import with_reason
 from app.inference.worker.worker import threads_now
 from app.machine import autostart
 from app.machine.hardware import devices, graphics
+from app.machine.hardware.engines import Engine
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.sensors import owner_activity, owner_programs
@@ -45,9 +47,16 @@ async def machine_json(hardware: Hardware, home: Home, of_models: ModelsFolders)
         "hottest_c": await asyncio.to_thread(owner_activity.hottest_celsius),
         "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
         "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},
-        "engines": [msgspec.to_builtins(engine) for engine in engines],
-        "unused_graphics": {"reason": said(unused), "cure": in_words("cure_graphics_unused")} if unused else None,
+        "engines": [_engine_json(engine) for engine in engines],
+        "unused_graphics": (
+            {**with_reason("reason", unused), **with_reason("cure", Reason("cure_graphics_unused"))} if unused else None
+        ),
     }
+
+
+def _engine_json(engine: Engine) -> Json:
+    missing = with_reason("missing", engine.missing)
+    return {**msgspec.to_builtins(engine), **missing, "missing": missing["missing"] or ""}
 
 
 def system() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.node.control.request_body import body
 from app.node.downloads.model_sources import ModelSources
 
@@ -47,7 +47,7 @@ class _Routes:
     async def search(self, request: web.Request) -> web.Response:
         limit = request.query.get("limit", "30")
         if not (limit.isascii() and limit.isdigit() and len(limit) < 9 and 1 <= int(limit) <= MOST):
-            raise BadInput("bad_request", why=f"limit must be a number from 1 to {MOST}")
+            raise BadInput("bad_request", why=Reason("limit_wrong", {"most": MOST}))
         return web.json_response(await self._shop.search(request.query.get("q", ""), int(limit)))
 
     async def files(self, request: web.Request) -> web.Response:

@@ -12,6 +12,7 @@ import msgspec
 
 from app.api import requests
 from app.core.errors import BadInput
+from app.core.reasons import with_reason
 from app.machine.checks import confined
 from app.machine.hardware import engines
 from app.machine.interfaces import UNASKED, Interface, interfaces
@@ -58,7 +59,7 @@ class OwnSettings:
             "share_models": saved.share_models,
             "interfaces": [_interface_json(one, saved) for one in every],
             "restart": moved or choice_of(self._options, saved) != self._finding.choice,
-            "keys": keys.where,
+            **with_reason("keys", keys.where),
             "home": str(self._home.root),
             "folders": await asyncio.to_thread(_folders, self._home, self._folders),
         }
@@ -87,7 +88,7 @@ async def walls_told() -> Json:
     found = await engines.probe_walls()
     check = confined(found)
     level = found.level if found is not None else "unknown"
-    return {"level": level, "cause": check.cause, "cure": check.cure}
+    return {"level": level, **with_reason("cause", check.cause), **with_reason("cure", check.cure)}
 
 
 def _interface_json(one: Interface, saved: Settings) -> Json:

@@ -11,6 +11,7 @@ from aiohttp import web
 from app.api import requests
 from app.core.errors import BadInput
 from app.core.ids import MachineId
+from app.core.reasons import with_reason
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.servers.local_server import ChatApi
@@ -95,7 +96,7 @@ def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
     """Both tell the key, or null, and where it is kept; POST makes one where there is none."""
 
     async def told(found: str | None) -> web.Response:
-        where = {"where": await key.where(), "place": await key.place()}
+        where = {**with_reason("where", await key.where()), **with_reason("place", await key.place())}
         return web.json_response({"key": found, **where})
 
     async def read(request: web.Request) -> web.Response:

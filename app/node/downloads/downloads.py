@@ -336,7 +336,7 @@ class Downloads:
         return Fetching(self._list, files, self._disk, token, self._changed, self._waits, self.arrived)
 
     async def _fail(self, download_id: str, error: AppError) -> None:
-        failed: Json = {"standing": "failed", "code": error.reason.code, "facts": dict(error.reason.facts)}
+        failed: Json = {"standing": "failed", "code": error.reason.code, "facts": error.reason.facts}
         try:
             await self._list.change(download_id, **failed)
         except (AppError, OSError):  # a full disk: the sentence is shown though it is not kept

@@ -228,7 +228,7 @@ class ModelSources:
     async def token(self) -> Json:
         """Whether there is one, and where it is kept; the token itself is never told."""
         known = await self._tokens.get()
-        return {"set": known is not None, "where": await self._tokens.where()}
+        return {"set": known is not None, **with_reason("where", await self._tokens.where())}
 
     async def set_token(self, token: str) -> Json:
         await self._tokens.set(token)

@@ -20,7 +20,7 @@ from app.catalog.transfers.download_records import Held, held_in
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.catalog.transfers.move_model import carry, drop, swept
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Reason
-from app.core.reasons import said, with_reason
+from app.core.reasons import os_cause, said, with_reason
 from app.machine.models_folders import ModelsFolders
 from app.machine.settings import Choices, ModelsChoice
 from app.node.cancellation import in_thread
@@ -164,8 +164,7 @@ class Move:
         try:
             drop(path)
         except OSError as error:
-            why = error.strerror or str(error)
-            raise BadInput("models_move_left", path=str(path), why=why) from error
+            raise BadInput("models_move_left", path=str(path), why=os_cause(error)) from error
 
     def _tidy(self) -> None:
         """A former folder that is empty is no more ours."""
@@ -201,12 +200,6 @@ def existing(folder: Path) -> Path:
     return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)
 
 
-def sentence_of(error: AppError) -> str:
-    """Why a move ended early."""
-    log.info("the move of the models ended: %s", said(error))
-    return said(error)
-
-
 class ModelsFolder:
     """One for each node; `run` looks whether the folders are there, and goes on with a move."""
 
@@ -216,7 +209,7 @@ class ModelsFolder:
         self._elsewhere: dict[Path, tuple[int, int]] = {}  # models and bytes in each
         self._looks: dict[Path, threading.Event] = {}  # the last one of each; set: it came back
         self._move: Move | None = None
-        self._why: str | None = None  # the last move ended early
+        self._why: Reason | None = None  # the last move ended early
         self._task: asyncio.Task[None] | None = None
         self._hands, self._eyes = asyncio.Lock(), asyncio.Lock()
         self._group: asyncio.TaskGroup | None = None
@@ -242,14 +235,14 @@ class ModelsFolder:
             "folder": str(folders.now),
             "default": folders.now == folders.own,
             "there": folders.now not in away,
-            "reason": _said(away.get(folders.now)),
+            **with_reason("reason", away.get(folders.now)),
             "elsewhere": [
                 _elsewhere_json(one, held, away.get(one))
                 for one, held in self._elsewhere.items()
                 if held[0] or one in away
             ],
             "move": self._move.json() if self._move else None,
-            "stopped": self._why,
+            **with_reason("stopped", self._why),
         }
 
     async def told(self) -> Json:
@@ -326,19 +319,20 @@ class ModelsFolder:
         self._around.changed()
 
     async def _carry_out(self, move: Move) -> None:
-        why = None
+        why: Reason | None = None
         try:
             await move.run()
         except AppError as error:
-            why = sentence_of(error)
+            why = error.reason
+            log.info("the move of the models ended: %s", why)
         except Exception:  # the outer wall: a move must not end the node
             log.exception("the move of the models failed")
-            why = said(Reason("bug"))
+            why = Reason("bug")
         if why is None:
             await self._around.downloads.try_again(FULL)
         await self._ended(why)
 
-    async def _ended(self, why: str | None = None) -> None:
+    async def _ended(self, why: Reason | None = None) -> None:
         """Nothing moves now; that is kept, too. What stopped it is told when it can go on, not before."""
         given_up = self._move.given_up if self._move else set[Path]()
         held = await asyncio.to_thread(self._former_left, given_up)
@@ -487,8 +481,4 @@ def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], found: obj
 def _elsewhere_json(folder: Path, held: tuple[int, int], away: Reason | None) -> Json:
     models, n_bytes = held
     there = {"folder": str(folder), "models": models, "bytes": n_bytes}
-    return {**there, "there": away is None, "reason": _said(away)}
-
-
-def _said(reason: Reason | None) -> str | None:
-    return said(reason) if reason else None
+    return {**there, "there": away is None, **with_reason("reason", away)}

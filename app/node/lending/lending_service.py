@@ -24,7 +24,6 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.stage_memory import work_bytes
-from app.core.reasons import said
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import KEEP_S, Passed, StageHost, Wanted
@@ -59,7 +58,7 @@ def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads
     layers = _layers(order)
     role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # token ids come to WHOLE
     if model.width != order.width or model.n_layers != len(layers):
-        raise BadInput("manifest_odd", what="another shape than was asked for")
+        raise BadInput("manifest_odd", what=Reason("shape_mismatched"))
     config = StageConfig(
         engine="llamacpp",
         path=str(path),
@@ -98,7 +97,7 @@ def _layers(order: messages.OpenStage) -> Layers:
         and order.engine == "llamacpp"
     )
     if not sound:
-        raise BadInput("manifest_odd", what="sizes that cannot be")
+        raise BadInput("manifest_odd", what=Reason("sizes_impossible"))
     return Layers(order.first, order.last)
 
 
@@ -353,7 +352,7 @@ class LendingService:
         """Give all memory back, by kill; each host is told why. Returns when it is free."""
         machine = self.stage_host.machine
         self._offers.close()
-        reason = Reason("lend_taken_back", {"machine": machine, "why": said(why)})
+        reason = Reason("lend_taken_back", {"machine": machine, "why": why})
         await self.stage_host.stop_now(reason)
 
     def end(self) -> None:
@@ -429,7 +428,7 @@ class LendingService:
 
     def _failed(self, member: Member, order: messages.OpenStage, error: AppError) -> messages.StageFailed:
         log.info("a stage for %s was refused: %s", member.name, error.reason)
-        facts = without_paths(error.reason, self._stages.folder)
+        facts = messages.sent_facts(without_paths(error.reason, self._stages.folder))
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
@@ -437,8 +436,7 @@ class LendingService:
         try:
             self._terms.require()
         except Refused as error:
-            machine, what, cause = self.stage_host.machine, said(error), error.reason.code
-            raise Refused("lender_said", machine=machine, what=what, cause=cause) from None
+            raise Refused("lender_said", machine=self.stage_host.machine, what=error.reason) from None
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
         """This machine's own checks leave it to what a member sends, as long as that comes quickly."""

@@ -121,7 +121,7 @@ class Offers:
         """The offer that is opened now; it can be opened once. Raises BadInput."""
         offer = self._find(member, pipeline)
         if offer.stage_id != stage_id:
-            raise BadInput("manifest_odd", what="another manifest than was offered")
+            raise BadInput("manifest_odd", what=Reason("manifest_mismatched"))
         offer.close()
         return self._offers.pop(pipeline)
 
@@ -196,7 +196,7 @@ class Offers:
 
 def without_paths(reason: Reason, folder: Path) -> dict[str, Fact]:
     """The facts for another machine: short, and without the places of files on this one."""
-    return {name: NEUTRAL.get(name) or _short(fact, folder) for name, fact in reason.facts.items()}
+    return reason.mapped(lambda name, fact: NEUTRAL.get(name) or _short(fact, folder)).facts
 
 
 @contextmanager
@@ -208,7 +208,7 @@ def no_paths_leave(folder: Path) -> Iterator[None]:
         raise type(error)(error.reason.code, **without_paths(error.reason, folder)) from error
 
 
-def _short(fact: Fact, folder: Path) -> Fact:
+def _short(fact: str | int | float, folder: Path) -> str | int | float:
     if isinstance(fact, int | float):
         return fact
     return _PATH.sub("(a file)", fact.replace(str(folder), "(a folder)"))[:200]

@@ -15,12 +15,12 @@ import msgspec
 import psutil
 
 from app.core.diagnostics import Check
-from app.core.errors import BadInput, Reason
+from app.core.errors import BadInput, Fact, Reason
 from app.core.household import household as facts
 from app.core.household.household import Gone, Machine, Seen
 from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
-from app.core.reasons import in_words, said, with_reason
+from app.core.reasons import with_reason
 from app.machine.interfaces import Interface, interfaces, usable
 from app.machine.settings import Choices, Settings, load, save
 from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
@@ -121,21 +121,21 @@ class DiscoveryService:
     def check(self) -> Check:
         """For doctor."""
         if not self.choice.on:
-            cause = in_words("check_discovery_off")
+            cause = Reason("check_discovery_off")
             return Check("Discovery", None, cause, code="discovery_off")
         if (trouble := self.trouble) is not None:
             at = str(trouble.facts.get("address", ""))
-            return Check("Discovery", False, said(trouble), code=trouble.code, address=at)
+            return Check("Discovery", False, trouble, code=trouble.code, address=at)
         if awaited := sorted(self.choice.interfaces - self._there) if self._looked else []:
-            there = ", ".join(sorted(self._there)) or "none"
-            cause = in_words("interface_awaited", name=awaited[0], there=there)
+            there: Fact = ", ".join(sorted(self._there)) or Reason("none")
+            cause = Reason("interface_awaited", {"name": awaited[0], "there": there})
             return Check("Discovery", None, cause, code="interface_awaited")
         if not self._near:
-            cause, cure = in_words("check_discovery_alone"), in_words("cure_discovery_alone")
+            cause, cure = Reason("check_discovery_alone"), Reason("cure_discovery_alone")
             return Check("Discovery", None, cause, cure, "discovery_alone")
         if (count := len(self._near)) == 1:
-            return Check("Discovery", True, in_words("check_hears_one"))
-        return Check("Discovery", True, in_words("check_hears", count=count))
+            return Check("Discovery", True, Reason("check_hears_one"))
+        return Check("Discovery", True, Reason("check_hears", {"count": count}))
 
     # inside
 

@@ -14,7 +14,7 @@ from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Fact, Reason
 from app.core.household.link import End, Link, better_ends, wrong_interface
 from app.core.household.membership import Member
 from app.core.ids import MachineId
-from app.core.reasons import with_reason
+from app.core.reasons import os_cause, with_reason
 from app.machine.interfaces import Interface
 from app.machine.json_state import read_or
 from app.machine.paths import write_atomically
@@ -124,8 +124,7 @@ class InterfaceChoice:
         try:
             write_atomically(self._file, msgspec.json.encode(chosen))
         except OSError as error:
-            why = error.strerror or str(error)
-            raise DoesNotFit("settings_unsaved", path=str(self._file), why=why) from error
+            raise DoesNotFit("settings_unsaved", path=str(self._file), why=os_cause(error)) from error
         self._chosen = chosen
         self._no_way.discard(machine)
 

@@ -18,7 +18,7 @@ import msgspec
 from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.household.link import End, Link, LinkKind
 from app.core.ids import MachineId
-from app.core.reasons import said
+from app.core.reasons import with_reason
 from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
 from app.machine.json_state import read_or
 from app.machine.paths import write_atomically
@@ -260,12 +260,12 @@ class LinkRegistry:
 
     async def _measured_by_hand(self, machine: MachineId) -> Json:
         link = self._network.links.get(machine)
-        about: Json = {"id": machine, "name": link.name if link else "", "reason": None}
+        about: Json = {"id": machine, "name": link.name if link else "", **with_reason("reason", None)}
         try:
             await self._insistently(machine)
             about |= known_json(self._known[machine])
         except AppError as error:
-            about["reason"] = said(error)
+            about |= with_reason("reason", error.reason)
         return about | told(machine, self._preferred, self._better)
 
     async def prefer(self, machine: MachineId, interface: str | None) -> Json:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from app.core.errors import AppError, Reason, StageLost
-from app.core.reasons import said
 from app.node.cancellation import run_until
 from app.node.journal import Journal
 from app.node.models.loaded_models import LoadedModels
@@ -73,7 +72,7 @@ class LoadQueue:
         try:
             return await run_until(load.stop, work, StageLost("load_stopped", model=load.model))
         except AppError as error:
-            self._journal.note(Reason("log_model_failed", {"model": load.model, "why": said(error)}))
+            self._journal.note(Reason("log_model_failed", {"model": load.model, "why": error.reason}))
             raise
         except asyncio.CancelledError:
             self._journal.note(Reason("log_model_stopped", {"model": load.model}))

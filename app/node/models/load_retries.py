@@ -7,7 +7,6 @@ from dataclasses import replace
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageFailed, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
-from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
@@ -106,7 +105,7 @@ class LoadRetries:
             return False
         if is_by_model or fault_table.of(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
             words = error.reason.facts.get("what") if error.reason.code == "lender_said" else None
-            facts: dict[str, Fact] = {"machine": other.name, "why": words or said(error)}
+            facts: dict[str, Fact] = {"machine": other.name, "why": words or error.reason}
             self._failed[MachineId(other.machine)] = Reason("left_out_failed", facts)
             return True
         return False
@@ -156,4 +155,4 @@ def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
     machine = facts.get("machine_id")
     if error.reason.code != "lender_said" or machine is None:
         return None
-    return MachineId(str(machine)), max(0, int(facts.get("free_bytes", 0)))
+    return MachineId(str(machine)), max(0, int(error.reason.number("free_bytes")))

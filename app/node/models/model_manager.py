@@ -19,7 +19,6 @@ from app.core.ids import MachineId
 from app.core.planner.advice import advise
 from app.core.planner.placement import ONE_PIPELINE, Plan
 from app.core.planner.placement_change import kept_runs
-from app.core.reasons import said
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
@@ -110,8 +109,7 @@ def wants_back(told: Told) -> StageLost | None:
     """What ends a run there, if its owner takes the memory back."""
     if told.lending != "draining":
         return None
-    sentence = said(told.lending_reason) if told.lending_reason else ""
-    return StageLost("lend_taken_back", machine=told.name, why=sentence)
+    return StageLost("lend_taken_back", machine=told.name, why=told.lending_reason or "")
 
 
 class ModelManager:
@@ -181,7 +179,7 @@ class ModelManager:
             running = await self._loads.stoppable(Load(entry.name), loading)
         except AppError as error:
             if entry.name != GUIDE and error.reason.code not in STOPPED:
-                facts: dict[str, Fact] = {"model": entry.name, "why": said(error)}
+                facts: dict[str, Fact] = {"model": entry.name, "why": error.reason}
                 self._load_failed = Reason("last_load_failed", facts)
                 self._changed()  # nobody answers now, and every face is to say so
             raise
@@ -256,7 +254,7 @@ class ModelManager:
                                 yield line
                             running = line.get("done")
                 if running is None:
-                    there = ", ".join(self.loaded.names) or "none"
+                    there = ", ".join(self.loaded.names) or Reason("none")
                     raise BadInput("api_model_not_loaded", name=wanted or GUIDE, loaded=there)
                 words = by_another(wanted, running.entry.name)
                 if words and running.entry.name != told:

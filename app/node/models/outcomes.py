@@ -13,7 +13,7 @@ from typing import Any
 from app.core.errors import Reason, StageLost
 from app.core.planner.placement import Candidate, Plan
 from app.core.planner.topologies import forecast_of
-from app.core.reasons import said
+from app.core.reasons import with_reasons
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
 from app.node.cancellation import run_until
@@ -137,7 +137,7 @@ class Outcomes:
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
-        return told | {"doubted": [said(reason) for reason in why]}
+        return told | with_reasons("doubted", why)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""

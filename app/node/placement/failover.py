@@ -13,7 +13,7 @@ from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.placement_change import moving_s, soonest
-from app.core.reasons import said, with_reason
+from app.core.reasons import with_reason
 from app.core.recovery import recovery
 from app.core.recovery.machine_health import Failures
 from app.core.recovery.recovery import Loss, Notice
@@ -188,7 +188,7 @@ class Failover:
         return "" if self.placing.is_here(stage) else stage.machine, stage.name, is_gone
 
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
-        return recovery.Misfit(recovery.short_of(loss, said(error)))
+        return recovery.Misfit(recovery.short_of(loss, error.reason))
 
 
 def notice_json(notice: Notice) -> Mapping[str, Any]:

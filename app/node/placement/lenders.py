@@ -10,7 +10,6 @@ from typing import Protocol
 
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
-from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault
 from app.inference.stages.stage_client import FrameChannel
@@ -112,8 +111,7 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
     """The lender's own reason, as far as this version has a sentence for it, and who gave it: it names no other one."""
     reason = fault_table.of_itself(messages.understood(message), name)
-    what = said(reason)
-    facts: dict[str, Fact] = {"machine": name, "what": what, "cause": reason.code}
+    facts: dict[str, Fact] = {"machine": name, "what": reason}
     if fault_table.of(reason).fault is not Fault.MEMORY:
         return fault_table.lost(Reason("lender_said", facts))
     facts["machine_id"] = machine

@@ -11,7 +11,6 @@ from app.catalog.stages.cut import Cut, read_pieces
 from app.catalog.stages.manifest import Want, to_json, wanted_bytes, wants_from_json
 from app.core.errors import AppError, Damaged, StageLost
 from app.core.ids import PipelineId
-from app.core.reasons import said
 from app.network.peer.peer_client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.node.placement.lenders import LenderLink
 
@@ -66,7 +65,7 @@ async def send_or_explain(
     except AppError as error:
         code = error.reason.code
         if code in OF_ITS_OWN:
-            raise type(error)("lender_said", machine=machine, what=said(error), cause=code) from error
+            raise type(error)("lender_said", machine=machine, what=error.reason) from error
         if code == "piece_wrong":
             piece = error.reason.facts.get("piece")
             if await asyncio.to_thread(_changed, cut, piece):

@@ -328,7 +328,7 @@ class Measuring:
         await _send(send, answer)
 
     def _refused(self, order: messages.MeasureSpeed, reason: Reason) -> messages.SpeedRefused:
-        facts = without_paths(reason, self._own.root)
+        facts = messages.sent_facts(without_paths(reason, self._own.root))
         return messages.SpeedRefused(request=order.request, code=reason.code, facts=facts)
 
 

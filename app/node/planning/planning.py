@@ -13,7 +13,6 @@ from app.core.model import Model
 from app.core.planner.placement import LEAST_SLOTS, SHAPES, Forecast, Plan, Shape, Workload
 from app.core.planner.plan import plan, plan_with_wire, with_proved
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
-from app.core.reasons import said
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import memory_copy_s_per_byte
@@ -172,7 +171,7 @@ def why_unmeasured(found: Plan, why: Callable[[str], Reason | None]) -> Plan:
     reasons = []
     for one in found.reasons:
         cause = why(str(one.facts["machine"])) if one.code == "plan_unmeasured" else None
-        facts = {"machine": one.facts["machine"], "why": said(cause)} if cause else {}
+        facts = {"machine": one.facts["machine"], "why": cause} if cause else {}
         reasons.append(Reason("plan_unmeasurable", facts) if cause else one)
     return replace(found, reasons=tuple(reasons))
 

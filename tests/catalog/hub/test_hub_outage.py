@@ -14,6 +14,7 @@ from app.catalog.hub import hub_files
 from app.catalog.hub.hub_address import Hub
 from app.catalog.hub.hub_files import NOTHING_ANSWERS, why_away
 from app.core.errors import Fact, Reason, Unreachable
+from app.core.reasons import said
 from tests.catalog.hub_server import HubServer, closed_hub, serving
 from tests.catalog.transfers.test_file_transfer import DATA, Line
 
@@ -58,7 +59,7 @@ async def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("app.catalog.hub.hub_files.proxy_of", lambda _: None)
     line = line_to(Hub(), tmp_path)
     error = await line.fails("hub_unreached", tries=1)
-    why = "its name is not known in this network"
+    why = Reason("host_unknown")
     assert error.reason.facts == {"source": "huggingface.co", "tries": 2, "why": why}
     assert line.held_up == [Reason("hub_held_up", {"source": "huggingface.co", "why": why})]
 
@@ -67,7 +68,7 @@ async def test_a_port_where_nobody_listens_is_told_at_once(tmp_path: Path) -> No
     hub = closed_hub()
     line = line_to(hub, tmp_path)
     await line.fails("hub_mirror_unreached", tries=1)
-    why: dict[str, Fact] = {"source": hub.host, "why": "the connection is refused"}
+    why: dict[str, Fact] = {"source": hub.host, "why": Reason("connection_refused")}
     assert line.held_up == [Reason("hub_mirror_held_up", why)]
 
 
@@ -127,14 +128,14 @@ KEY = aiohttp.client_reqrep.ConnectionKey(
         (aiohttp.ClientConnectorCertificateError(KEY, Exception()), "its certificate is not trusted here"),
         (aiohttp.ClientConnectorSSLError(KEY, OSError()), "its certificate is not trusted here"),
         (aiohttp.ClientConnectorError(KEY, OSError(101, "x")), "there is no way to it"),
-        (aiohttp.ConnectionTimeoutError(), NOTHING_ANSWERS),
-        (aiohttp.SocketTimeoutError(), NOTHING_ANSWERS),
+        (aiohttp.ConnectionTimeoutError(), said(NOTHING_ANSWERS)),
+        (aiohttp.SocketTimeoutError(), said(NOTHING_ANSWERS)),
         (aiohttp.ServerDisconnectedError(), "the connection breaks"),
         (ConnectionResetError(), "the connection breaks"),
     ],
 )  # fmt: skip
 def test_words_for_what_went_wrong(error: Exception, words: str) -> None:
-    assert why_away(error) == words
+    assert said(why_away(error)) == words
 
 
 async def test_an_answer_that_was_an_error_is_given_up_as_that_error() -> None:

@@ -54,11 +54,11 @@ def test_memory_on_the_quick_machine() -> None:
     first = advice(host, [attic])[0]
     assert first.code == "advice_memory_rate"
     assert first.facts["machine"] == "host"
-    more = int(first.facts["more_bytes"])
+    more = int(first.number("more_bytes"))
     enough = replace(host, lends_bytes=host.lends_bytes + more)
     known = plan(enough, [attic], MODEL, WORK).forecast
     assert known is not None
-    assert known.decode_tok_s == pytest.approx(float(first.facts["with_tok_s"]))
+    assert known.decode_tok_s == pytest.approx(first.number("with_tok_s"))
 
 
 def test_the_best_comes_first() -> None:
@@ -66,7 +66,7 @@ def test_the_best_comes_first() -> None:
     lenders = [machine(f"m{n}", 500 + 100 * n, speed(0.01 * n), AIR) for n in range(1, 5)]
     found = advice(host, lenders)
     assert len(found) == 2
-    gains = [reason.facts["with_tok_s"] for reason in found]
+    gains = [reason.number("with_tok_s") for reason in found]
     assert gains == sorted(gains, reverse=True)
 
 

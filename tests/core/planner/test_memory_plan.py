@@ -12,14 +12,14 @@ from app.core.model import Model
 from app.core.planner.memory_plan import _smaller, what_helps
 from app.core.planner.placement import Candidate, Workload
 from app.core.planner.plan import plan
-from app.core.reasons import said
+from app.core.reasons import fact_text, said
 from testbed.households import MIB, machine, model, some_household, speed
 
 
 def facts(host: Candidate, lenders: list[Candidate], made: Model, work: Workload) -> dict[str, int]:
     """The proposals by their code, each with its first number."""
     return {
-        reason.code: int(next(iter(reason.facts.values())))
+        reason.code: int(reason.number(next(iter(reason.facts))))
         for reason in what_helps(host, lenders, made, work)
         if reason.facts
     }
@@ -59,7 +59,7 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
     assert caught.value.reason.code == "host_too_small"
     assert said(caught.value).startswith("made needs ")
     assert "host, alone here, has 500.0 MiB free for models. One more machine" in said(caught.value)
-    helps = str(caught.value.reason.facts["what_helps"])
+    helps = fact_text(caught.value.reason.facts["what_helps"])
     assert "One more machine that lends 768.0 MiB would be enough." in helps
     assert "A smaller quantisation fits: a file of at most" in helps
 
@@ -84,7 +84,7 @@ def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_m
     assert bool(higher) is (past_mib == 4000)
     if higher:
         assert "With a limit that is" in words
-        more = int(higher[0].facts["more_bytes"])
+        more = int(higher[0].number("more_bytes"))
         larger = replace(host, lends_bytes=host.lends_bytes + more)
         assert plan(larger, [], made, Workload(4096)).stages
         with pytest.raises(DoesNotFit):
@@ -139,7 +139,7 @@ def test_a_shorter_context_is_named_with_its_number() -> None:
     host = machine("host", 900, speed(0.01))
     with pytest.raises(DoesNotFit) as caught:
         plan(host, [], made, Workload(8192))
-    assert "A context of 1,280 tokens fits." in str(caught.value.reason.facts["what_helps"])
+    assert "A context of 1,280 tokens fits." in fact_text(caught.value.reason.facts["what_helps"])
 
 
 def test_what_cannot_be_helped_asks_for_another_model() -> None:

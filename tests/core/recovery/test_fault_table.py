@@ -68,8 +68,7 @@ def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
     ],
 )
 def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, found: Blame) -> None:
-    facts = {"machine": "attic", "what": "It said so.", "cause": cause}
-    assert fault_table.of(Reason("lender_said", dict(facts))) == found
+    assert fault_table.of(Reason("lender_said", {"machine": "attic", "what": Reason(cause)})) == found
 
 
 PLACED = {"machine", "worker", "name"}  # who says it is put there

@@ -40,7 +40,8 @@ from app.core.recovery.recovery import (
 )
 
 WHY = Reason("stage_unreachable", {"machine": "attic"})
-SHORT = Reason("recovery_short", {"machine": "attic", "what": "7 GiB are missing."})
+MISSING = Reason("said_by_node", {"sentence": "7 GiB are missing."})
+SHORT = Reason("recovery_short", {"machine": "attic", "what": MISSING})
 LOSS = Loss("a", "attic", WHY, at_s=100.0, silent_s=0.5)
 GONE = Loss("a", "attic", WHY, at_s=100.0, is_gone=True)
 OTHER = Loss("k", "kitchen", WHY, at_s=103.0)
@@ -139,10 +140,10 @@ def test_what_was_waited_for_in_vain_is_not_promised_any_more() -> None:
 
 def test_nobody_returns_where_memory_alone_is_missing() -> None:
     """This machine's own worker ended, or the layers were moved: no machine is waited for."""
-    words = said(short_of(Loss("", "den", WHY, at_s=0.0), "7 GiB are missing."))
+    words = said(short_of(Loss("", "den", WHY, at_s=0.0), MISSING))
     assert "7 GiB are missing." in words
     assert "den" not in words
-    assert said(short_of(LOSS, "7 GiB are missing.")) == said(SHORT)
+    assert said(short_of(LOSS, MISSING)) == said(SHORT)
 
 
 def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> None:
@@ -218,7 +219,7 @@ def test_a_connection_that_is_made_again_is_said() -> None:
 
 
 CRASHED = Reason("worker_crashed", {"worker": "den", "how": "by SIGSEGV", "words": ""})
-THERE = Reason("lender_said", {"machine": "attic", "what": "It stopped.", "cause": "engine_gave_up"})
+THERE = Reason("lender_said", {"machine": "attic", "what": Reason("engine_gave_up")})
 DIED = Reason("worker_died", {"worker": "den", "how": "by SIGKILL", "words": ""})
 
 

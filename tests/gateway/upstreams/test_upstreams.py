@@ -14,7 +14,7 @@ import ollama
 import openai
 import pytest
 
-from app.core.errors import BadInput, Unreachable
+from app.core.errors import BadInput, Reason, Unreachable
 from tests.gateway.conftest import Open, free_port, opened
 from tests.gateway.full_pool import full
 from tests.gateway.gate_calls import ASK, CHAT
@@ -182,7 +182,7 @@ async def test_a_test_says_which_models_are_missing_and_spends_nothing(api: Open
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": "wrong"})
     with pytest.raises(Unreachable) as refused:
         await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
-    assert refused.value.reason.facts["why"] == "it does not take the key (401)"
+    assert refused.value.reason.facts["why"] == Reason("key_refused", {"status": 401})
     assert refused.value.reason.code == "upstream_test_failed"  # nobody's answer was due
     those = (await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd"))["upstreams"]
     assert [one["name"] for one in those] == ["barn"]

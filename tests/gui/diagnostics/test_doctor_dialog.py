@@ -7,14 +7,15 @@ from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.core.diagnostics import LIKELIEST, Check
+from app.core.diagnostics import LIKELIEST
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.doctor_dialog import CommandButton, DoctorDialog, port_of
 from app.gui.diagnostics.finding_words import Cure, advice, cure_of, headline, word
 from app.gui.look.theme import Scheme
+from tests.findings import finding
 from tests.gui.desk import Desk
 
-SILENT = Check(
+SILENT = finding(
     "attic-pc", False, "It can be found but does not answer.", "", "peer_silent",
     "attic-pc", "10.0.0.9:4242",
 )  # fmt: skip
@@ -78,7 +79,7 @@ def test_ports_of_addresses(address: str, port: int | None) -> None:
 
 @pytest.mark.parametrize("code", LIKELIEST)
 def test_every_cause_has_words_and_a_button(code: str) -> None:
-    check = Check("Some check", False, "Why.", "What to do.", code, "attic-pc")
+    check = finding("Some check", False, "Why.", "What to do.", code, "attic-pc")
     assert headline(check)
     assert "{" not in headline(check) + advice(check)
     assert cure_of(check) in set(Cure)
@@ -89,18 +90,18 @@ def test_testing_again_is_offered_once(qtbot: QtBot, at_lone: Desk) -> None:
     qtbot.addWidget(dialog)
     dialog.show()
 
-    dialog._show([Check("Engine", False, "It is away.", "", "engine_missing")])
+    dialog._show([finding("Engine", False, "It is away.", "", "engine_missing")])
     offered = [one for one in dialog.findChildren(QPushButton) if one.text() == "Test again"]
     assert [one for one in offered if not one.isHidden()] != [dialog._again]
     assert dialog._again.isHidden()
-    dialog._show([Check("Listening", True)])
+    dialog._show([finding("Listening", True)])
     assert dialog._again.isVisible()
 
 
 def test_its_pictures_follow_another_palette(qtbot: QtBot, away: Desk) -> None:
     dialog, theme = DoctorDialog(away.services), away.services.theme
     qtbot.addWidget(dialog)
-    dialog._show([Check("Listening", True)])
+    dialog._show([finding("Listening", True)])
     mark, check = pictures(dialog)
     theme.choose(Scheme.DARK, 1.0)
     dark_mark, dark_check = pictures(dialog)
@@ -121,8 +122,8 @@ def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> N
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)
     dialog.show()
-    slow = Check("Link", None, "It carries 20 Mbit/s.", "Use a cable.", "link_slow", "attic-pc")
-    dialog._show([Check("Listening", True), slow])
+    slow = finding("Link", None, "It carries 20 Mbit/s.", "Use a cable.", "link_slow", "attic-pc")
+    dialog._show([finding("Listening", True), slow])
     assert dialog.title.text() == "The link to attic-pc is slow"
     show = next(one for one in dialog.findChildren(QPushButton) if one.text() == "Show the link")
     show.click()
@@ -144,7 +145,7 @@ def test_what_a_page_mends_leads_there(qtbot: QtBot, at_lone: Desk, code: str, w
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)
     dialog.show()
-    dialog._show([Check("Listening", True), Check("Some check", False, "Why.", "", code)])
+    dialog._show([finding("Listening", True), finding("Some check", False, "Why.", "", code)])
     there = next(one for one in dialog.findChildren(QPushButton) if one.text() == words)
     there.click()
     assert at_lone.went == [page]
@@ -153,7 +154,7 @@ def test_what_a_page_mends_leads_there(qtbot: QtBot, at_lone: Desk, code: str, w
 
 @pytest.mark.parametrize("code", ["engine_missing", "disk_low", "home_unwritable"])
 def test_the_window_names_no_command_for_this_computer(code: str) -> None:
-    check = Check("Home", False, "Why.", "Run `make run` with --home.", code)
+    check = finding("Home", False, "Why.", "Run `make run` with --home.", code)
     assert advice(check)
     assert "`" not in advice(check)
     assert "--" not in advice(check)

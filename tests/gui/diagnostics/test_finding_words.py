@@ -10,19 +10,19 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.diagnostics import Check
-from app.core.reasons import in_words
+from app.core.errors import Reason
 from app.gui.diagnostics.doctor_dialog import CheckList
 from app.gui.diagnostics.finding_words import NAMES, advice, cause, headline, name_of
 from tests.gui.desk import Desk
 from tests.gui.speaking import speaking
 from tests.test_reasons import called, sources
 
-ALONE = Check("IPv6", None, in_words("check_ipv6_off"))
+ALONE = Check("IPv6", None, Reason("check_ipv6_off"))
 MEMORY = Check(
-    "Memory", False, in_words("check_memory", free_bytes=3 << 29, total_bytes=8 << 30),
-    in_words("cure_memory"),
+    "Memory", False, Reason("check_memory", {"free_bytes": 3 << 29, "total_bytes": 8 << 30}),
+    Reason("cure_memory"),
 )  # fmt: skip
-NAMED_SO = Check("Memory", False, in_words("check_not_reached"), machine="Memory")
+NAMED_SO = Check("Memory", False, Reason("check_not_reached"), machine="Memory")
 
 
 @pytest.fixture

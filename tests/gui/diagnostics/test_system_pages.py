@@ -12,10 +12,11 @@ from pytestqt.qtbot import QtBot
 from app.core.diagnostics import Check, Wall
 from app.gui.diagnostics import doctor_dialog
 from app.gui.diagnostics.doctor_dialog import DoctorDialog, SystemPage, firewall_page, network_page
+from tests.findings import finding
 from tests.gui.desk import Desk
 
 OPEN = "Open firewall settings"
-CLOSED = Check("From outside", False, "Nobody gets in.", "", "port_closed")
+CLOSED = finding("From outside", False, "Nobody gets in.", "", "port_closed")
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="programs of Linux")
 
@@ -110,5 +111,5 @@ def test_it_is_not_offered_where_it_would_not_help(
     assert OPEN not in offered(CLOSED)  # no program shows it
     install(programs, "gufw")
     assert OPEN in offered(CLOSED)
-    there = Check("attic-pc", False, "No answer.", "", "peer_silent", "attic-pc", "10.0.0.9:4242")
+    there = finding("attic-pc", False, "No answer.", "", "peer_silent", "attic-pc", "10.0.0.9:4242")
     assert OPEN not in offered(there)  # it is the other computer's firewall

@@ -127,7 +127,7 @@ async def test_a_cache_beyond_all_measure_is_refused_before_the_engine_sees_it(t
     with pytest.raises(DoesNotFit) as short:
         await measure(structs.replace(made, settings=(*rest, wide)), tmp_path / "trial", NO_HEAD)
     assert short.value.reason.code == "speed_no_room"
-    assert int(short.value.reason.facts["needed_bytes"]) > 512 * MIB
+    assert short.value.reason.number("needed_bytes") > 512 * MIB
 
 
 async def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

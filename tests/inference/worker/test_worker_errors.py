@@ -54,6 +54,8 @@ def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
     ],
 )
 def test_a_model_that_is_not_loaded_is_told_with_its_cure(words: str, sentence: str) -> None:
-    error = refused(Failed(request=1, code="model_not_loaded", text=words), "den")
+    cause = "llama_missing" if "be loaded" in words else ""
+    facts: dict[str, str | int] = {"error": words.rpartition(": ")[2]}
+    error = refused(Failed(request=1, code="model_not_loaded", text=words, cause=cause, facts=facts), "den")
     assert isinstance(error, BadInput)
     assert said(error) == sentence

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.errors import Reason
 from app.machine import paths
 from app.machine.hardware import engines
 from app.machine.hardware.engines import Device, Engine, described, engine_of
@@ -43,28 +44,27 @@ async def test_a_probe_that_never_answers_is_killed_and_named() -> None:
     began = time.monotonic()
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
     before = psutil.Process().children()
-    code, out, err = await engines.child(sleeper, 0.3)
-    assert (code, out, err) == (1, "", "no answer within 0.3 seconds")
+    with pytest.raises(TimeoutError):
+        await engines.child(sleeper, 0.3)
     assert time.monotonic() - began < 30
     assert psutil.Process().children() == before
-    assert engine_of("llamacpp", code, out, err).missing == "no answer within 0.3 seconds"
 
 
 async def test_a_hung_engine_is_one_that_is_missing() -> None:
     engine = await engines.probe("llamacpp", within_s=0.001)
-    assert engine == Engine("llamacpp", missing="no answer within 0.001 seconds")
+    assert engine == Engine("llamacpp", missing=Reason("no_answer_within", {"seconds": 0}))
 
 
 async def test_a_child_that_fails_says_its_last_line() -> None:
     command = paths.python_command("-c", "import sys; sys.exit('no\\nlibgomp is missing.')")
     code, _, err = await engines.child(command, 30)
     assert code == 1
-    assert engines.last_line(err) == "libgomp is missing"
+    assert engines.engine_of("x", 1, "", err).missing == Reason("engine_words", {"words": "libgomp is missing"})
 
 
 async def test_an_engine_that_is_unknown_there_is_missing() -> None:
     engine = await engines.probe("pytorch")
-    assert engine.missing == "its answer was not understood"
+    assert engine.missing == Reason("answer_not_understood")
 
 
 def test_the_engine_that_was_asked_for_is_found() -> None:
@@ -76,15 +76,15 @@ def test_the_engine_that_was_asked_for_is_found() -> None:
 @pytest.mark.parametrize(
     ("code", "out", "err", "why"),
     [
-        (1, "", "Traceback\nMemoryError: no.", "MemoryError: no"),
-        (-11, "", "", "it said nothing"),
-        (0, "hello", "", "its answer was not understood"),
-        (0, '{"engines": []}', "", "its answer was not understood"),
+        (1, "", "Traceback\nMemoryError: no.", Reason("engine_words", {"words": "MemoryError: no"})),
+        (-11, "", "", Reason("said_nothing")),
+        (0, "hello", "", Reason("answer_not_understood")),
+        (0, '{"engines": []}', "", Reason("answer_not_understood")),
         (0, '{"engines": [{"name": "llamacpp", "devices": [{"free_bytes": -1}]}]}', "",
-         "its answer was not understood"),
+         Reason("answer_not_understood")),
     ],
 )  # fmt: skip
-def test_anything_else_is_a_missing_engine(code: int, out: str, err: str, why: str) -> None:
+def test_anything_else_is_a_missing_engine(code: int, out: str, err: str, why: Reason) -> None:
     assert engine_of("llamacpp", code, out, err) == Engine("llamacpp", missing=why)
 
 
@@ -97,7 +97,7 @@ def test_no_answer_raises(code: int, out: str, err: str) -> None:
     ("found", "text"),
     [
         ([], "Chip 9"),
-        ([Engine("llamacpp", missing="gone")], "Chip 9"),
+        ([Engine("llamacpp", missing=Reason("engine_words", {"words": "gone"}))], "Chip 9"),
         ([Engine("llamacpp", features=["AVX", "AVX2", "FMA"], devices=[CPU])], "Chip 9 · AVX2"),
         ([Engine("llamacpp", features=["NEON"], devices=[CPU, GPU])],
          "Chip 9 · NEON · NVIDIA RTX 3060 (12.0 GiB)"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.core.errors import Reason
 from app.machine.hardware import graphics
 from app.machine.hardware.engines import Device, Engine
 
@@ -73,7 +74,7 @@ def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, t
         ([Engine("llamacpp", devices=[CPU])], [], None),
         ([Engine("llamacpp", devices=[CPU, IN_PROCESSOR])], [], None),
         ([Engine("llamacpp", devices=[CPU])], ["NVIDIA", "AMD"], "AMD, NVIDIA"),
-        ([Engine("llamacpp", missing="no libgomp")], ["NVIDIA"], "NVIDIA"),
+        ([Engine("llamacpp", missing=Reason("engine_words", {"words": "no libgomp"}))], ["NVIDIA"], "NVIDIA"),
         ([Engine("llamacpp", devices=[CPU, GPU])], ["NVIDIA GA106"], "NVIDIA RTX 3060"),
     ],
 )

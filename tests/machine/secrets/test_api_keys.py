@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import BadInput, Refused
+from app.core.errors import BadInput, Reason, Refused
 from app.core.reasons import said
 from app.machine.paths import Home
 from app.machine.secrets.secret_stores import FIRST, MOST_KEYS, ApiKeys
@@ -107,4 +107,4 @@ async def test_a_full_disk_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(Refused) as refused:
         await ApiKeys(home).all()
     assert refused.value.reason.code == "secret_unwritten"
-    assert refused.value.reason.facts["why"] == "No space left on device"
+    assert refused.value.reason.facts["why"] == Reason("os_enospc")

@@ -12,7 +12,7 @@ import keyring
 import pytest
 from keyring.errors import KeyringLocked
 
-from app.core.errors import Refused
+from app.core.errors import Reason, Refused
 from app.core.reasons import said
 from app.machine.paths import Home
 from app.machine.secrets.chat_key import ChatKey
@@ -59,7 +59,7 @@ async def test_it_is_made_once(home: Home) -> None:
     first, second = await asyncio.gather(key.make(), key.make())
     assert first == second == await ChatKey(home).make() == await ChatKey(home).read()
     assert len(base64.b64decode(first)) == 32
-    assert await key.where() == "in a file only you can read"
+    assert await key.where() == Reason("kept_in_file")
 
 
 async def test_each_home_has_its_own(home: Home, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_locked_keyring_is_no_missing_key(home: Home, ring: Ring) -> Non
         await ChatKey(home).make()
     assert "system keyring, which is locked" in said(caught.value)
     ring.locked = False
-    assert (await ChatKey(home).place()).endswith("chat key in the system keyring")
+    assert said(await ChatKey(home).place()).endswith("chat key in the system keyring")
     assert await ChatKey(home).make() == made
 
 

@@ -11,7 +11,8 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError, NoKeyringError
 
-from app.core.errors import BadInput, Refused
+from app.core.errors import BadInput, Reason, Refused
+from app.core.reasons import said
 from app.machine.paths import Home
 from app.machine.secrets import keystore
 from app.machine.secrets.keystore import FileStore, KeyringStore, in_daemon_thread, open_keystore
@@ -58,7 +59,7 @@ async def test_a_file_only_its_owner_can_read(home: Home) -> None:
     await store.write("secret")
     assert await store.read() == "secret"
     assert stat.S_IMODE(store.path.stat().st_mode) & 0o077 == 0
-    assert "only you" in store.where
+    assert "only you" in said(store.where)
 
 
 async def test_a_file_that_cannot_be_read_or_written_is_said(tmp_path: Path) -> None:
@@ -70,11 +71,11 @@ async def test_a_file_that_cannot_be_read_or_written_is_said(tmp_path: Path) -> 
     (tmp_path / "damaged").write_bytes(b"\xff")
     with pytest.raises(Refused) as refused:
         await FileStore(tmp_path / "damaged").read()
-    assert refused.value.reason.facts["why"] == "it is damaged"
+    assert refused.value.reason.facts["why"] == Reason("file_damaged")
     with pytest.raises(Refused) as refused:
         await FileStore(tmp_path / "nowhere" / "file").write("x")
     assert refused.value.reason.code == "secret_unwritten"
-    assert refused.value.reason.facts["why"] == "No such file or directory"
+    assert refused.value.reason.facts["why"] == Reason("os_enoent")
 
 
 async def test_the_keyring_keeps_homes_apart(ring: Ring, tmp_path: Path) -> None:

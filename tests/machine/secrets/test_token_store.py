@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import BadInput, Refused
+from app.core.errors import BadInput, Reason, Refused
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore
 from app.machine.secrets.secret_stores import TokenStore
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 async def test_a_token_is_kept_and_forgotten(home: Home) -> None:
     tokens = TokenStore(home)
     assert await tokens.get() is None
-    assert await tokens.where() == "in a file only you can read"
+    assert await tokens.where() == Reason("kept_in_file")
     await tokens.set(" hf_abcdefgh12345678 \n")
     assert await tokens.get() == "hf_abcdefgh12345678"
     assert await TokenStore(home).get() == "hf_abcdefgh12345678"

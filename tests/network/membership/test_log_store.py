@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import Damaged, DoesNotFit
+from app.core.errors import Damaged, DoesNotFit, Reason
 from app.core.household.membership import Log
 from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
@@ -77,7 +77,7 @@ async def test_a_full_disk_leaves_the_old_log(
     monkeypatch.setattr(os, call, full)
     with pytest.raises(DoesNotFit) as full_disk:
         await store.save(found(me, "other"))
-    assert full_disk.value.reason.facts["why"] == "No space left on device"
+    assert full_disk.value.reason.facts["why"] == Reason("os_enospc")
     monkeypatch.undo()
     assert await store.load() == first
     assert sorted(os.listdir(tmp_path)) == ["home", "household.json"]

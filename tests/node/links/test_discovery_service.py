@@ -19,6 +19,7 @@ from app.machine.interfaces import Interface
 from app.node.links.discovery_service import Choice, DiscoveryService, _hosts, listening, served
 from app.node.options import NodeOptions
 from testbed.computers import Computer, started
+from tests.findings import cause_of
 from tests.network.namespaces import lan
 
 SEEN_SECONDS, DEPARTED_SECONDS = 2.0, 5.0
@@ -212,7 +213,7 @@ def test_doctor_tells_of_an_interface_that_is_waited_for() -> None:
     finding._looked, finding._there = True, frozenset({"eth0"})
     check = finding.check()
     assert (check.ok, check.code) == (None, "interface_awaited")
-    assert check.cause.startswith("This computer has no network interface wg0 now.")
+    assert cause_of(check).startswith("This computer has no network interface wg0 now.")
     finding._there = frozenset({"eth0", "wg0"})
     assert finding.check().code == "discovery_alone"
 

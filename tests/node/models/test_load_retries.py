@@ -18,7 +18,7 @@ SPLIT: Plan = plan(Candidate(HOST, "host", 1 << 40), [Candidate(ATTIC, "attic", 
 
 
 def says(name: str, cause: str) -> AppError:
-    facts: dict[str, Fact] = {"machine": name, "what": "It is so.", "cause": cause}
+    facts: dict[str, Fact] = {"machine": name, "what": Reason(cause)}
     return fault_table.lost(Reason("lender_said", facts))
 
 
@@ -77,7 +77,7 @@ def test_what_a_request_got_wrong_is_tried_once() -> None:
 def test_a_lender_that_has_less_than_it_said_counts_with_what_it_has() -> None:
     tries = LoadRetries("m")
     short = DoesNotFit(
-        "lender_said", machine="attic", machine_id=ATTIC, what="No.", cause="lend_too_large", free_bytes=7,
+        "lender_said", machine="attic", machine_id=ATTIC, what=Reason("lend_too_large"), free_bytes=7,
     )  # fmt: skip
     assert failed(tries, short, ATTIC, "attic")
     assert tries.limits == {ATTIC: 7}

@@ -306,7 +306,9 @@ async def test_a_model_is_known_by_its_id(hosting: ModelManager, shelf: Shelf, s
 
 
 async def test_a_lender_without_memory_is_done_without(hosting: ModelManager, scene: Scene) -> None:
-    short = DoesNotFit("lender_said", machine="attic", what="No room.", cause="memory_short", machine_id=ATTIC)
+    short = DoesNotFit(
+        "lender_said", machine="attic", what=Reason("memory_short", {"worker": "attic", "cause": "x"}), machine_id=ATTIC
+    )
     scene.errors += [short]
     assert await load(hosting, "one") == "loaded"
     assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN}
@@ -337,7 +339,7 @@ async def test_only_what_may_have_been_chance_is_loaded_again(
 
 
 def lender_says(cause: str) -> AppError:
-    facts: dict[str, Fact] = {"machine": "attic", "what": "It is so.", "cause": cause}
+    facts: dict[str, Fact] = {"machine": "attic", "what": Reason(cause, {"worker": "attic", "how": "x", "words": ""})}
     return lost(Reason("lender_said", facts))
 
 

@@ -46,7 +46,7 @@ async def test_a_lender_that_fails_names_no_other_machine() -> None:
     facts: dict[str, Fact] = {"machine": "kitchen", "worker": "kitchen", "how": "x", "words": "", "cause": "x"}
     for code in ("stage_sent_odd", "stage_missing", "worker_died", "proof_differs"):
         with pytest.raises(AppError) as caught:
-            await answered(messages.StageFailed(pipeline=ONE.hex(), code=code, facts=facts))
+            await answered(messages.StageFailed(pipeline=ONE.hex(), code=code, facts=messages.sent_facts(facts)))
         assert said(caught.value).startswith("attic")
         assert "kitchen" not in said(caught.value)
 

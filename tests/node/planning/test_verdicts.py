@@ -95,8 +95,7 @@ async def test_what_is_too_big_loads_when_it_is_tried_anyway(tmp_path: Path) -> 
         async with attic.client() as client:
             with pytest.raises(DoesNotFit) as refused:
                 await client.work("POST", "/load", {"model": "guide"}, lambda _: None)
-            facts = refused.value.reason.facts
-            assert int(facts["need_bytes"]) > 32 * MIB
+            assert refused.value.reason.number("need_bytes") > 32 * MIB
             body = {"model": "guide", "anyway": True, "measure": False}
             done = await client.work("POST", "/load", body, lambda _: None)
     assert done["loaded"]["state"] == "ready"

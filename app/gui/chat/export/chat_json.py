@@ -22,7 +22,7 @@ from app.core.chat import (
     MessageId,
     Role,
 )
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.gui.chat.history.history_cipher import storable
 from app.gui.chat.presets import usable
 
@@ -85,7 +85,7 @@ def chats_of(data: bytes, path: str, told: Callable[[int], None] = lambda n: Non
             found.append(_chat(one, len(found) + 1))
             told(len(found))
     except (ValueError, RecursionError):
-        raise BadInput("chats_odd", path=path, what="it is not JSON") from None
+        raise BadInput("chats_odd", path=path, what=Reason("not_json")) from None
     except _Odd as odd:
         raise BadInput("chats_odd", path=path, what=str(odd)) from None
     return found

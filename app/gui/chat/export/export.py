@@ -13,6 +13,7 @@ from PySide6.QtCore import QLocale
 
 from app.core.chat import Chat, ChatId
 from app.core.errors import AppError
+from app.core.reasons import os_cause
 from app.gui.chat.export.chat_json import HEAD, TAIL, chat_json
 from app.gui.chat.export.documents import HTML_TAIL, PdfBook, html_article, html_head, markdown, without_thoughts
 from app.gui.chat.history import history_rows
@@ -62,8 +63,7 @@ def export(chats: Chats, form: Format, target: Path, title: str, told: Told, *, 
         part.replace(target)
         return count
     except OSError as error:
-        why = error.strerror or str(error)
-        raise AppError("chats_not_exported", path=str(target), why=why) from None
+        raise AppError("chats_not_exported", path=str(target), why=os_cause(error)) from None
     except sqlite3.Error as error:
         raise AppError("chats_not_exported", path=str(target), why=str(error)) from None
     finally:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.core.chat import Chat, ChatId
 from app.core.errors import AppError, BadInput, Damaged, bug
+from app.core.reasons import os_cause
 from app.gui.app.app_context import AppContext
 from app.gui.chat.export.chat_json import MAX_FILE_BYTES, chats_of, checked
 from app.gui.chat.export.export import JSON, Format, Told, export, stored
@@ -272,8 +273,7 @@ def _read(source: Path, told: Told) -> list[Chat]:
         with source.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise BadInput("file_unreadable", path=str(source), why=why) from None
+        raise BadInput("file_unreadable", path=str(source), why=os_cause(error)) from None
     return chats_of(data, str(source), told)
 
 

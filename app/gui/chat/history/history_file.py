@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import AppError, Damaged, DoesNotFit, Refused
+from app.core.errors import AppError, Damaged, DoesNotFit, Fact, Reason, Refused
+from app.core.reasons import os_cause
 from app.gui.chat.history.history_cipher import Cipher, Codec, Plain, broken
 
 FILE = "history.sqlite3"  # in the window's folder
@@ -258,7 +259,7 @@ def why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> App
         try:
             cipher.open(mark, MARK[1])
         except sqlite3.DatabaseError:
-            return Refused("history_key_wrong", place="its place", path=str(path))
+            return Refused("history_key_wrong", place=Reason("its_place"), path=str(path))
     return None
 
 
@@ -347,5 +348,5 @@ def move_aside(path: Path, why: str) -> Path:
     return aside
 
 
-def _words(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+def _words(error: Exception) -> Fact:
+    return os_cause(error) if isinstance(error, OSError) else str(error)

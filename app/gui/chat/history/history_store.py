@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, QThreadPool, QTimer, Signal
 
 from app.core.chat import ChatId
 from app.core.errors import AppError, Refused, bug
+from app.core.reasons import os_cause
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history_cipher import Cipher, Codec
 from app.gui.chat.history.history_encryption import Turn, at_work, carry_out
@@ -95,8 +96,7 @@ class Store(QObject):
         try:
             aside = history_file.move_aside(path, "locked")
         except OSError as error:
-            why = error.strerror or str(error)
-            self._fail(AppError("history_unwritten", path=str(path), why=why))
+            self._fail(AppError("history_unwritten", path=str(path), why=os_cause(error)))
             return None
         self._opened.db.close()
         self._wanted = False

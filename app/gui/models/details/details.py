@@ -274,7 +274,7 @@ class Details(Whole):
         self.form.kv.show_bytes(None)
         self.form.shape.show_plan(None)
         self.forecast.clear()
-        self._need_bytes = int(error.reason.facts.get("need_bytes") or 0)
+        self._need_bytes = int(error.reason.number("need_bytes"))
         self._tell_smaller()
         if judgement is not None and self.item is not None and self._is_usual():
             self._judging.put(self.item, judgement)
