@@ -187,7 +187,7 @@ class Judge:
         return StageConfig(
             "llamacpp", path, self.entry.path, role, layers, model.width,
             slots=way.chunk, kv_cells=-(-len(self.ids) // 256) * 256, batch_rows=way.chunk,
-            threads=self._threads, flash_attention=way.flash, traits=model.traits(role),
+            threads=self._threads, flash_attention=way.flash, traits=model.cuts.traits(role),
         )  # fmt: skip
 
 

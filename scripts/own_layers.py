@@ -62,7 +62,7 @@ async def steps(worker: Worker, group: asyncio.TaskGroup, path: Path, threads: i
     run = Run(os.urandom(16), Role.MIDDLE, model.width, Number.F16)
     config = StageConfig(
         "llamacpp", str(path), "", Role.MIDDLE, model.layers, model.width, SLOTS, CELLS, ROWS,
-        threads, traits=model.traits(Role.MIDDLE), any_engine=True,
+        threads, traits=model.cuts.traits(Role.MIDDLE), any_engine=True,
     )  # fmt: skip
     await open_run(worker, run, CELLS, config)
     client = own_stage(worker, run, "a run", "a run")

@@ -9,7 +9,7 @@ from random import Random
 
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
-from app.core.model import Model, RunRules, reachable
+from app.core.model import Cuts, Model, RunRules, Weights, reachable
 from app.core.planner.forecast import forecast, whole_forecast
 from app.core.planner.placement import Candidate, PlannedStage, Workload
 from app.core.planner.speed_estimates import Speed
@@ -30,18 +30,15 @@ def model(layers: list[int], boundaries: tuple[int, ...] | None = None, width: i
         width=width,
         n_vocab=32000,
         context_length=8192,
-        layer_bytes=tuple(layers),
-        embedding_bytes=20 * MIB,
-        head_bytes=25 * MIB,
-        tied=False,
-        shared_bytes=1024,
+        weights=Weights(
+            layer_bytes=tuple(layers), embedding_bytes=20 * MIB, head_bytes=25 * MIB, tied=False, shared_bytes=1024
+        ),
+        cuts=Cuts(boundaries=tuple(range(1, n)) if boundaries is None else boundaries),
         kv_bytes_per_token=(1024,) * n,
         file_bytes=sum(layers) + 45 * MIB,
         quantisation="Q4_K_M",
         licence="",
         has_template=True,
-        boundaries=tuple(range(1, n)) if boundaries is None else boundaries,
-        whole_reason=None,
     )
 
 
@@ -100,8 +97,8 @@ def _with_kinds(chance: Random, made: Model) -> Model:
     kinds = [chance.random() < 0.6 for _ in range(made.n_layers)]
     groups = tuple(tuple(layer for layer, has in enumerate(kinds) if has is kind) for kind in (True, False))
     rules = RunRules(groups, not_long=(chance.randint(1, 3),) if chance.random() < 0.3 else ())
-    legal = reachable(made.boundaries, made.n_layers, rules)
-    return replace(made, boundaries=legal, runs=rules) if legal else made
+    legal = reachable(made.cuts.boundaries, made.n_layers, rules)
+    return replace(made, cuts=Cuts(legal, rules=rules)) if legal else made
 
 
 def some_household(
@@ -111,7 +108,7 @@ def some_household(
     made = some_model(chance, most_layers)
     n_machines = chance.randint(1, most_machines)
     plenty = chance.choice([0.8, 1.2, 1.5, 2.0, 4.0])
-    each = plenty * sum(made.layer_bytes) / MIB / n_machines
+    each = plenty * sum(made.weights.layer_bytes) / MIB / n_machines
     lenders = [
         machine(f"m{n}", 120 + each * chance.uniform(0.3, 1.7), some_speed(chance), some_link(chance))
         for n in range(1, n_machines)
@@ -133,7 +130,7 @@ def every_split(
     """All legal splits, whether they fit or not."""
     for n in range(1, len(lenders) + 1):
         for chosen in permutations(lenders, n):
-            for cuts in combinations(made.boundaries, n + 1):
+            for cuts in combinations(made.cuts.boundaries, n + 1):
                 edges = (0, *cuts, made.n_layers)
                 if made.may_cut(tuple(Layers(*pair) for pair in pairwise(edges))):
                     yield split_stages([host, *chosen, host], edges, made, work)

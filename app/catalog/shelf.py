@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 TURN_SECONDS = 0.2  # between two looks whether somebody else still hashes
-FORMAT = 4  # of the stored entries; higher when Model or the families table changes
+FORMAT = 5  # of the stored entries; higher when Model or the families table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
 
@@ -366,28 +366,65 @@ def _same_file(entry: Entry, other: Entry) -> bool:
     return (entry.path, entry.model.id) == (other.path, other.model.id)
 
 
+class _Version(msgspec.Struct, frozen=True):
+    """The version of a stored entry."""
+
+    format: int
+
+
+class _ModelName(msgspec.Struct, frozen=True):
+    """The part of a stored model that holds in every version."""
+
+    id: str
+    name: str
+
+
+class _OlderEntry(msgspec.Struct, frozen=True):
+    """The part of an older app's entry that still holds: everything but the facts of its model."""
+
+    model: _ModelName
+    path: str
+    mtime_ns: int
+    tensors: dict[str, str]
+    builtin: bool = False
+    proof: Likely = ()
+    sha256: str = ""
+    ctime_ns: int = 0
+
+
 def _read(path: Path) -> Entry | None:
-    """A stored entry; None when it cannot be read, so that one bad file hides no other model."""
+    """Return a stored entry; None when it cannot be read, so that one bad file hides no other model."""
     try:
-        entry = decode(path.read_bytes(), Entry)
+        data = path.read_bytes()
+        is_current = decode(data, _Version).format == FORMAT
+        entry = decode(data, Entry) if is_current else _renewed(decode(data, _OlderEntry))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         log.warning("the stored model %s cannot be read", path)
         return None
-    if entry.name != path.stem or not NAME.fullmatch(entry.name):
+    if entry is not None and (entry.name != path.stem or not NAME.fullmatch(entry.name)):
         log.warning("the stored model %s has another name", path)
         return None
-    return entry if entry.format == FORMAT else _renewed(entry)
+    return entry
 
 
-def _renewed(entry: Entry) -> Entry | None:
-    """An entry of an older app: its hashes hold, its facts are read again from the file."""
+def _renewed(older: _OlderEntry) -> Entry | None:
+    """Return the entry of an older app as of today: its hashes hold, its facts are read again from the file."""
     try:
-        model = model_of(read_header(Path(entry.path)), entry.name, entry.model.id)
+        model = model_of(read_header(Path(older.path)), older.model.name, older.model.id)
     except BadInput:
         return None
-    return replace(entry, model=model, format=FORMAT)
+    return Entry(
+        model,
+        older.path,
+        older.mtime_ns,
+        older.tensors,
+        older.builtin,
+        proof=older.proof,
+        sha256=older.sha256,
+        ctime_ns=older.ctime_ns,
+    )
 
 
 def _seen(path: Path) -> tuple[int, int, int]:

@@ -37,8 +37,8 @@ def _holds(group: Sequence[int], layers: Layers) -> bool:
 # The measured effect of a q8_0 KV cache on answers: the Guide's 200 questions, greedy, 34 tokens of answer on average
 # (`python -m guide.kv`). Other models and longer texts were not measured.
 
-ASKED = 200
-SAME = 197  # answers that stayed the same token for token
+KV_ANSWERS = 200
+KV_SAME_ANSWERS = 197  # answers that stayed the same token for token
 
 
 PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages that carry no vocabulary
@@ -46,8 +46,37 @@ PLACEHOLDER_BYTES = 2  # of one of its values, f16
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """The bytes of a model's tensors."""
+
+    layer_bytes: tuple[int, ...]
+    embedding_bytes: int
+    head_bytes: int  # the output matrix; the embedding's when they are one
+    tied: bool  # embedding and output matrix are one tensor
+    shared_bytes: int  # in every stage: the last norm, rope factors
+    # bytes that nothing reads, of a run before the last beside the placeholder, and of the last
+    idle_bytes: int = 0
+    last_idle_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """The places where a model may be cut, and what its runs require."""
+
+    boundaries: tuple[int, ...] = ()  # layers before which it may be cut; () = it runs whole only
+    whole_reason: Reason | None = None  # why it runs whole only
+    rules: RunRules = ANY_RUN  # what every run must hold beside
+    first: Traits = USUAL  # how the engine treats the first run
+    later: Traits = USUAL  # and the others
+
+    def traits(self, role: Role) -> Traits:
+        """Return how the engine treats a run of this role."""
+        return self.first if role is Role.FIRST else self.later
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
-    """One model: its shape, the bytes of its parts, and where it may be cut."""
+    """One model: its size, the bytes of its parts, and where it may be cut."""
 
     id: str  # 64 hex digits: the hash of the header's hash and every tensor's
     name: str  # what a person types; the shelf's, not the file's
@@ -56,30 +85,19 @@ class Model:
     width: int  # values of one hidden state
     n_vocab: int
     context_length: int  # positions it was trained for
-    layer_bytes: tuple[int, ...]
-    embedding_bytes: int
-    head_bytes: int  # the output matrix; the embedding's when they are one
-    tied: bool  # embedding and output matrix are one tensor
-    shared_bytes: int  # in every stage: the last norm, rope factors
+    weights: Weights
+    cuts: Cuts
     kv_bytes_per_token: tuple[int, ...]  # of each layer, f16
     file_bytes: int
     quantisation: str  # llama.cpp's name for the mix, such as "Q4_K_M"; "" when the file says none
     licence: str  # as the file says it; "" when it says none
     has_template: bool  # it was made to chat
-    boundaries: tuple[int, ...]  # layers before which it may be cut; () = it runs whole only
-    whole_reason: Reason | None  # why it runs whole only
-    runs: RunRules = ANY_RUN  # what every run must hold beside
-    first: Traits = USUAL  # how the engine treats the first run
-    later: Traits = USUAL  # and the others
-    # bytes that nothing reads, of a run before the last beside the placeholder, and of the last
-    idle_bytes: int = 0
-    last_idle_bytes: int = 0
     quantised_kv: bool = True  # its heads are whole blocks of KvType.Q8_0
     state_bytes: tuple[int, ...] = ()  # of each layer for one slot, whatever its length; () = none
     embeds: bool = False  # it gives one vector for a whole text
     writes: bool = True  # it gives scores for the next token; encoders and rerankers do not
     ranks: bool = False  # it gives one score for a question and a text together
-    n_parameters: int = 0  # 0: an older machine of the household, which does not say
+    n_parameters: int = 0
 
     @property
     def layers(self) -> Layers:
@@ -87,12 +105,13 @@ class Model:
 
     def stage_bytes(self, layers: Layers, role: Role) -> int:
         """Bytes of weights a stage holds: its layers, the shared tensors, and what its role adds."""
-        run = sum(self.layer_bytes[layers.first : layers.last]) + self.shared_bytes
+        weights = self.weights
+        run = sum(weights.layer_bytes[layers.first : layers.last]) + weights.shared_bytes
         if role is Role.WHOLE:
-            return run + self.embedding_bytes + (0 if self.tied else self.head_bytes)
+            return run + weights.embedding_bytes + (0 if weights.tied else weights.head_bytes)
         if role is Role.LAST:
-            return run + self.head_bytes + self.last_idle_bytes
-        return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + self.idle_bytes
+            return run + weights.head_bytes + weights.last_idle_bytes
+        return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + weights.idle_bytes
 
     def kv_bytes(self, layers: Layers, cells: int, slots: int = 1, kind: KvType = KvType.F16) -> int:
         """Bytes of KV cache for `cells` positions over all slots, and of the slots' states."""
@@ -110,12 +129,8 @@ class Model:
         if not runs or runs[0].first != 0 or runs[-1].last != self.n_layers:
             return False
         joined = all(a.last == b.first for a, b in pairwise(runs))
-        legal = len(runs) == 1 or all(self.runs.allow(run) for run in runs)
-        return joined and legal and all(run.first in self.boundaries for run in runs[1:])
-
-    def traits(self, role: Role) -> Traits:
-        """Return how the engine treats a run of this role."""
-        return self.first if role is Role.FIRST else self.later
+        legal = len(runs) == 1 or all(self.cuts.rules.allow(run) for run in runs)
+        return joined and legal and all(run.first in self.cuts.boundaries for run in runs[1:])
 
 
 def reachable(boundaries: Iterable[int], n_layers: int, rules: RunRules) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ async def test_it_is_the_same_model(tmp_path: Path, first: int) -> None:
     assert several.name == "big-Q8_0"
     assert several.path == str(parts[0])
     assert several.tensors == one.tensors
-    assert several.model.layer_bytes == one.model.layer_bytes
+    assert several.model.weights.layer_bytes == one.model.weights.layer_bytes
     assert several.model.file_bytes == sum(part.stat().st_size for part in parts)
     assert home.shelf.verify(several) == several
     async with Workers() as workers:

@@ -223,7 +223,7 @@ def test_entries_of_an_older_app_are_read_again_from_the_file(home: Home) -> Non
     stored = home.folder / "models" / "m.json"
     old = json.loads(stored.read_text())
     old["format"] = 0
-    old["model"]["boundaries"] = []
+    del old["model"]["cuts"]
     stored.write_text(json.dumps(old))
     assert home.shelf.get("m") == entry
     Path(entry.path).unlink()

@@ -45,7 +45,7 @@ def shape(name: str) -> ModelShape:
 def config(path: Path, made: ModelShape, model: Model, role: Role) -> StageConfig:
     return StageConfig(
         "llamacpp", str(path), "", role, Layers(0, model.n_layers), made.width, 2, 2 * CHUNK, CHUNK,
-        threads=1, traits=model.traits(role), any_engine=True,
+        threads=1, traits=model.cuts.traits(role), any_engine=True,
     )  # fmt: skip
 
 

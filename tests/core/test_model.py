@@ -7,16 +7,16 @@ from itertools import pairwise
 
 import pytest
 
-from app.core.model import PLACEHOLDER_BYTES, PLACEHOLDER_ROWS, Model
+from app.core.model import PLACEHOLDER_BYTES, PLACEHOLDER_ROWS, Cuts, Model, Weights
 from backends.contract import KEPT_STATES, KvType, Layers, Role
 
 
 def model(tied: bool = False) -> Model:
     return Model(
         id="0" * 64, name="m", architecture="llama", n_layers=4, width=8, n_vocab=100,
-        context_length=512, layer_bytes=(10, 20, 30, 40), embedding_bytes=1000, head_bytes=2000,
-        tied=tied, shared_bytes=5, kv_bytes_per_token=(1, 2, 3, 4), file_bytes=9999,
-        quantisation="F16", licence="", has_template=True, boundaries=(1, 3), whole_reason=None,
+        context_length=512, kv_bytes_per_token=(1, 2, 3, 4), file_bytes=9999, cuts=Cuts((1, 3)),
+        weights=Weights((10, 20, 30, 40), embedding_bytes=1000, head_bytes=2000, tied=tied, shared_bytes=5),
+        quantisation="F16", licence="", has_template=True,
     )  # fmt: skip
 
 

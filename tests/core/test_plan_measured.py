@@ -307,7 +307,7 @@ def test_a_plan_is_legal_and_never_over_memory(seed: int) -> None:
     for part in placed.parts:
         runs = [stage.layers for stage in part.stages]
         assert (runs[0].first, runs[-1].last) == (0, made.n_layers)
-        assert all(a.last == b.first and b.first in made.boundaries for a, b in pairwise(runs))
+        assert all(a.last == b.first and b.first in made.cuts.boundaries for a, b in pairwise(runs))
         held = [stage.machine for stage in part.stages[:-1]]
         assert len(set(held)) == len(held)
     first = placed.parts[0].stages

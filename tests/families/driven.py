@@ -120,7 +120,7 @@ async def driven(
 ) -> AsyncIterator[tuple[Pipeline, Overheard]]:
     """A placement as the node makes it: first and last run on this machine, those between on the other."""
     model = entry.model
-    form = PipelineConfig(SLOTS, CELLS, CONTEXT, model.n_vocab, CHUNK, recurrent=model.later.recurrent)
+    form = PipelineConfig(SLOTS, CELLS, CONTEXT, model.n_vocab, CHUNK, recurrent=model.cuts.later.recurrent)
     async with AsyncExitStack() as stack:
         stages, last = [], None
         for layers, role in runs:

@@ -26,5 +26,5 @@ class Home:
             path = str(self.stages.fill(self.shelf.cut(entry, layers, role)))
         return StageConfig(
             "llamacpp", path, entry.path, role, layers, entry.model.width, SLOTS, CELLS, ROWS,
-            threads=1, apart=apart, traits=entry.model.traits(role), any_engine=True, kv=self.kv,
+            threads=1, apart=apart, traits=entry.model.cuts.traits(role), any_engine=True, kv=self.kv,
         )  # fmt: skip

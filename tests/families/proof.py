@@ -108,12 +108,12 @@ def prompts(n_vocab: int) -> tuple[list[int], list[int]]:
 
 def twos(model: Model) -> list[Cuts]:
     """Every legal cut into two."""
-    return [(cut,) for cut in model.boundaries if model.may_cut(_runs(model, (cut,)))]
+    return [(cut,) for cut in model.cuts.boundaries if model.may_cut(_runs(model, (cut,)))]
 
 
 def threes(model: Model, seed: int = SEED) -> list[Cuts]:
     """Some legal cuts into three, by chance."""
-    edges = model.boundaries
+    edges = model.cuts.boundaries
     found = [(a, b) for a in edges for b in edges if a < b and model.may_cut(_runs(model, (a, b)))]
     return Random(seed).sample(found, min(N_THREES, len(found)))
 
@@ -140,7 +140,7 @@ def tasks(home: Home, path: Path, folder: Path, seed: int = SEED) -> list[Task]:
     """All cuts of a file into two, and some into three; of one with too few layers for these, on more of
     its layers, in a file that is made in `folder`. None: it is not cut at all."""
     entry = home.shelf.import_file(path)
-    if not entry.model.boundaries:
+    if not entry.model.cuts.boundaries:
         return []
     some = threes(entry.model, seed)
     found = [Task(entry, (*twos(entry.model), *some))]

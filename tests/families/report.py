@@ -119,8 +119,8 @@ async def row_of(workers: Workers, name: str, seed: int) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         home = proof.home(Path(folder))
         model = home.shelf.import_file(path).model
-        if model.whole_reason:
-            return Row(name, model.architecture, "whole", said(model.whole_reason))
+        if model.cuts.whole_reason:
+            return Row(name, model.architecture, "whole", said(model.cuts.whole_reason))
         tasks = proof.tasks(home, path, Path(folder), seed)
         legal = legal_cuts(FAMILIES[model.architecture], path)
         try:

@@ -108,9 +108,9 @@ def test_a_list_that_nobody_knows_keeps_a_model_whole(tmp_path: Path) -> None:
     more = [numbers("qwen3.attention.new_kind", 1, 0, 1, 0)]
     path = rewritten(families()["qwen3"].path, tmp_path / "new.gguf", more=more)
     model = proof.home(tmp_path).shelf.import_file(path).model
-    assert model.boundaries == ()
-    assert model.whole_reason
-    assert model.whole_reason.code == "whole_variant"
+    assert model.cuts.boundaries == ()
+    assert model.cuts.whole_reason
+    assert model.cuts.whole_reason.code == "whole_variant"
 
 
 @pytest.mark.parametrize("name", ["hy-v3", "qwen3-moe"])
@@ -123,9 +123,9 @@ def test_a_list_that_differs_where_none_was_proved_to_keeps_a_model_whole(name: 
         more=[numbers(key, 1, *[2] * (family.layers - 1))],
     )  # fmt: skip
     model = proof.home(tmp_path).shelf.import_file(path).model
-    assert model.boundaries == ()
-    assert model.whole_reason
-    assert model.whole_reason.code == "whole_variant"
+    assert model.cuts.boundaries == ()
+    assert model.cuts.whole_reason
+    assert model.cuts.whole_reason.code == "whole_variant"
 
 
 @pytest.mark.parametrize("name", ["gpt-oss", "gemma3", "llama4"])
@@ -133,9 +133,9 @@ def test_a_window_of_nothing_keeps_a_model_whole(name: str, tmp_path: Path) -> N
     key = f"{families()[name].architecture}.attention.sliding_window"
     path = rewritten(families()[name].path, tmp_path / "new.gguf", without=[key], more=[u32_entry(key, 0)])
     model = proof.home(tmp_path).shelf.import_file(path).model
-    assert model.boundaries == ()
-    assert model.whole_reason
-    assert model.whole_reason.code == "whole_variant"
+    assert model.cuts.boundaries == ()
+    assert model.cuts.whole_reason
+    assert model.cuts.whole_reason.code == "whole_variant"
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -44,7 +44,7 @@ def test_hybrids_of_each_kind_are_among_them() -> None:
 async def pipeline(workers: Workers, home: Home, entry: Entry, cuts: tuple[int, ...]) -> AsyncIterator[Pipeline]:
     """The host's runs in its worker, a lender's in one that it starts; one run is the whole model."""
     model = entry.model
-    form = PipelineConfig(SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.later.recurrent)
+    form = PipelineConfig(SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.cuts.later.recurrent)
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(asyncio.TaskGroup())
         lender = await stack.enter_async_context(StageHost(lambda: MANY, "lender"))
@@ -100,4 +100,4 @@ async def test_a_pool_says_what_one_machine_says(
     pooled, figures = await talk(workers, home, entry, cuts)
     assert pooled == whole, cuts
     assert figures.reused_tokens == proof.FIRST + N_TOKENS - 1  # the first turn is paid for once
-    assert bool(figures.guessed) != entry.model.later.recurrent
+    assert bool(figures.guessed) != entry.model.cuts.later.recurrent

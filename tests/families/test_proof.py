@@ -46,7 +46,7 @@ def test_an_illegal_cut_is_refused_and_never_offered(name: str, tmp_path: Path) 
     for first, role in [(0, Role.FIRST), (n, Role.LAST)]:
         for cut in range(1, n):
             layers = Layers(*sorted((first, cut)))
-            if (layers, role) not in legal and not model.runs.allow(layers):
+            if (layers, role) not in legal and not model.cuts.rules.allow(layers):
                 with pytest.raises(BadInput):
                     home.shelf.cut(entry, layers, role)
     _check_planner(model, Random(n))
@@ -72,7 +72,7 @@ def _check_planner(model: Model, chance: Random) -> None:
 
 def _check_offer(model: Model, chance: Random) -> None:
     """Whatever the household, and however little of it was measured."""
-    layers_mib = sum(model.layer_bytes) / MIB
+    layers_mib = sum(model.weights.layer_bytes) / MIB
     known = chance.random() < 0.5
     room = [70 * 2 + layers_mib * chance.random(), *(70 + layers_mib * chance.random() for _ in "ab")]
     host = machine("m0", room[0], some_speed(chance) if known else None)

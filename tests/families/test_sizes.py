@@ -43,10 +43,10 @@ def model_of(name: str, n_layers: int, folder: Path) -> tuple[Home, Entry]:
 def test_a_model_of_that_size_runs_whole(known: str, tmp_path: Path) -> None:
     name, n_layers = WHOLE[known]
     _, entry = model_of(name, n_layers, tmp_path)
-    assert entry.model.boundaries == ()
-    assert entry.model.whole_reason
-    assert entry.model.whole_reason.code == "whole_variant"
-    assert model_of(name, n_layers - 2, tmp_path)[1].model.boundaries
+    assert entry.model.cuts.boundaries == ()
+    assert entry.model.cuts.whole_reason
+    assert entry.model.cuts.whole_reason.code == "whole_variant"
+    assert model_of(name, n_layers - 2, tmp_path)[1].model.cuts.boundaries
 
 
 @pytest.mark.parametrize(("name", "n_layers", "long"), NOT_LONG)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.model import ASKED, SAME
+from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
 from guide.kv import ask, questions, same_tokens, totals
 from guide.score import MODEL
 
 
 def test_there_are_as_many_questions_as_is_said() -> None:
     asked = questions()
-    assert len(asked) == len(set(asked)) == ASKED >= SAME
+    assert len(asked) == len(set(asked)) == KV_ANSWERS >= KV_SAME_ANSWERS
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def effort_of(header: Header, model: Model) -> Effort:
     said."""
     if model.architecture not in FAMILIES:
         raise BadInput("unforecast_family", architecture=model.architecture)
-    if model.whole_reason and model.whole_reason.code != "whole_one_layer":
+    if model.cuts.whole_reason and model.cuts.whole_reason.code != "whole_one_layer":
         raise BadInput("unforecast_family", architecture=model.architecture)
     if named(header, INDEXER) in header.entries:
         raise BadInput("unforecast_indexer", architecture=model.architecture)

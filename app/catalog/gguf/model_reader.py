@@ -17,7 +17,7 @@ from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_check import part_paths, read_header
 from app.catalog.gguf.gguf_header import Header, Scalar, Tensor, shown
 from app.core.errors import BadInput
-from app.core.model import Model
+from app.core.model import Cuts, Model, Weights
 
 # Numbers that would crash an engine, or keep it busy forever: a file that has them is refused by name.
 
@@ -54,23 +54,21 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         width=width,
         n_vocab=n_vocab,
         context_length=header.integer(f"{architecture}.context_length", 1, MAX_CONTEXT),
-        layer_bytes=parts.layers,
-        embedding_bytes=header.tensors[EMBEDDING].n_bytes,
-        head_bytes=head_tensor(header).n_bytes,
-        tied=HEAD not in header.tensors,
-        shared_bytes=parts.shared,
+        weights=Weights(
+            layer_bytes=parts.layers,
+            embedding_bytes=header.tensors[EMBEDDING].n_bytes,
+            head_bytes=head_tensor(header).n_bytes,
+            tied=HEAD not in header.tensors,
+            shared_bytes=parts.shared,
+            idle_bytes=facts.idle_bytes,
+            last_idle_bytes=facts.last_idle_bytes,
+        ),
+        cuts=Cuts(boundaries=where, whole_reason=why_whole, rules=runs, first=facts.first, later=facts.later),
         kv_bytes_per_token=_kv_bytes_per_token(header, architecture, n_layers, width),
         file_bytes=header.file_bytes,
         quantisation=_quantisation(header),
         licence=header.text("general.license"),
         has_template="tokenizer.chat_template" in header.entries,
-        boundaries=where,
-        whole_reason=why_whole,
-        runs=runs,
-        first=facts.first,
-        later=facts.later,
-        idle_bytes=facts.idle_bytes,
-        last_idle_bytes=facts.last_idle_bytes,
         state_bytes=facts.state_bytes,
         quantised_kv=_quantised_kv(header, architecture, width),
         embeds=embeds(header, architecture),

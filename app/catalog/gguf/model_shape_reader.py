@@ -157,7 +157,7 @@ class _OwnLayers:
         return sum(self.works[run.first : run.last])
 
     def bytes(self, run: Layers) -> int:
-        return sum(self.model.layer_bytes[run.first : run.last])
+        return sum(self.model.weights.layer_bytes[run.first : run.last])
 
     def unlike(self, run: Layers) -> float:
         """Return how far the shares of the forms in a run are from the model's; 0: the same, 2: nothing in common."""
@@ -194,9 +194,9 @@ def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
 
 def _legal(model: Model) -> list[Layers]:
     """All runs that may be cut out of it, up to a length."""
-    edges = sorted({0, *model.boundaries, model.n_layers})
+    edges = sorted({0, *model.cuts.boundaries, model.n_layers})
     runs = (Layers(a, b) for a in edges for b in edges if a < b <= a + MAX_RUN_LAYERS)
-    return [run for run in runs if model.runs.allow(run)]
+    return [run for run in runs if model.cuts.rules.allow(run)]
 
 
 def _places(run: Layers) -> range:

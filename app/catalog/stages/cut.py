@@ -81,13 +81,13 @@ def read_pieces(cut: Cut, wants: Iterable[Want]) -> Iterator[bytes]:
 
 
 def _check(model: Model, layers: Layers, role: Role) -> None:
-    if model.whole_reason:
-        raise BadInput(model.whole_reason.code, **model.whole_reason.facts)
+    if model.cuts.whole_reason:
+        raise BadInput(model.cuts.whole_reason.code, **model.cuts.whole_reason.facts)
     ends = (layers.first == 0, layers.last == model.n_layers)
     whole = role is Role.WHOLE
     fits = ends == (whole or role is Role.FIRST, whole or role is Role.LAST)
-    cuts = {0, *model.boundaries, model.n_layers}
-    legal = whole or ({layers.first, layers.last} <= cuts and model.runs.allow(layers))
+    cuts = {0, *model.cuts.boundaries, model.n_layers}
+    legal = whole or ({layers.first, layers.last} <= cuts and model.cuts.rules.allow(layers))
     if not fits or not legal:
         first, last = layers.first, layers.last
         raise BadInput("cut_illegal", model=model.name, first=first, last=last)
@@ -295,7 +295,7 @@ def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
         if needs_head:
             yield _zeros(HEAD, (width, PLACEHOLDER_ROWS), tensor_types.F16)
         return
-    name = EMBEDDING if job.model.tied else HEAD
+    name = EMBEDDING if job.model.weights.tied else HEAD
     tensor = head_tensor(job.header)
     if needs_head:
         yield _zeros(EMBEDDING, (width, n_vocab), idle_kind(width))

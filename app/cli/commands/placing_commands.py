@@ -13,7 +13,7 @@ from app.cli.conversation import ask_node
 from app.cli.interrupted import Stopped
 from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
 from app.cli.output import Face
-from app.core.model import ASKED, SAME
+from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
 from backends.contract import KvType
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ KvOption = Annotated[
     typer.Option(
         "--kv",
         help="How the context is kept: q8_0 takes 53 % of the memory; answers may differ a little "
-        f"(of {ASKED} short ones of the Guide {SAME} stayed the same).",
+        f"(of {KV_ANSWERS} short ones of the Guide {KV_SAME_ANSWERS} stayed the same).",
     ),
 ]
 

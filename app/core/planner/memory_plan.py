@@ -48,7 +48,7 @@ def plan_by_memory(
     if fits and alone:
         return Plan((whole,), workload, (Reason("plan_fits_host", {"machine": host.name}),))
     ranked = sorted(lenders, key=lambda lender: (-lender.lends_bytes, lender.name, lender.id))
-    for n_lenders in range(1, len(ranked) + 1 if model.boundaries else 1):
+    for n_lenders in range(1, len(ranked) + 1 if model.cuts.boundaries else 1):
         stages = _balanced(host, ranked[:n_lenders], model, workload)
         if stages:
             reason = Reason("plan_split", {"machine": host.name, "machines": n_lenders + 1})
@@ -65,9 +65,9 @@ def _balanced(
 ) -> tuple[PlannedStage, ...]:
     """The legal cuts that fill the fullest machine least, or () when none fits. The host's first run
     is as short as it may be: its last run carries the head, and one long run beats two short ones."""
-    boundaries, to = sorted(model.boundaries), layer_bytes_to(model, workload)
+    boundaries, to = sorted(model.cuts.boundaries), layer_bytes_to(model, workload)
     beside = beside_layers(Role.MIDDLE, model, workload)
-    start = next(edge for edge in boundaries if model.runs.allow(Layers(0, edge)))
+    start = next(edge for edge in boundaries if model.cuts.rules.allow(Layers(0, edge)))
     best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by where the last run so far ends
     for lender in lenders:
         reached: dict[int, _Cut] = {}
@@ -76,7 +76,7 @@ def _balanced(
                 held = beside + to[end] - to[begin]
                 if held > lender.lends_bytes:
                     break
-                if not model.runs.allow(Layers(begin, end)):
+                if not model.cuts.rules.allow(Layers(begin, end)):
                     continue
                 fill = max(cut.fullest, held / lender.lends_bytes)
                 if end not in reached or fill < reached[end].fullest:
@@ -86,7 +86,7 @@ def _balanced(
     fitting = []
     for end, cut in best.items():
         on_host = ends + to[start] + to[-1] - to[end]
-        legal = model.runs.allow(Layers(end, model.n_layers))
+        legal = model.cuts.rules.allow(Layers(end, model.n_layers))
         if legal and on_host <= host.lends_bytes:
             fitting.append(_Cut(max(cut.fullest, on_host / host.lends_bytes), cut.edges))
     if not fitting:
@@ -116,7 +116,7 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
         "short_bytes": lacks[0] if lacks else 0,
     }
     limited = host.past_limit_bytes is not None
-    if not model.boundaries:
+    if not model.cuts.boundaries:
         code = "whole_over_limit" if limited else "whole_too_big"
         return DoesNotFit(
             code,
@@ -158,7 +158,7 @@ def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, work
         reasons.append(Reason("helps_limit", {"more_bytes": higher, "machine": host.name}))
     elif lenders and (more_here := _more_here(host, lenders, model, workload)):
         reasons.append(Reason("helps_here", {"more_bytes": more_here, "machine": host.name}))
-    if model.boundaries:
+    if model.cuts.boundaries:
         bytes_needed = _new_machine(host, lenders, model, workload)
         if bytes_needed is not None:
             reasons.append(Reason("helps_machine", {"more_bytes": bytes_needed}))
@@ -182,7 +182,7 @@ def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, worklo
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
         return True
-    if not model.boundaries:
+    if not model.cuts.boundaries:
         return False
     grid = Grid.of(model, workload)
     beside = {role: beside_layers(role, model, workload) for role in Role}
@@ -241,13 +241,13 @@ def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, w
 
 def _smaller(model: Model, n: int) -> Model:
     """The model as a file of n / SHARES of its size: of another quantisation."""
-    return replace(
-        model,
-        layer_bytes=tuple(size * n // SHARES for size in model.layer_bytes),
-        embedding_bytes=model.embedding_bytes * n // SHARES,
-        head_bytes=model.head_bytes * n // SHARES,
-        file_bytes=model.file_bytes * n // SHARES,
+    weights = replace(
+        model.weights,
+        layer_bytes=tuple(size * n // SHARES for size in model.weights.layer_bytes),
+        embedding_bytes=model.weights.embedding_bytes * n // SHARES,
+        head_bytes=model.weights.head_bytes * n // SHARES,
     )
+    return replace(model, weights=weights, file_bytes=model.file_bytes * n // SHARES)
 
 
 def _most(limit: int, holds: Callable[[int], bool]) -> int:

@@ -59,7 +59,7 @@ def plan(
     if best is None:
         best = _by_memory(host, lenders, model, workload, shapes)
         best = replace(best, reasons=(*best.reasons, *_unmeasured(host, lenders, best)))
-    reasons = (*best.reasons, *([model.whole_reason] if model.whole_reason else []))
+    reasons = (*best.reasons, *([model.cuts.whole_reason] if model.cuts.whole_reason else []))
     return replace(best, reasons=reasons, machines=(host, *lenders))
 
 
@@ -187,7 +187,7 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
         raise BadInput("split_lenders", split=shown, need=len(split) - 2, have=len(lenders))
     if len(split) == 1:
         return
-    if not model.boundaries:
+    if not model.cuts.boundaries:
         raise BadInput("split_family", architecture=model.architecture)
     edges = [0, *accumulate(split)]
     for first, last in pairwise(edges):
@@ -199,8 +199,8 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
 
 def _may_end(model: Model, first: int, last: int) -> bool:
     """Return whether a run that begins at a legal place may have these layers."""
-    ends = last in model.boundaries or last == model.n_layers
-    return ends and (len(model.layers) == last - first or model.runs.allow(Layers(first, last)))
+    ends = last in model.cuts.boundaries or last == model.n_layers
+    return ends and (len(model.layers) == last - first or model.cuts.rules.allow(Layers(first, last)))
 
 
 def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
@@ -209,10 +209,12 @@ def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
     before, after = edges[place - 1], edges[place + 1]
     legal = [
         edge
-        for edge in model.boundaries
-        if before < edge < after and model.runs.allow(Layers(before, edge)) and model.runs.allow(Layers(edge, after))
+        for edge in model.cuts.boundaries
+        if before < edge < after
+        and model.cuts.rules.allow(Layers(before, edge))
+        and model.cuts.rules.allow(Layers(edge, after))
     ]
-    return legal or list(model.boundaries)
+    return legal or list(model.cuts.boundaries)
 
 
 SAME = 0.01  # a smaller difference is none

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.errors import Reason
-from app.core.model import Model
+from app.core.model import Cuts, Model, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,18 +199,15 @@ def sketched(
         width=WIDTH,
         n_vocab=VOCABULARY,
         context_length=context_length,
-        layer_bytes=(-(-file_bytes // layers),) * layers,
-        embedding_bytes=0,
-        head_bytes=0,
-        tied=True,
-        shared_bytes=0,
+        weights=Weights(
+            layer_bytes=(-(-file_bytes // layers),) * layers, embedding_bytes=0, head_bytes=0, tied=True, shared_bytes=0
+        ),
+        cuts=Cuts(boundaries=tuple(range(1, layers)) if splits else (), whole_reason=None if splits else family),
         kv_bytes_per_token=(kv,) * layers,
         file_bytes=file_bytes,
         quantisation="",
         licence="",
         has_template=False,
-        boundaries=tuple(range(1, layers)) if splits else (),
-        whole_reason=None if splits else family,
     )
 
 
@@ -220,7 +217,7 @@ def sketched_effort(model: Model, parameters: int | None, active: int | None, by
 
     active: weights that a token takes, in a model of experts. The output matrix is counted among the layers.
     """
-    n_bytes = sum(model.layer_bytes) / model.n_layers
+    n_bytes = sum(model.weights.layer_bytes) / model.n_layers
     weights = parameters / model.n_layers if parameters else n_bytes / bytes_per_weight
     share = active / parameters if active and parameters else 1.0
     position = model.kv_bytes_per_token[0] / KV_VALUE_BYTES * QUERIES

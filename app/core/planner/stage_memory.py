@@ -71,7 +71,7 @@ def split_stages(
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
     """Weights and KV of the layers before each one; n_layers + 1 numbers."""
     cells = workload.context * workload.users
-    layers = zip(model.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
+    layers = zip(model.weights.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
     return (0, *accumulate(weights + kv for weights, kv in layers))
 
 
@@ -88,9 +88,9 @@ class Grid:
     @classmethod
     def of(cls, model: Model, workload: Workload) -> Grid:
         """Return the grid of a model that may be cut somewhere."""
-        unit = gcd(model.n_layers, *model.boundaries)
+        unit = gcd(model.n_layers, *model.cuts.boundaries)
         to = layer_bytes_to(model, workload)
-        legal = sum(1 << edge // unit for edge in model.boundaries)
+        legal = sum(1 << edge // unit for edge in model.cuts.boundaries)
         n_blocks = model.n_layers // unit
         runs = tuple(_allowed(model, unit, n, n_blocks) for n in range(n_blocks + 1))
         return cls(unit, n_blocks, to[::unit], legal, runs)
@@ -114,9 +114,11 @@ class Grid:
 def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
     """The starts of runs of so many blocks that keep to the model's rules."""
     starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
-    if model.runs == ANY_RUN:
+    if model.cuts.rules == ANY_RUN:
         return (1 << len(starts)) - 1
-    return sum(1 << start for start in starts if model.runs.allow(Layers(unit * start, unit * (start + n_blocks))))
+    return sum(
+        1 << start for start in starts if model.cuts.rules.allow(Layers(unit * start, unit * (start + n_blocks)))
+    )
 
 
 def beside_layers(role: Role, model: Model, workload: Workload) -> int:
@@ -125,7 +127,7 @@ def beside_layers(role: Role, model: Model, workload: Workload) -> int:
     probe = stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
     kv = model.layer_kv(cells, workload.slots, workload.kv)
-    return probe.total_bytes - model.layer_bytes[0] - kv[0]
+    return probe.total_bytes - model.weights.layer_bytes[0] - kv[0]
 
 
 def lender_starts(grid: Grid, room_bytes: int) -> list[int]:

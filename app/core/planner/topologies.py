@@ -53,7 +53,7 @@ class Household:
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self.host, self.lenders, self.model, self.workload = host, tuple(lenders), model, workload
         self._by_id = {machine.id: machine for machine in (host, *lenders)}
-        self.search = Search(host, lenders, model, workload) if model.boundaries else None
+        self.search = Search(host, lenders, model, workload) if model.cuts.boundaries else None
 
     def options(self) -> list[Option]:
         """The best of each shape that fits."""
@@ -141,7 +141,7 @@ def whole(machine: Candidate, model: Model, workload: Workload) -> PlannedStage:
 
 def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[PlannedStage]:
     """All of it, on each lender that has room for that."""
-    if not model.boundaries:  # a family that cannot be cut has no file for lenders
+    if not model.cuts.boundaries:  # a family that cannot be cut has no file for lenders
         return []
     candidates = [(whole(lender, model, workload), lender.lends_bytes) for lender in lenders]
     return [stage for stage, lends_bytes in candidates if stage.total_bytes <= lends_bytes]

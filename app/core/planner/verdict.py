@@ -67,7 +67,7 @@ def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
 def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Verdict:
     """Judge whether there is room for the model at all, without placing it."""
     whole = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
-    used = [host, *lenders] if model.boundaries else [host]
+    used = [host, *lenders] if model.cuts.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)
     parts = Parts(whole.weight_bytes, whole.kv_bytes, whole.work_bytes, free)
     if parts.needs_bytes <= host.lends_bytes:  # no split where one machine can hold it

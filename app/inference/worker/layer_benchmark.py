@@ -319,7 +319,7 @@ class _Trial:
         kv = model.kv_bytes(model.layers, CELLS, SLOTS)
         needed = model.file_bytes + kv + work_bytes(model.width, self._gauge.batch_rows)
         self._must_fit(needed)
-        config = self._config("llamacpp", str(path), role, model.n_layers, model.traits(role))
+        config = self._config("llamacpp", str(path), role, model.n_layers, model.cuts.traits(role))
         async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
             yield run
 

@@ -365,7 +365,7 @@ def _other_json(other: Other, on_shelf: str | None) -> Json:
         "quantisation": model.quantisation if model else None,
         "n_layers": model.n_layers if model else None,
         "context_length": model.context_length if model else None,
-        "splits": bool(model and model.boundaries),
+        "splits": bool(model and model.cuts.boundaries),
         "usable": model is not None,
         **with_reason("reason", other.reason),
         "on_shelf": on_shelf,

@@ -72,7 +72,7 @@ def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads
         threads=threads.most,
         begin_threads=threads.begin,
         apart=keeps_apart(order.slots, order.kv_cells, order.context),
-        traits=model.traits(role),
+        traits=model.cuts.traits(role),
         kv=order.kv,
         keep=Keep(order.kept_states, order.kept_rows),
     )

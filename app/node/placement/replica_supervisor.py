@@ -88,7 +88,7 @@ class PipelineOpener:
             sizes.context,
             model.n_vocab,
             sizes.batch_rows,
-            recurrent=model.later.recurrent,
+            recurrent=model.cuts.later.recurrent,
             keep=sizes.keep,
             trained=model.context_length,
         )

@@ -43,7 +43,7 @@ class Sizes:
             threads=self.threads.most,
             begin_threads=self.threads.begin,
             apart=keeps_apart(self.slots, self.kv_cells, self.context),
-            traits=entry.model.traits(stage.role),
+            traits=entry.model.cuts.traits(stage.role),
             kv=self.kv,
             keep=self.keep,
         )

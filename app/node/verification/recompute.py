@@ -96,7 +96,7 @@ class Recompute:
     def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
         """As few runs as the memory lets be, one after another. Raises DoesNotFit."""
         model, needed = self._entry.model, self._needed
-        parts = fewest(stage.layers, model.boundaries, model.runs, lambda one: needed(one) <= room)
+        parts = fewest(stage.layers, model.cuts.boundaries, model.cuts.rules, lambda one: needed(one) <= room)
         if not parts:
             raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=room)
         return parts

@@ -34,7 +34,7 @@ def test_every_family_but_those_that_choose_positions_is_known(path: Path) -> No
         return
     found = effort_of(header, model)
     experts = found.experts.n_bytes if found.experts else 0
-    assert found.n_bytes + experts == pytest.approx(sum(model.layer_bytes) / model.n_layers)
+    assert found.n_bytes + experts == pytest.approx(sum(model.weights.layer_bytes) / model.n_layers)
     assert found.weights > 0
     assert (found.experts is not None) == ("expert_used_count" in str(list(header.entries)))
     assert (found.state_bytes > 0) == bool(model.state_bytes)

@@ -38,18 +38,18 @@ def test_the_facts_of_a_model(tmp_path: Path, tied: bool) -> None:
     sizes = {tensor.name: int(tensor.n_bytes) for tensor in gguf.GGUFReader(path).tensors}
     layers = [sum(n for name, n in sizes.items() if name.startswith(f"blk.{layer}.")) for layer in range(3)]
     assert (found.architecture, found.n_layers, found.width, found.n_vocab) == ("llama", 3, 256, 300)
-    assert found.layer_bytes == tuple(layers)
-    assert found.embedding_bytes == sizes["token_embd.weight"]
-    assert found.head_bytes == sizes["token_embd.weight" if tied else "output.weight"]
-    assert found.tied is tied
-    assert found.shared_bytes == sizes["output_norm.weight"]
+    assert found.weights.layer_bytes == tuple(layers)
+    assert found.weights.embedding_bytes == sizes["token_embd.weight"]
+    assert found.weights.head_bytes == sizes["token_embd.weight" if tied else "output.weight"]
+    assert found.weights.tied is tied
+    assert found.weights.shared_bytes == sizes["output_norm.weight"]
     assert found.stage_bytes(found.layers, Role.WHOLE) == sum(sizes.values())
     assert found.file_bytes == path.stat().st_size
     assert found.kv_bytes_per_token == (2 * (64 + 64) * 2,) * 3  # kv heads, head dim twice, f16
     assert found.kv_bytes(Layers(1, 3), 100) == 100 * 2 * 512
     assert found.quantisation == "Q4_K_M"
     assert found.has_template
-    assert (found.boundaries, found.whole_reason) == ((1, 2), None)
+    assert (found.cuts.boundaries, found.cuts.whole_reason) == ((1, 2), None)
 
 
 def test_a_file_that_names_no_mix_is_named_by_most_of_its_bytes(tmp_path: Path) -> None:
@@ -94,10 +94,10 @@ def test_what_is_not_proved_runs_whole(
     if layers == 1:
         raw.tensors[2] = tensor("rope_freqs.weight", (8,), offset=160)
     found = model(tmp_path / "m.gguf", raw)
-    assert found.boundaries == ()
-    assert found.whole_reason
-    assert found.whole_reason.code == code
-    assert said(found.whole_reason)
+    assert found.cuts.boundaries == ()
+    assert found.cuts.whole_reason
+    assert found.cuts.whole_reason.code == code
+    assert said(found.cuts.whole_reason)
     assert found.may_cut((found.layers,))
 
 

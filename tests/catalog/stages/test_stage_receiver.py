@@ -134,7 +134,7 @@ def test_moving_a_boundary_moves_only_the_new_layers(home: Home, lender: Home) -
     lender.stages.fill(home.shelf.cut(entry, Layers(2, 5), Role.MIDDLE))
     moved = home.shelf.cut(entry, Layers(4, 7), Role.MIDDLE)
     with lender.stages.receive(moved.manifest) as receiver:
-        assert receiver.wanted_bytes == sum(entry.model.layer_bytes[5:7])
+        assert receiver.wanted_bytes == sum(entry.model.weights.layer_bytes[5:7])
         for chunk in sent(moved, receiver.wants):
             receiver.write(chunk)
         assert receiver.finish().read_bytes() == expected(moved)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.errors import BadInput, DoesNotFit
 from app.core.ids import MachineId
-from app.core.model import Model
+from app.core.model import Cuts, Model, Weights
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
 from backends.contract import Layers, Role
@@ -27,18 +27,15 @@ def model(n_layers: int = 8, layer_bytes: int = 100 * MIB, splits: bool = True) 
         width=64,
         n_vocab=300,
         context_length=512,
-        layer_bytes=(layer_bytes,) * n_layers,
-        embedding_bytes=MIB,
-        head_bytes=MIB,
-        tied=False,
-        shared_bytes=1024,
+        weights=Weights(
+            layer_bytes=(layer_bytes,) * n_layers, embedding_bytes=MIB, head_bytes=MIB, tied=False, shared_bytes=1024
+        ),
+        cuts=Cuts(boundaries=tuple(range(1, n_layers)) if splits else ()),
         kv_bytes_per_token=(256,) * n_layers,
         file_bytes=n_layers * layer_bytes,
         quantisation="Q8_0",
         licence="",
         has_template=True,
-        boundaries=tuple(range(1, n_layers)) if splits else (),
-        whole_reason=None,
     )
 
 

@@ -47,7 +47,7 @@ def test_the_planner_is_never_worse_than_trying_everything(part: int) -> None:
         machines = {one.id: one for one in [host, *lenders]}
         assert fits(placed.stages, machines), f"seed {seed}"
         edges = [stage.layers.first for stage in placed.stages[1:]]
-        assert set(edges) <= set(made.boundaries), f"seed {seed}"
+        assert set(edges) <= set(made.cuts.boundaries), f"seed {seed}"
         assert made.may_cut(tuple(stage.layers for stage in placed.stages)), f"seed {seed}"
         n_split += len(placed.stages) > 1
     assert n_split > HOUSEHOLDS // 16, "the households are no test of splits"

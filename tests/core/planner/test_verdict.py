@@ -74,11 +74,11 @@ def test_numbers_of_what_does_not_fit() -> None:
 
 def test_a_sketch_weighs_what_its_file_weighs() -> None:
     made = sketched("m", "llama", 8 * GIB, 32, 128 << 10, 8192, splits=True)
-    assert 8 * GIB <= sum(made.layer_bytes) < 8 * GIB + 32
+    assert 8 * GIB <= sum(made.weights.layer_bytes) < 8 * GIB + 32
     assert sum(made.kv_bytes_per_token) == 128 << 10
-    assert len(made.boundaries) == 31
+    assert len(made.cuts.boundaries) == 31
     whole = sketched("m", "odd", 8 * GIB, None, None, 8192, splits=False)
-    assert not whole.boundaries
-    assert whole.whole_reason is not None
+    assert not whole.cuts.boundaries
+    assert whole.cuts.whole_reason is not None
     assert judge(machine("host", 8.5 * 1024, None), [], whole, Workload(4096)).word is Word.SMALLER
     assert judge(machine("host", 16 * 1024, None), [], whole, Workload(4096)).word is Word.FITS

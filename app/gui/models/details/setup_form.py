@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QSlider, QSpinBox, QWidget
 
-from app.core.model import ASKED, SAME
+from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
 from app.gui.api.node_state import NodeState
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -210,7 +210,7 @@ class KvChoice(QWidget):
             "Answers may differ a little: of {asked} short answers of the Guide {same} stayed the "
             "same, word for word. Longer ones of other models were not measured."
         )
-        said = effect.format(asked=formats.number(ASKED), same=formats.number(SAME))
+        said = effect.format(asked=formats.number(KV_ANSWERS), same=formats.number(KV_SAME_ANSWERS))
         return " ".join(part for part in (words.format(**known), said) if part)
 
 
