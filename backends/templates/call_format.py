@@ -49,6 +49,16 @@ class Ids(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PastCalls:
+    """The way in which a chat template takes the earlier calls of a conversation."""
+
+    ids: Ids = Ids.ANY
+    is_single: bool = False  # it writes one call of a message at most
+    takes_text: bool = False  # it takes their arguments as JSON text
+    writes_calls: bool = True  # else they are written into the text of their message
+
+
+@dataclass(frozen=True, slots=True)
 class CallFormat:
     """Texts as the template writes them, blanks included. Several calls are `section lead … trail between lead … trail
     section_end`; a call is `head NAME named ARGUMENTS rest`."""
@@ -69,10 +79,7 @@ class CallFormat:
     key: str = ""
     keyed: tuple[tuple[str, str], ...] = ()
     value_end: str = ""
-    also: tuple[str, ...] = ()  # other signs that calls begin with
-    ids: Ids = Ids.ANY
-    is_single: bool = False  # the template writes one call of a message at most
-    takes_text: bool = False  # it wants the arguments of earlier calls as JSON text
-    writes_calls: bool = True  # else earlier calls are written into the text of their message
-    opened: str = ""  # the first sign, where the prompt ends with it
-    told: str = ""  # what stands before the text of an answer then
+    other_begins: tuple[str, ...] = ()  # other markers that calls begin with
+    prompt_marker: str = ""  # the first marker, where the prompt ends with it
+    answer_marker: str = ""  # the text before a plain answer then
+    past: PastCalls = PastCalls()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Ids, Payload, TemplateFailed
+from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Ids, PastCalls, Payload, TemplateFailed
 from backends.templates.template_rendering import LOOK_SECONDS, render
 
 MAX_SECONDS = 3.0  # of computing for all renderings together; the next one is not begun behind it
@@ -130,12 +130,10 @@ class _Look:
         sign = call_format.lead.strip()
         if sign and not call_format.section and with_prompt.endswith(sign):  # the prompt has written it already
             lead_in = plain[begins(plain, with_prompt) : plain.rfind(TEXT)]
-            call_format = replace(call_format, opened=sign, told=lead_in.removeprefix(sign))
+            call_format = replace(call_format, prompt_marker=sign, answer_marker=lead_in.removeprefix(sign))
         return replace(
             call_format,
-            is_single=is_single,
-            takes_text=takes_text,
-            ids=self._ids(call_format, takes_text),
+            past=PastCalls(self._ids(call_format, takes_text), is_single, takes_text),
             keyed=self._keyed(call_format, takes_text) if call_format.payload is Payload.TAGGED else (),
         )
 
@@ -200,7 +198,7 @@ class _Look:
         )  # fmt: skip
         match payload:
             case Payload.NAMED if FUNCTIONS in lead and MESSAGE in named:
-                return CallFormat(Payload.HARMONY, is_single=True)
+                return CallFormat(Payload.HARMONY, past=PastCalls(is_single=True))
             case Payload.GEMMA:
                 return replace(call_format, section_end="")
             case Payload.PYTHON:
@@ -209,7 +207,7 @@ class _Look:
                 return _nested(text, items[0])
             case Payload.OBJECTS:
                 if (section + lead).strip() in ("", PYTHON_TAG):  # Llama's stand alone, with its sign or without
-                    call_format = replace(call_format, section="", lead="", between="; ", also=(PYTHON_TAG,))
+                    call_format = replace(call_format, section="", lead="", between="; ", other_begins=(PYTHON_TAG,))
                 return _keys(call_format, text, items[0])
             case Payload.TAGGED:
                 return _tagged(call_format, with_one, single)
@@ -258,12 +256,12 @@ class _Look:
                 rest=")",
                 between=", ",
                 section_end=f"]{end}",
-                writes_calls=False,
+                past=PastCalls(writes_calls=False),
             )
         if match := TOLD_SIGNS.search(instructions):
             return CallFormat(
                 Payload.OBJECTS, lead=f"{match[1]}\n", head='{"name": "', named=f'", "{match[2]}": ', rest="}",
-                trail=f"\n{match[3]}", between="\n", arguments_key=match[2], writes_calls=False,
+                trail=f"\n{match[3]}", between="\n", arguments_key=match[2], past=PastCalls(writes_calls=False),
             )  # fmt: skip
         if match := TOLD_LIST.search(instructions):
             return CallFormat(
@@ -274,7 +272,7 @@ class _Look:
                 rest="}",
                 between=", ",
                 section_end="]",
-                writes_calls=False,
+                past=PastCalls(writes_calls=False),
             )
         return None
 

@@ -70,7 +70,7 @@ def samples(source: str) -> tuple[CallFormat | None, dict[str, list[str]]]:
     one = call_format(source, TOKENS, ENDS)
     found: dict[str, list[str]] = {}
     for name, which in CALLS.items():
-        if len(which) > 1 and one is not None and one.is_single:
+        if len(which) > 1 and one is not None and one.past.is_single:
             continue
         text = TEXT if name in ("text", "none") else ""
         try:
@@ -96,8 +96,8 @@ def _written(source: str, one: CallFormat | None, which: Sequence[int], text: st
     before = plain[begins(plain, asked) : at]
     before = "" if "think" in before.lower() else before
     behind = cut(plain[at + len(TEXT) :])
-    if one is not None and one.opened:
-        text, before = (f"{one.told}{text}" if text else ""), ""
+    if one is not None and one.prompt_marker:
+        text, before = (f"{one.answer_marker}{text}" if text else ""), ""
     if not which:
         return [text, f"{before}{text}{behind}"]
     calls = ""
@@ -110,7 +110,7 @@ def _written(source: str, one: CallFormat | None, which: Sequence[int], text: st
     if one is not None and one.payload is Payload.HARMONY and text:
         begun = "<|start|>assistant"
         return [f"{text}{begun}{calls}", f"<|channel|>commentary<|message|>{text}<|end|>{begun}{calls}"]
-    calls = calls.removeprefix(one.opened) if one and not text else calls
+    calls = calls.removeprefix(one.prompt_marker) if one and not text else calls
     parted = "" if not text or (behind and calls.startswith(behind)) else "\n"
     told = [f"{before}{text}{behind if parted else ''}"] if text else []
     several = (

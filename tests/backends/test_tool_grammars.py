@@ -168,7 +168,7 @@ def test_a_text_may_hold_all_but_its_end(vocab: str, end: str) -> None:
 
 def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: str) -> None:
     """Functionary's prompts end with the sign of a call; a text stands behind a name of its own."""
-    one = CallFormat(Payload.NAMED, lead=">>>", named="\n", opened=">>>", told="all\n")
+    one = CallFormat(Payload.NAMED, lead=">>>", named="\n", prompt_marker=">>>", answer_marker="all\n")
     grammar = calls_or_json(one, {"clock": SCHEMA}, True, ANSWER)
     call = 'clock\n{"zone": "UTC"}'
     for right in (call, f"{call}>>>{call}", 'all\n{"done": true}'):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.templates.call_format import NUMBER, CallFormat, Ids, Payload
+from backends.templates.call_format import NUMBER, CallFormat, Ids, PastCalls, Payload
 
 KINDS = ("string", "integer", "number", "boolean", "object", "array", "null")
 
@@ -23,7 +23,7 @@ FORMATS = {
     "mistral": objects(section="[TOOL_CALLS][", between=", ", section_end="]"),
     "llama3": CallFormat(
         Payload.OBJECTS, head='{"name": "', named='", "parameters": ', rest="}", between="; ",
-        arguments_key="parameters", also=("<|python_tag|>",), is_single=True,
+        arguments_key="parameters", other_begins=("<|python_tag|>",), past=PastCalls(is_single=True),
     ),
     "qwen_coder": CallFormat(
         Payload.TAGGED, lead="<tool_call>\n<function=", named=">", trail="\n</function>\n</tool_call>", between="\n",
@@ -36,7 +36,7 @@ FORMATS = {
     "kimi": CallFormat(
         Payload.NAMED, section="<|tool_calls_section_begin|>", lead="<|tool_call_begin|>functions.",
         named=f":{NUMBER}<|tool_call_argument_begin|>", trail="<|tool_call_end|>",
-        section_end="<|tool_calls_section_end|>", ids=Ids.COUNTED,
+        section_end="<|tool_calls_section_end|>", past=PastCalls(ids=Ids.COUNTED),
     ),
     "ministral": CallFormat(Payload.NAMED, lead="[TOOL_CALLS]", named="[ARGS]"),
 }  # fmt: skip

@@ -143,7 +143,7 @@ class CallFinder:
             head = f"{signs.address}{name}{signs.outer[0]}"
             self._signs += head, f"{signs.joined}{head}"
         self._held = ""  # not told yet: it may be part of a call, or blanks before one
-        self._first: str | None = "" if form.opened else None  # until it is clear what the answer begins with
+        self._first: str | None = "" if form.prompt_marker else None  # until it is clear what the answer begins with
         self._inside = False
         self._cursor = Cursor("")
         self._reading: Reading[Marked] | None = None  # of a call that may have begun
@@ -185,14 +185,14 @@ class CallFinder:
 
     def _opening(self, text: str, *, at_end: bool = False) -> str:
         """The beginning of an answer whose first sign, or its beginning, was written by the prompt."""
-        first, marker = (self._first or "") + text, self._format.told
+        first, marker = (self._first or "") + text, self._format.answer_marker
         if marker.startswith(first) and len(first) < len(marker) and not at_end:
             self._first = first
             return ""
         self._first = None
         if not first:
             return ""
-        return first.removeprefix(marker) if marker and first.startswith(marker) else self._format.opened + first
+        return first.removeprefix(marker) if marker and first.startswith(marker) else self._format.prompt_marker + first
 
     def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[News]]:
         plain, news = "", list[News]()

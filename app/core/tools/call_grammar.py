@@ -38,16 +38,16 @@ def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = N
     rules = Rules()
     call = _any_call(form, tools, rules)
     first = call
-    if form.opened:  # the prompt has written the first sign
-        first = _any_call(replace(form, lead=form.lead.replace(form.opened, "", 1)), tools, rules)
-    is_alone = form.is_single and not form.between
+    if form.prompt_marker:  # the prompt has written the first sign
+        first = _any_call(replace(form, lead=form.lead.replace(form.prompt_marker, "", 1)), tools, rules)
+    is_alone = form.past.is_single and not form.between
     more = f"{{0,{MAX_CALLS - 1 if many and not is_alone else 0}}}"
     is_tag = form.between in ("", "\n") and form.trail.endswith(">") and form.lead.lstrip().startswith("<")
     between = '"\\n"?' if is_tag and not form.lead.startswith("\n") else _text_of(form.between)
     calls = _joined(_text_of(form.section), first, f"({_joined(between, call)}){more}", _text_of(form.section_end))
     if schema is None:
         return rules.grammar(calls)
-    answer = _joined(_text_of(form.told), rules.add(schema))
+    answer = _joined(_text_of(form.answer_marker), rules.add(schema))
     return rules.grammar(f"{calls} | {answer}")
 
 

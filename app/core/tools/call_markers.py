@@ -72,7 +72,7 @@ def signs_of(form: CallFormat) -> Signs:
     if form.payload is Payload.OBJECTS:
         opening = JSON_HEAD.sub("", form.section + form.lead).strip()
         closing = (form.trail + form.section_end).strip().removeprefix("]").strip()
-        begins: tuple[str, ...] = (opening, *form.also) if opening else form.also
+        begins: tuple[str, ...] = (opening, *form.other_begins) if opening else form.other_begins
         return Signs(begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing)
     if form.payload is Payload.HARMONY:
         ends: tuple[str, ...] = (CALL_END,)
@@ -100,7 +100,7 @@ def signs_of(form: CallFormat) -> Signs:
     if form.section == KIMI[0]:
         outer += KIMI_TOO[:1]
         closes += KIMI_TOO[1:]
-    begins = (*outer, *([] if form.payload is Payload.TAGGED and outer else [last]), *form.also)
+    begins = (*outer, *([] if form.payload is Payload.TAGGED and outer else [last]), *form.other_begins)
     keyed: dict[tuple[str, ...], set[str]] = {}
     for kind, text in form.keyed:
         keyed.setdefault(tuple(TOKEN.findall(text)), set()).add(kind)

@@ -49,16 +49,16 @@ def as_told(form: CallFormat | None, messages: Sequence[Message]) -> Sequence[Me
     """A conversation as templates of this format of calls take it."""
     if form is None:
         return messages
-    if not form.writes_calls:
+    if not form.past.writes_calls:
         return in_the_text(form, messages)
-    if form.is_single:
+    if form.past.is_single:
         messages = one_by_one(messages)
-    match form.ids:
+    match form.past.ids:
         case Ids.SHORT:
             messages = short_ids(messages)
         case Ids.COUNTED:
             messages = counted_ids(messages)
-    return arguments_as_text(messages) if form.takes_text else messages
+    return arguments_as_text(messages) if form.past.takes_text else messages
 
 
 def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:

@@ -46,7 +46,7 @@ def test_a_name_between_signs_with_what_counts_the_calls() -> None:
     found = call_format(of(f"<call>functions.{NAME}:{{{{ loop.index0 }}}}<args>{ARGUMENTS}</call>"))
     assert found is not None
     assert (found.lead, found.named, found.trail) == ("<call>functions.", f":{NUMBER}<args>", "</call>")
-    assert found.ids is Ids.COUNTED
+    assert found.past.ids is Ids.COUNTED
     found = call_format(of(f"<call>{{{{ c.id }}}}<name>{NAME}<args>{ARGUMENTS}</call>"))
     assert found is not None
     assert found.lead == f"<call>{ID}<name>"
@@ -69,20 +69,20 @@ def test_ids_that_a_template_takes() -> None:
     short = "{% if c.id | length != 9 %}{{ raise_exception('nine') }}{% endif %}"
     found = call_format(of(f"{short}[TOOL_CALLS]{NAME}[ARGS]{ARGUMENTS}"))
     assert found is not None
-    assert found.ids is Ids.SHORT
+    assert found.past.ids is Ids.SHORT
 
 
 def test_a_template_that_writes_one_call_of_a_message() -> None:
     one = "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}"
     found = call_format(of(f'{one}{{"name": "{NAME}", "parameters": {ARGUMENTS}}}'))
     assert found is not None
-    assert (found.is_single, found.arguments_key, found.also) == (True, "parameters", ("<|python_tag|>",))
+    assert (found.past.is_single, found.arguments_key, found.other_begins) == (True, "parameters", ("<|python_tag|>",))
 
 
 def test_llamas_calls_stand_alone_also_where_its_template_writes_a_sign() -> None:
     found = call_format(of("<|python_tag|>{{ c.function | tojson }}"))
     assert found is not None
-    assert (found.lead, found.also, found.between) == ("", ("<|python_tag|>",), "; ")
+    assert (found.lead, found.other_begins, found.between) == ("", ("<|python_tag|>",), "; ")
 
 
 def test_what_ends_an_answer_is_no_sign_of_a_call() -> None:
@@ -106,7 +106,7 @@ def test_words_that_tell_a_model_how_to_call(told: str, payload: Payload, sectio
     )
     found = call_format(template)
     assert found is not None
-    assert (found.payload, found.section, found.lead, found.writes_calls) == (payload, section, lead, False)
+    assert (found.payload, found.section, found.lead, found.past.writes_calls) == (payload, section, lead, False)
 
 
 def test_tools_are_told_under_the_name_that_smollm3_reads() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.tools.template_messages import as_told, counted_ids, one_by_one, short_ids
-from backends.templates.call_format import CallFormat, Ids, Payload
+from backends.templates.call_format import CallFormat, Ids, PastCalls, Payload
 from tests.core.call_formats import FORMATS
 
 USER: dict[str, Any] = {"role": "user", "content": "x"}
@@ -81,7 +81,7 @@ def test_only_those_families_are_told_otherwise() -> None:
     messages = [USER, said("a", "b"), came("a"), came("b")]
     assert as_told(FORMATS["hermes"], messages) == as_told(None, messages) == messages
     assert as_told(FORMATS["llama3"], messages) == one_by_one(messages)
-    short = replace(FORMATS["ministral"], ids=Ids.SHORT)
+    short = replace(FORMATS["ministral"], past=PastCalls(ids=Ids.SHORT))
     assert as_told(short, messages) == short_ids(messages)
     assert as_told(FORMATS["kimi"], messages) == counted_ids(messages)
 
@@ -92,16 +92,18 @@ def called(*arguments: object) -> dict[str, Any]:
 
 
 def test_a_template_that_writes_no_calls_is_told_them_as_text() -> None:
-    python = CallFormat(Payload.PYTHON, section="<[", between=", ", section_end="]>", writes_calls=False)
+    python = CallFormat(
+        Payload.PYTHON, section="<[", between=", ", section_end="]>", past=PastCalls(writes_calls=False)
+    )
     (told,) = as_told(python, [called({"zone": "UTC", "n": 1}, {})])
     assert told == {"role": "assistant", "content": "Well.\n<[clock(zone='UTC', n=1), clock()]>"}
-    hermes = replace(FORMATS["hermes"], writes_calls=False)
+    hermes = replace(FORMATS["hermes"], past=PastCalls(writes_calls=False))
     (told,) = as_told(hermes, [called({"zone": "UTC"})])
     assert told["content"].endswith('<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>')
     assert as_told(hermes, [USER]) == [USER]
 
 
 def test_a_template_that_writes_arguments_as_they_are_is_told_json() -> None:
-    text = replace(FORMATS["hermes"], takes_text=True)
+    text = replace(FORMATS["hermes"], past=PastCalls(takes_text=True))
     user, told = as_told(text, [USER, called({"zone": "UTC"})])
     assert (user, told["tool_calls"][0]["function"]["arguments"]) == (USER, '{"zone": "UTC"}')
