@@ -17,7 +17,7 @@ from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.model_shape_reader import alike
 from app.catalog.stages import synthetic_stage
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
-from app.core.planner.speed_estimates import Measured, Speed, estimated
+from app.core.planner.speed_estimates import MeasuredLayer, Speed, estimate_speed
 from app.inference.worker.layer_benchmark import Gauge, measure
 from app.machine.hardware.cores import Threads
 from backends.contract import Role
@@ -66,11 +66,11 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     return ModelShape(name, width, tuple(settings), (layer_kind,), alike(layer_kind, 16), (norm,), head)
 
 
-async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: Measured) -> tuple[Speed, Speed]:
+async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: MeasuredLayer) -> tuple[Speed, Speed]:
     """The same layer as it was measured, and as it is estimated."""
     path = folder / "one.gguf"
     model = await asyncio.to_thread(synthetic_stage.write, path, shape, shape.runs[0], Role.MIDDLE)
-    guess = estimated(like, effort_of(read_header(path), model))
+    guess = estimate_speed(like, effort_of(read_header(path), model))
     return await measure(shape, folder / "trial", gauge), guess
 
 
@@ -84,7 +84,7 @@ async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
             shape, plain = shape_of(*SHAPES[name]), stand_in(SHAPES[name][4])
             # each time anew: what else a computer does changes within a minute
             speed = await measure(plain, folder / "trial", gauge)
-            like = Measured(speed, stand_in_effort(plain), ROWS)
+            like = MeasuredLayer(speed, stand_in_effort(plain), ROWS)
             measured, guess = await compared(shape, folder, gauge, like)
             ratios = {key: round(getattr(guess, key) / getattr(measured, key), 2)
                       for key in ("layer_s", "layer_row_s", "chunk_s") if getattr(measured, key)}  # fmt: skip

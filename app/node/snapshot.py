@@ -122,7 +122,7 @@ def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Seq
     names = {stage.machine: stage.name for stage in plan.stages}
     return {
         "model": model.name,
-        "shape": plan.shape,
+        "shape": plan.topology,
         "context": plan.workload.context,
         "users": plan.workload.users,
         "kv": plan.workload.kv.value,
@@ -138,7 +138,7 @@ def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Seq
         "forecast": forecast_json(plan.forecast) if plan.forecast else None,
         "first_token": first_token_json(plan, model),
         "alternatives": [
-            {"shape": one.shape, "machines": list(one.machines), **forecast_json(one.forecast)}
+            {"shape": one.topology, "machines": list(one.machines), **forecast_json(one.forecast)}
             for one in plan.alternatives
         ],
         "why": [reason_json(reason) for reason in plan.reasons],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.errors import DoesNotFit, Reason
 from app.core.household.link import LinkKind
 from app.core.model import Model
-from app.core.planner.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shape, Workload
+from app.core.planner.placement import ALL_TOPOLOGIES, ONE_PIPELINE, Candidate, Part, Plan, Topology, Workload
 from app.core.planner.plan import plan
 from app.core.planner.topologies import forecast_of, with_part
 from app.core.reasons import said
@@ -59,7 +59,7 @@ def test_the_same_machine_takes_part_when_the_model_needs_it() -> None:
 def test_a_far_machine_is_left_out_where_the_way_costs_more_than_it_brings() -> None:
     host = machine("host", 4000, speed(0.004))
     near, far = lender("near", 4000, 0.004), lender("far", 4000, 0.004, 2.0)
-    placed = plan(host, [near, far], LAYERS, Workload(1024, users=8), shapes=ONE_PIPELINE)
+    placed = plan(host, [near, far], LAYERS, Workload(1024, users=8), topologies=ONE_PIPELINE)
     assert {stage.name for stage in placed.stages} == {"host", "near"}
     assert codes(placed)[0] == "plan_split_faster"
     assert codes(plan(host, [far], LAYERS, WORK))[0] == "plan_alone_faster"
@@ -72,24 +72,24 @@ def test_a_faster_lender_gets_most_layers() -> None:
 
 def test_one_machine_where_there_is_no_other() -> None:
     placed = plan(machine("host", 4000, speed(0.004)), [], LAYERS, WORK)
-    assert placed.shape is Shape.ONE_MACHINE
+    assert placed.topology is Topology.ONE_MACHINE
     assert codes(placed) == ["plan_fits_host"]
 
 
 def test_replicas_are_chosen_when_people_wait_unless_one_pipeline_is_asked_for() -> None:
     host, lenders = machine("host", 4000, speed(0.004)), [lender("attic", 4000, 0.004, 0.01, 5e6)]
     work = Workload(1024, users=8)
-    assert plan(host, lenders, LAYERS, WORK).shape is not Shape.REPLICAS
-    placed = plan(host, lenders, LAYERS, work, shapes=ONE_PIPELINE)
-    known = {one.shape: one.forecast.request_s for one in placed.alternatives}
-    assert placed.shape is not Shape.REPLICAS
-    assert known[Shape.REPLICAS] < known[placed.shape]
+    assert plan(host, lenders, LAYERS, WORK).topology is not Topology.REPLICAS
+    placed = plan(host, lenders, LAYERS, work, topologies=ONE_PIPELINE)
+    known = {one.topology: one.forecast.request_s for one in placed.alternatives}
+    assert placed.topology is not Topology.REPLICAS
+    assert known[Topology.REPLICAS] < known[placed.topology]
     routed = plan(host, lenders, LAYERS, work)
-    assert routed == plan(host, lenders, LAYERS, work, shapes=SHAPES)
-    assert routed.shape is Shape.REPLICAS
+    assert routed == plan(host, lenders, LAYERS, work, topologies=ALL_TOPOLOGIES)
+    assert routed.topology is Topology.REPLICAS
     assert codes(routed)[0] == "plan_replicas"
     assert [(s.name, len(s.layers)) for s in routed.stages] == [("host", 16), ("attic", 16)]
-    assert [part.shape for part in routed.parts] == [Shape.ONE_MACHINE] * 2
+    assert [part.topology for part in routed.parts] == [Topology.ONE_MACHINE] * 2
     assert [part.stages[0].name for part in routed.parts] == ["host", "attic"]
     assert {part.host for part in routed.parts} == {host.id}
     assert placed.parts == (placed,)
@@ -97,15 +97,15 @@ def test_replicas_are_chosen_when_people_wait_unless_one_pipeline_is_asked_for()
 
 def test_a_person_chooses_the_shape_also_of_machines_that_were_not_measured() -> None:
     host, attic = machine("host", 4000, None), machine("attic", 4000, None)
-    chosen = frozenset({Shape.REPLICAS})
-    placed = plan(host, [attic, machine("small", 300, None)], LAYERS, WORK, shapes=chosen)
-    assert placed.shape is Shape.REPLICAS
+    chosen = frozenset({Topology.REPLICAS})
+    placed = plan(host, [attic, machine("small", 300, None)], LAYERS, WORK, topologies=chosen)
+    assert placed.topology is Topology.REPLICAS
     assert {stage.name for stage in placed.stages} == {"host", "attic"}
     assert placed.forecast is None
     assert codes(placed)[0] == "plan_replicas_chosen"
     known = plan(
         replace(host, speed=speed(0.004)), [lender("attic", 4000, 0.004)], LAYERS, WORK,
-        shapes=chosen,
+        topologies=chosen,
     )  # fmt: skip
     assert known.forecast is not None
 
@@ -113,9 +113,9 @@ def test_a_person_chooses_the_shape_also_of_machines_that_were_not_measured() ->
 def test_a_part_of_several_may_go_to_a_machine_that_came_later() -> None:
     host, whole = machine("host", 900, speed(0.004)), lender("whole", 4000, 0.004)
     before, late = lender("before", 1500, 0.004), lender("late", 1500, 0.002)
-    several = frozenset({Shape.REPLICAS})
-    mixed = plan(host, [before, whole], LAYERS, Workload(1024, 4), [2, 12, 2], shapes=several)
-    assert mixed.shape is Shape.REPLICAS
+    several = frozenset({Topology.REPLICAS})
+    mixed = plan(host, [before, whole], LAYERS, Workload(1024, 4), [2, 12, 2], topologies=several)
+    assert mixed.topology is Topology.REPLICAS
     part = plan(host, [late], LAYERS, Workload(1024, 4), [2, 12, 2])
     now = with_part(mixed, 0, part, LAYERS)
     assert [stage.name for stage in now.stages] == ["host", "late", "host", "whole"]
@@ -127,8 +127,8 @@ def test_a_part_of_several_may_go_to_a_machine_that_came_later() -> None:
 def test_the_forecast_of_replicas_is_of_those_that_are_there() -> None:
     host, work = machine("host", 4000, speed(0.004)), Workload(256, users=3)
     others = [lender("attic", 4000, 0.004), lender("shed", 4000, 0.004)]
-    three = plan(host, others, LAYERS, work, shapes=frozenset({Shape.REPLICAS}))
-    two = plan(host, others[:1], LAYERS, work, shapes=frozenset({Shape.REPLICAS}))
+    three = plan(host, others, LAYERS, work, topologies=frozenset({Topology.REPLICAS}))
+    two = plan(host, others[:1], LAYERS, work, topologies=frozenset({Topology.REPLICAS}))
     left = [one for one in three.stages if one.name != "shed"]
     assert three.forecast is not None
     assert forecast_of(three, three.stages, LAYERS) == three.forecast
@@ -150,17 +150,17 @@ def test_a_split_serves_beside_a_machine_that_holds_the_whole_model() -> None:
     large = lender("large", 4000, 0.004, 0.1)
     work = Workload(256, users=2)
     placed = plan(host, [near, large], LAYERS, work)
-    assert placed.shape is Shape.REPLICAS
+    assert placed.topology is Topology.REPLICAS
     assert codes(placed)[0] == "plan_replicas_mixed"
     assert sentences(placed)[0].startswith("Split over 2 machines, and whole on 1 more: with 2 ")
     first, second = runs(placed)
     assert [name for name, _ in first] == ["host", "near", "host"]
     assert second == [("large", 16)]
     assert placed.forecast is not None
-    split = plan(host, [near, large], LAYERS, work, shapes=ONE_PIPELINE)
+    split = plan(host, [near, large], LAYERS, work, topologies=ONE_PIPELINE)
     assert split.forecast is not None
     assert placed.forecast.request_s < split.forecast.request_s
-    assert plan(host, [near, large], LAYERS, replace(work, users=1)).shape is Shape.SPLIT
+    assert plan(host, [near, large], LAYERS, replace(work, users=1)).topology is Topology.SPLIT
 
 
 def test_machines_too_small_for_all_of_it_still_help_beside_replicas() -> None:
@@ -174,50 +174,50 @@ def test_machines_too_small_for_all_of_it_still_help_beside_replicas() -> None:
 
 def test_a_person_gives_the_split_and_has_the_model_whole_elsewhere_too() -> None:
     host, near, large = (machine(name, 4000, None) for name in ("host", "near", "large"))
-    chosen = frozenset({Shape.REPLICAS})
-    placed = plan(host, [near, large], LAYERS, WORK, [5, 6, 5], shapes=chosen)
+    chosen = frozenset({Topology.REPLICAS})
+    placed = plan(host, [near, large], LAYERS, WORK, [5, 6, 5], topologies=chosen)
     assert runs(placed) == [[("host", 5), ("near", 6), ("host", 5)], [("large", 16)]]
     assert codes(placed) == ["plan_replicas_chosen_mixed"]
     assert placed.machines == (host, near, large)
-    assert runs(plan(host, [near], LAYERS, WORK, [16], shapes=chosen)) == [[("host", 16)], [("near", 16)]]
+    assert runs(plan(host, [near], LAYERS, WORK, [16], topologies=chosen)) == [[("host", 16)], [("near", 16)]]
     with pytest.raises(DoesNotFit) as error:
-        plan(host, [near], LAYERS, WORK, [5, 6, 5], shapes=chosen)
+        plan(host, [near], LAYERS, WORK, [5, 6, 5], topologies=chosen)
     assert error.value.reason.code == "replicas_need_two"
 
 
 def test_unmeasured_a_host_that_is_too_small_splits_with_whom_it_must() -> None:
     host, near = machine("host", 1000, None), machine("near", 1300, None)
     large, larger = machine("large", 4000, None), machine("larger", 5000, None)
-    chosen = frozenset({Shape.REPLICAS})
-    placed = plan(host, [larger, near, large], LAYERS, WORK, shapes=chosen)
+    chosen = frozenset({Topology.REPLICAS})
+    placed = plan(host, [larger, near, large], LAYERS, WORK, topologies=chosen)
     assert [{name for name, _ in part} for part in runs(placed)] == [{"host", "near"}, {"large"}, {"larger"}]
-    placed = plan(host, [larger, large], LAYERS, WORK, shapes=chosen)
+    placed = plan(host, [larger, large], LAYERS, WORK, topologies=chosen)
     assert [{name for name, _ in part} for part in runs(placed)] == [{"host", "large"}, {"larger"}]
 
 
 def test_a_split_that_was_asked_for_needs_no_measurement() -> None:
     """The host would hold all of it; without that order it does."""
     host, attic = machine("host", 4000, None), machine("attic", 4000, None)
-    chosen = frozenset({Shape.SPLIT})
-    placed = plan(host, [attic], LAYERS, WORK, shapes=chosen)
+    chosen = frozenset({Topology.SPLIT})
+    placed = plan(host, [attic], LAYERS, WORK, topologies=chosen)
     assert [stage.name for stage in placed.stages] == ["host", "attic", "host"]
     assert codes(placed)[0] == "plan_split_chosen"
-    assert plan(host, [attic], LAYERS, WORK).shape is Shape.ONE_MACHINE
+    assert plan(host, [attic], LAYERS, WORK).topology is Topology.ONE_MACHINE
     for others in ([], [machine("attic", 1, None)]):
         with pytest.raises(DoesNotFit) as error:
-            plan(host, others, LAYERS, WORK, shapes=chosen)
+            plan(host, others, LAYERS, WORK, topologies=chosen)
         assert error.value.reason.code == "shape_not_split"
         assert said(error.value)
 
 
 @pytest.mark.parametrize(
     ("host_mib", "shape", "code"),
-    [(1000, Shape.ONE_MACHINE, "shape_not_alone"), (1000, Shape.REPLICAS, "replicas_need_two")],
+    [(1000, Topology.ONE_MACHINE, "shape_not_alone"), (1000, Topology.REPLICAS, "replicas_need_two")],
 )
-def test_a_shape_that_cannot_be_is_said(host_mib: int, shape: Shape, code: str) -> None:
+def test_a_shape_that_cannot_be_is_said(host_mib: int, shape: Topology, code: str) -> None:
     host, attic = machine("host", host_mib, None), machine("attic", 4000, None)
     with pytest.raises(DoesNotFit) as error:
-        plan(host, [attic], LAYERS, WORK, shapes=frozenset({shape}))
+        plan(host, [attic], LAYERS, WORK, topologies=frozenset({shape}))
     assert error.value.reason.code == code
     assert said(error.value)
 
@@ -279,7 +279,7 @@ def test_a_machine_without_room_is_left_out_and_said() -> None:
 def test_a_family_that_runs_whole_says_so() -> None:
     whole = model([100 * MIB] * 4, boundaries=())
     placed = plan(machine("host", 4000, speed(0.004)), [lender("attic", 4000, 0.001)], whole, WORK)
-    assert placed.shape is Shape.ONE_MACHINE
+    assert placed.topology is Topology.ONE_MACHINE
 
 
 def test_a_forced_split_has_its_forecast() -> None:
@@ -298,7 +298,7 @@ def test_a_plan_is_legal_and_never_over_memory(seed: int) -> None:
     except DoesNotFit:
         return
     assert fits(placed.stages, {one.id: one for one in [host, *lenders]})
-    if placed.shape is Shape.REPLICAS:
+    if placed.topology is Topology.REPLICAS:
         assert work.users > 1
         assert all(len(part.stages) == 1 for part in placed.parts[1:])
         assert sum(len({one.machine for one in part.stages}) for part in placed.parts) == len(

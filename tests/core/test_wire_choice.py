@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from app.core.planner.forecast import forecast
-from app.core.planner.placement import Candidate, Shape, Workload
+from app.core.planner.placement import Candidate, Topology, Workload
 from app.core.planner.plan import NARROW_PAYS, plan, plan_with_wire
 from backends.contract import Number
 from testbed import households as h
@@ -86,4 +86,4 @@ def test_the_shortcut_never_hides_a_gain(seed: int) -> None:
     assert usual.forecast
     assert narrow.forecast
     pays = narrow.forecast.request_s <= NARROW_PAYS * usual.forecast.request_s
-    assert (found.workload.number is Number.Q8) == (pays and narrow.shape is not Shape.ONE_MACHINE)
+    assert (found.workload.number is Number.Q8) == (pays and narrow.topology is not Topology.ONE_MACHINE)

@@ -11,7 +11,7 @@ from app.core.household.link import Link, LinkKind
 from app.core.model import Model
 from app.core.planner.forecast import on_air
 from app.core.planner.placement import PLENTY_BYTES, Candidate, Forecast, Plan, Workload
-from app.core.planner.topologies import Household, Option
+from app.core.planner.topologies import TopologyOption, TopologySearch
 
 HELPS = 0.10  # less is not worth a person's effort
 MOST = 3  # pieces of advice
@@ -24,7 +24,7 @@ def advise(
 ) -> tuple[Reason, ...]:
     """Changes that would make requests at least a tenth shorter, the best first, with what each would bring.
 
-    now: the plan of the same machines; a shape that a person named for it stays. None is given for one that was
+    now: the plan of the same machines; a topology that a person named for it stays. None is given for one that was
     not measured or was forced.
     """
     known = now.forecast
@@ -35,7 +35,7 @@ def advise(
     advice: list[tuple[float, Reason]] = []
     for machine, changed, is_link in _changes(host, measured):
         after = [changed if candidate is machine else candidate for candidate in (host, *measured)]
-        then = Household(after[0], after[1:], model, workload).below(limit_s, now.allowed)
+        then = TopologySearch(after[0], after[1:], model, workload).below(limit_s, now.allowed)
         if then is not None:
             gain = _Gain(known, then, workload.users)
             reason = _of_link(machine, host, gain) if is_link else _of_memory(machine, gain)
@@ -57,7 +57,7 @@ class _Gain:
     """The gain from a change."""
 
     now: Forecast
-    then: Option
+    then: TopologyOption
     users: int
 
     @property

@@ -26,7 +26,7 @@ _State = tuple[float, float, int, int, tuple[tuple[int, int], ...], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MachineCosts:
     """A machine among so many others: what it costs by its number of blocks (place 0: unused)."""
 
     counts: tuple[int, ...]  # that it can hold somewhere, growing
@@ -49,7 +49,7 @@ class Member:
         return self.line[2] - self.line[1]
 
 
-class Counts:
+class LayerAllocation:
     """The search in one set of machines.
 
     more: chunks of the prompt after the first. shared: the part of the sum of all times that pace cannot be below.
@@ -59,7 +59,7 @@ class Counts:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[MachineCosts],
         n_blocks: int,
         more: int,
         shared: float,
@@ -236,7 +236,7 @@ class Counts:
 class _Rest:
     """The smallest line of the machines that have nothing yet."""
 
-    def __init__(self, members: Sequence[Member], cheapest: Sequence[int], most: Sequence[int]) -> None:
+    def __init__(self, members: Sequence[MachineCosts], cheapest: Sequence[int], most: Sequence[int]) -> None:
         self._members, self._cheapest, self._most = members, cheapest, most
         self._known: dict[tuple[int, int], float] = {}
 

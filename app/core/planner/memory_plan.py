@@ -22,8 +22,8 @@ from app.core.planner.stage_memory import (
     host_starts,
     layer_bytes_to,
     lender_starts,
+    planned_stage,
     split_stages,
-    stage,
 )
 from app.core.reasons import in_sequence
 from backends.contract import Layers, Role
@@ -43,7 +43,7 @@ def plan_by_memory(
 
     Raises DoesNotFit with what would help.
     """
-    whole = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    whole = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     fits = whole.total_bytes <= host.lends_bytes
     if fits and alone:
         return Plan((whole,), workload, (Reason("plan_fits_host", {"machine": host.name}),))
@@ -103,7 +103,7 @@ SHARES = 64  # file sizes are tried in steps of one 64th
 
 def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> DoesNotFit:
     """The error that says by how much, and what would help."""
-    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
     helps = in_sequence(reasons)
     lacks = [reason.facts["more_bytes"] for reason in reasons if reason.code in ("helps_limit", "helps_here")]
@@ -179,7 +179,7 @@ def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model,
 def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> bool:
     """Return whether there is room for all layers: on the host alone, or with lenders after the host's shortest first
     run."""
-    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
         return True
     if not model.cuts.boundaries:
@@ -218,7 +218,7 @@ def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
     """Bytes that the host would need beside what it has; None where only the whole model there would be enough."""
-    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
 
     def enough(n: int) -> bool:
@@ -233,7 +233,7 @@ def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, w
     """Bytes by which the host's own limit would have to be higher; None where it has none, or no memory for that."""
     if host.past_limit_bytes is None:
         return None
-    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     more = _more_here(host, lenders, model, workload) if lenders else None
     more = more or alone.total_bytes - host.lends_bytes
     return more if more <= host.past_limit_bytes else None

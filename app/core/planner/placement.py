@@ -13,7 +13,7 @@ from app.core.planner.speed_estimates import Speed
 from backends.contract import KvType, Layers, Number, Role, is_proved
 
 
-class Shape(StrEnum):
+class Topology(StrEnum):
     """The arrangement of a model in the household."""
 
     ONE_MACHINE = "one machine"
@@ -21,8 +21,8 @@ class Shape(StrEnum):
     REPLICAS = "replicas"  # several pipelines, each request to one of them; all whole but the host's, maybe
 
 
-SHAPES = frozenset(Shape)
-ONE_PIPELINE = frozenset({Shape.ONE_MACHINE, Shape.SPLIT})
+ALL_TOPOLOGIES = frozenset(Topology)
+ONE_PIPELINE = frozenset({Topology.ONE_MACHINE, Topology.SPLIT})
 LEAST_SLOTS = 4  # conversations kept warm, even for one user
 PLENTY_BYTES = 1 << 62  # memory that is no limit
 
@@ -152,9 +152,9 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A shape that was considered, at its best."""
+    """A topology that was considered, at its best."""
 
-    shape: Shape
+    topology: Topology
     machines: tuple[str, ...]  # their names
     forecast: Forecast
 
@@ -169,7 +169,7 @@ class Plan:
     forecast: Forecast | None = None  # None: not all of it was measured
     alternatives: tuple[Alternative, ...] = ()  # the chosen one among them
     machines: tuple[Candidate, ...] = ()  # the host and all lenders that were considered
-    allowed: frozenset[Shape] = SHAPES  # of these it was chosen: a person may have named one
+    allowed: frozenset[Topology] = ALL_TOPOLOGIES  # of these it was chosen: a person may have named one
 
     @property
     def host(self) -> MachineId:
@@ -179,15 +179,15 @@ class Plan:
     @property
     def parts(self) -> tuple[Plan, ...]:
         """A plan for each replica; of one machine or a split, that itself."""
-        if self.shape is not Shape.REPLICAS:
+        if self.topology is not Topology.REPLICAS:
             return (self,)
         return tuple(replace(self, stages=part, forecast=None) for part in pipelines(self.stages))
 
     @property
-    def shape(self) -> Shape:
+    def topology(self) -> Topology:
         if len({stage.machine for stage in self.stages}) == 1:
-            return Shape.ONE_MACHINE
-        return Shape.REPLICAS if len(pipelines(self.stages)) > 1 else Shape.SPLIT
+            return Topology.ONE_MACHINE
+        return Topology.REPLICAS if len(pipelines(self.stages)) > 1 else Topology.SPLIT
 
 
 def pipelines(stages: Sequence[PlannedStage]) -> tuple[tuple[PlannedStage, ...], ...]:

@@ -15,7 +15,7 @@ from itertools import islice, permutations
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage, Shape
+from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage, Topology
 from app.core.planner.plan import plan
 
 MOST_TRIES = 24  # ways to give the lost runs to machines that hold none: four of them in every order
@@ -30,7 +30,7 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
 
     What a machine held that is not there any more goes to one that holds nothing. Empty when that cannot be.
     """
-    if before.shape is Shape.REPLICAS or not now.machines:
+    if before.topology is Topology.REPLICAS or not now.machines:
         return ()
     host, *lenders_there = now.machines
     there = {machine.id: machine for machine in lenders_there}
@@ -40,7 +40,7 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
     split = [len(stage.layers) for stage in before.stages]
     plans: list[Plan] = []
     for takers in islice(permutations(spare, n_gone), MOST_TRIES):
-        lenders = _filled(holders, there, takers)
+        lenders = _with_takers(holders, there, takers)
         try:
             same = plan(host, lenders, model, now.workload, split)
         except DoesNotFit:
@@ -98,7 +98,7 @@ def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
     return needs_bytes <= AHEAD_SHARE * lends_bytes
 
 
-def _filled(
+def _with_takers(
     holders: Sequence[MachineId], there: dict[MachineId, Candidate], takers: Iterable[Candidate]
 ) -> list[Candidate]:
     taking = iter(takers)

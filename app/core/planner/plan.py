@@ -17,19 +17,19 @@ from app.core.model import Model, nearest
 from app.core.planner.forecast import forecast, way
 from app.core.planner.memory_plan import plan_by_memory
 from app.core.planner.placement import (
+    ALL_TOPOLOGIES,
     ONE_PIPELINE,
     PLENTY_BYTES,
-    SHAPES,
     Alternative,
     Bottleneck,
     Candidate,
     Part,
     Plan,
-    Shape,
+    Topology,
     Workload,
 )
 from app.core.planner.stage_memory import split_stages
-from app.core.planner.topologies import Household, Option, also_whole, replicas_by_memory, several_reason
+from app.core.planner.topologies import TopologyOption, TopologySearch, also_whole, replicas_by_memory, several_reason
 from backends.contract import PROVED_ENGINES, Layers, Number
 
 NARROW_PAYS = 0.9  # 8 bits on the wire: when a typical request takes at most so much of its time
@@ -43,21 +43,21 @@ def plan(
     workload: Workload,
     split: Sequence[int] | None = None,
     *,
-    shapes: frozenset[Shape] = SHAPES,
+    topologies: frozenset[Topology] = ALL_TOPOLOGIES,
 ) -> Plan:
     """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
 
-    shapes: what may be chosen; replicas and nothing else beside a `split`: that, and the whole model on others.
+    topologies: those that may be chosen. With a `split`, only replicas means: it, and whole ones beside it.
     The order of the lenders matters only to `split`.
-    Raises DoesNotFit with the bytes that are missing or the shape that cannot be, BadInput for a split.
+    Raises DoesNotFit with the bytes that are missing or the topology that cannot be, BadInput for a split.
     """
     if split is not None:
         forced = _forced(host, lenders, model, workload, split)
-        return forced if shapes & ONE_PIPELINE else also_whole(forced, lenders, model)
+        return forced if topologies & ONE_PIPELINE else also_whole(forced, lenders, model)
     lenders = sorted(lenders, key=lambda lender: (lender.name, lender.id))
-    best = _best(host, lenders, model, workload, shapes)
+    best = _best(host, lenders, model, workload, topologies)
     if best is None:
-        best = _by_memory(host, lenders, model, workload, shapes)
+        best = _by_memory(host, lenders, model, workload, topologies)
         best = replace(best, reasons=(*best.reasons, *_unmeasured(host, lenders, best)))
     reasons = (*best.reasons, *([model.cuts.whole_reason] if model.cuts.whole_reason else []))
     return replace(best, reasons=reasons, machines=(host, *lenders))
@@ -70,19 +70,19 @@ def plan_with_wire(
     workload: Workload,
     split: Sequence[int] | None = None,
     *,
-    shapes: frozenset[Shape] = SHAPES,
+    topologies: frozenset[Topology] = ALL_TOPOLOGIES,
 ) -> Plan:
     """Place the model with f16 on the wire, or with 8 bits where that makes a typical request clearly shorter.
 
     8 bits take a little from the answer (docs/wire-quality.md), so a small gain is not worth it. Raises as `plan`.
     """
-    usual = plan(host, lenders, model, workload, split, shapes=shapes)
+    usual = plan(host, lenders, model, workload, split, topologies=topologies)
     narrow = replace(workload, number=Number.Q8)
     known = usual.forecast
     if known is None or not _may_gain(lenders, model, workload, narrow, known.request_s):
         return usual
-    narrow_plan = plan(host, lenders, model, narrow, split, shapes=shapes)
-    if narrow_plan.forecast is None or narrow_plan.shape is Shape.ONE_MACHINE:
+    narrow_plan = plan(host, lenders, model, narrow, split, topologies=topologies)
+    if narrow_plan.forecast is None or narrow_plan.topology is Topology.ONE_MACHINE:
         return usual
     if narrow_plan.forecast.request_s > NARROW_PAYS * known.request_s:
         return usual
@@ -102,48 +102,48 @@ def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narro
 
 
 def _by_memory(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, shapes: frozenset[Shape]
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan:
     """Return the plan that fits by memory, where not everything was measured; replicas only when nothing else will
     do."""
-    if not shapes & ONE_PIPELINE:
+    if not topologies & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
-    placed = plan_by_memory(host, lenders, model, workload, alone=Shape.ONE_MACHINE in shapes)
-    if placed.shape not in shapes:
+    placed = plan_by_memory(host, lenders, model, workload, alone=Topology.ONE_MACHINE in topologies)
+    if placed.topology not in topologies:
         raise DoesNotFit("shape_not_alone", model=model.name, machine=host.name)
     return placed
 
 
 def _best(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, shapes: frozenset[Shape]
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan | None:
     """The best of what was measured; None when that is not enough to place the model."""
     if host.speed is None:
         return None
     measured = [lender for lender in lenders if lender.speed and lender.link]
-    household = Household(host, measured, model, workload)
+    household = TopologySearch(host, measured, model, workload)
     options = household.options()
-    allowed = [option for option in options if option.shape in shapes]
+    allowed = [option for option in options if option.topology in topologies]
     if not allowed:
         return None
     best = min(allowed, key=lambda option: option.forecast.request_s)
-    known = replace(best.forecast, bottleneck=_bottleneck(best, household, shapes))
+    known = replace(best.forecast, bottleneck=_bottleneck(best, household, topologies))
     best = replace(best, forecast=known)
     reasons = reasons_for(best, options, household, lenders)
-    alternatives = tuple(Alternative(option.shape, option.names, option.forecast) for option in options)
-    return Plan(best.stages, workload, reasons, known, alternatives, allowed=shapes)
+    alternatives = tuple(Alternative(option.topology, option.names, option.forecast) for option in options)
+    return Plan(best.stages, workload, reasons, known, alternatives, allowed=topologies)
 
 
-def _bottleneck(best: Option, household: Household, shapes: frozenset[Shape]) -> Bottleneck:
+def _bottleneck(best: TopologyOption, household: TopologySearch, topologies: frozenset[Topology]) -> Bottleneck:
     """Return what sets the pace. It is memory when requests would be much shorter, in these topologies, with plenty of
     it."""
     known = best.forecast
-    if best.shape is Shape.REPLICAS:
+    if best.topology is Topology.REPLICAS:
         return known.bottleneck
     machines = (household.host, *household.lenders)
     freer = [replace(machine, lends_bytes=PLENTY_BYTES) for machine in machines]
-    roomy = Household(freer[0], freer[1:], household.model, household.workload)
-    better = roomy.below(MATTERS * known.request_s, shapes)
+    roomy = TopologySearch(freer[0], freer[1:], household.model, household.workload)
+    better = roomy.below(MATTERS * known.request_s, topologies)
     if better is None:
         return known.bottleneck
     most = max(machines, key=lambda m: better.layers(m.id) - best.layers(m.id))
@@ -221,33 +221,33 @@ SAME = 0.01  # a smaller difference is none
 
 
 def reasons_for(
-    best: Option, options: Sequence[Option], household: Household, lenders: Sequence[Candidate]
+    best: TopologyOption, options: Sequence[TopologyOption], household: TopologySearch, lenders: Sequence[Candidate]
 ) -> tuple[Reason, ...]:
     """All that there is to say about the choice of `best` out of `found`. `lenders`: measured or not."""
-    reasons = [_why_shape(best, options, household)]
+    reasons = [_topology_reason(best, options, household)]
     pace = best.forecast.bottleneck
     # one machine alone computes all the time anyway
     if len(best.machines) > 1 or pace.part is not Part.MACHINE:
         reasons.append(_pace(pace))
-    if household.search is not None and best.shape is not Shape.REPLICAS:
+    if household.search is not None and best.topology is not Topology.REPLICAS:
         left_out = (lender for lender in lenders if lender.id not in best.machines)
         reasons += [_left_out(lender, best, household) for lender in left_out]
     return tuple(reasons)
 
 
-def _why_shape(best: Option, options: Sequence[Option], household: Household) -> Reason:
-    known = {option.shape: option.forecast.request_s for option in options}
-    alone_s, split_s = known.get(Shape.ONE_MACHINE), known.get(Shape.SPLIT)
+def _topology_reason(best: TopologyOption, options: Sequence[TopologyOption], household: TopologySearch) -> Reason:
+    known = {option.topology: option.forecast.request_s for option in options}
+    alone_s, split_s = known.get(Topology.ONE_MACHINE), known.get(Topology.SPLIT)
     host, n_machines = household.host.name, len(best.machines)
-    if best.shape is Shape.REPLICAS:
+    if best.topology is Topology.REPLICAS:
         users, request_s = household.workload.users, best.forecast.request_s
         codes = "plan_replicas", "plan_replicas_mixed"
         return several_reason(best.stages, *codes, users=users, request_s=request_s)
-    if best.shape is Shape.SPLIT and alone_s is None:
+    if best.topology is Topology.SPLIT and alone_s is None:
         return Reason("plan_split", {"machine": host, "machines": n_machines})
     if alone_s is None or split_s is None:
         return Reason("plan_fits_host", {"machine": host})
-    if best.shape is Shape.SPLIT:
+    if best.topology is Topology.SPLIT:
         return Reason(
             "plan_split_faster", {"machines": n_machines, "machine": host, "split_s": split_s, "alone_s": alone_s}
         )
@@ -266,7 +266,7 @@ def _pace(bottleneck: Bottleneck) -> Reason:
             return Reason("pace_memory", {"machine": name, "percent": percent})
 
 
-def _left_out(lender: Candidate, best: Option, household: Household) -> Reason:
+def _left_out(lender: Candidate, best: TopologyOption, household: TopologySearch) -> Reason:
     """Why this machine holds nothing: what the same placement would do with it, at its best."""
     if not lender.is_lending:
         return Reason("left_out_lends_nothing", {"machine": lender.name})

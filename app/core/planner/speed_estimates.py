@@ -88,7 +88,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredLayer:
     """A plain layer, and what a machine took for it in steps of at most so many rows."""
 
     speed: Speed
@@ -109,7 +109,7 @@ class Measured:
         return weights * rows * self.speed.chunk_s / (self.batch_rows * self.effort.weights)
 
 
-def estimated(measured: Measured, effort: Effort) -> Speed:
+def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
     """Estimate the machine's speed with the layers of another model."""
     speed, like = measured.speed, measured.effort
     single_s = _step_s(measured, effort, 1)
@@ -132,21 +132,21 @@ def estimated(measured: Measured, effort: Effort) -> Speed:
     )
 
 
-def _step_s(measured: Measured, effort: Effort, rows: int) -> float:
+def _step_s(measured: MeasuredLayer, effort: Effort, rows: int) -> float:
     """A decode step of so many rows, each of another sequence."""
     found_s = measured.few_s(effort.n_bytes, effort.weights, rows)
     found_s += rows * 2 * effort.state_bytes * measured.byte_s  # read and written
     return found_s + _experts_s(measured, effort.experts, rows)
 
 
-def _chunk_s(measured: Measured, effort: Effort) -> float:
+def _chunk_s(measured: MeasuredLayer, effort: Effort) -> float:
     """A whole chunk of a prompt."""
     rows = measured.batch_rows
     weights = effort.weights + STATE_OPERATIONS * effort.state_values
     return measured.many_s(weights, rows) + _experts_s(measured, effort.experts, rows)
 
 
-def _experts_s(measured: Measured, experts: Experts | None, rows: int) -> float:
+def _experts_s(measured: MeasuredLayer, experts: Experts | None, rows: int) -> float:
     """Each expert that is needed, for the rows that picked it."""
     if experts is None:
         return 0.0
@@ -177,7 +177,7 @@ EXPERTS = 128  # of a layer, where nobody says; few or many, as large a share is
 QUERIES = 4  # heads of queries for one of keys and values, in today's models
 
 
-def sketched(
+def estimated_model(
     name: str,
     architecture: str,
     file_bytes: int,
@@ -211,7 +211,7 @@ def sketched(
     )
 
 
-def sketched_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
+def estimated_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
     """Return the effort of a layer of an estimated model. Where its number of weights is not known, it follows from its
     bytes.
 

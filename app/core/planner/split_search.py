@@ -17,7 +17,7 @@ from itertools import combinations
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import Rounds, cost
-from app.core.planner.layer_allocation import Blocks, Counts, Member
+from app.core.planner.layer_allocation import Blocks, LayerAllocation, MachineCosts
 from app.core.planner.placement import Candidate, PlannedStage, Workload
 from app.core.planner.stage_memory import Grid, beside_layers, host_starts, lender_starts, split_stages
 from backends.contract import Role
@@ -25,7 +25,7 @@ from backends.contract import Role
 INFINITE = float("inf")
 EFFORT = 400_000  # steps in looking for an order: about a second
 
-Set = tuple[int, ...]  # numbers of machines; 0, the host, is always the first
+MachineSet = tuple[int, ...]  # numbers of machines; 0, the host, is always the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Split:
     request_s: float
 
 
-class Search:
+class SplitSearch:
     """The search for one model in one household in which everything was measured. The model can be cut somewhere."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
@@ -49,8 +49,8 @@ class Search:
             lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE]) for lender in lenders
         ]
         self._counts = [tuple(n for n, mask in enumerate(masks) if mask) for masks in self._starts]
-        self._fields: dict[int, _Field] = {}
-        self._arranged: dict[tuple[Set, Blocks], Arrangement | None] = {}
+        self._fields: dict[int, _Costs] = {}
+        self._arranged: dict[tuple[MachineSet, Blocks], Arrangement | None] = {}
         self.visited = 0  # counts that were looked at
         self._effort = EFFORT
 
@@ -63,23 +63,23 @@ class Search:
         """
         return self._effort > 0
 
-    def all_sets(self) -> list[Set]:
+    def all_sets(self) -> list[MachineSet]:
         """Every set of lenders that can hold a layer, with the host."""
         usable = [n for n in range(1, len(self._machines)) if self._counts[n]]
         return [(0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)]
 
-    def set_of(self, used: Container[MachineId]) -> Set:
+    def set_of(self, used: Container[MachineId]) -> MachineSet:
         """The set of these machines."""
         return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
 
-    def best(self, sets: Iterable[Set], below_s: float = INFINITE) -> Split | None:
+    def best(self, sets: Iterable[MachineSet], below_s: float = INFINITE) -> Split | None:
         """The split of these sets with the smallest request_s, if there is one below `below_s`."""
         bounds = [
             (self._field(len(chosen)).bound(chosen), chosen)
             for chosen in sets
             if all(self._counts[number] for number in chosen)
         ]
-        best_counts: tuple[Set, Blocks] | None = None
+        best_counts: tuple[MachineSet, Blocks] | None = None
         for bound, chosen in sorted(bounds, key=lambda bounded: (bounded[0], len(bounded[1]), bounded[1])):
             if bound >= below_s:
                 break
@@ -87,16 +87,16 @@ class Search:
                 below_s, best_counts = better[0], (chosen, better[1])
         return self._split(*best_counts, below_s) if best_counts is not None else None
 
-    def _field(self, n_machines: int) -> _Field:
+    def _field(self, n_machines: int) -> _Costs:
         if n_machines not in self._fields:
-            self._fields[n_machines] = _Field(
+            self._fields[n_machines] = _Costs(
                 self._machines, self._starts, self._grid, n_machines, self._model, self._workload
             )
         return self._fields[n_machines]
 
-    def _in_set(self, chosen: Set, below_s: float) -> tuple[float, Blocks] | None:
+    def _in_set(self, chosen: MachineSet, below_s: float) -> tuple[float, Blocks] | None:
         field = self._field(len(chosen))
-        search = Counts(
+        search = LayerAllocation(
             [field.members[number] for number in chosen],
             self._grid.n_blocks,
             field.rounds.chunks - 1,
@@ -110,17 +110,17 @@ class Search:
         self.visited += search.visited
         return better
 
-    def _fits(self, chosen: Set, counts: Blocks) -> bool:
+    def _fits(self, chosen: MachineSet, counts: Blocks) -> bool:
         return self._arrangement(chosen, counts) is not None
 
-    def _arrangement(self, chosen: Set, counts: Blocks) -> Arrangement | None:
+    def _arrangement(self, chosen: MachineSet, counts: Blocks) -> Arrangement | None:
         key = (chosen, counts)
         if key not in self._arranged:
             starts = [self._starts[n][k] for n, k in zip(chosen[1:], counts[1:], strict=True)]
             self._arranged[key] = arrange(self._starts[0][counts[0]], starts, counts[1:])
         return self._arranged[key]
 
-    def _possible(self, chosen: Set) -> bool:
+    def _possible(self, chosen: MachineSet) -> bool:
         """Return whether these machines might hold everything, whatever their counts."""
         counts = [self._counts[number] for number in chosen]
         if not self._spend(sum(map(len, counts)) << len(chosen) - 4 if len(chosen) > 4 else 1):
@@ -136,7 +136,7 @@ class Search:
         self._effort -= effort
         return self._effort > 0
 
-    def _split(self, chosen: Set, counts: Blocks, request_s: float) -> Split:
+    def _split(self, chosen: MachineSet, counts: Blocks, request_s: float) -> Split:
         arranged = self._arrangement(chosen, counts)
         assert arranged is not None
         edges, holders = [0, arranged.first_run], [self._machines[0]]
@@ -148,7 +148,7 @@ class Search:
         return Split(stages, request_s)
 
 
-class _Field:
+class _Costs:
     """All machines as they would be among so many, with a lower bound for each set of them."""
 
     def __init__(
@@ -162,15 +162,15 @@ class _Field:
     ) -> None:
         self.rounds = Rounds.of(workload, n_machines)
         self._grid, self._model, self._workload = grid, model, workload
-        self.members: dict[int, Member] = {}
-        self._levels: dict[int, tuple[_Level, _Level]] = {}
+        self.members: dict[int, MachineCosts] = {}
+        self._levels: dict[int, tuple[_LinearCost, _LinearCost]] = {}
         for number, machine in enumerate(machines):
             if any(starts[number]):
                 self._add(number, machine, starts[number])
         self.paces = sorted({p for member in self.members.values() for p in member.pace[1:]})
         self._cheapest = sorted(self.members, key=lambda number: self.members[number].slope)
 
-    def bound(self, chosen: Set) -> float:
+    def bound(self, chosen: MachineSet) -> float:
         """No placement on these machines answers a request in less."""
         members = self.members
         left = self._grid.n_blocks - sum(members[number].least for number in chosen)
@@ -201,7 +201,7 @@ class _Field:
         paces = [chunk.period_s(n) for n in layers]
         chunks = [chunk.latency_s(n) for n in layers]
         tokens, rows = rounds.tokens, rounds.group.rows
-        self.members[number] = Member(
+        self.members[number] = MachineCosts(
             counts,
             starts,
             line=[
@@ -218,20 +218,20 @@ class _Field:
         fixed_s = rounds.chunks * chunk.fixed_s + head_s + tokens * group.fixed_s / rows
         layer_s = rounds.chunks * chunk.layer_s + tokens * group.layer_s / rows
         self._levels[number] = (
-            _Level(chunk.fixed_s, unit * chunk.layer_s),
-            _Level(rounds.users * fixed_s, rounds.users * unit * layer_s),
+            _LinearCost(chunk.fixed_s, unit * chunk.layer_s),
+            _LinearCost(rounds.users * fixed_s, rounds.users * unit * layer_s),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
+class _LinearCost:
     """A cost that grows evenly with the blocks: at least so much, and so much more for each."""
 
     fixed_s: float
     block_s: float
 
 
-def _level(levels: Sequence[_Level], n_blocks: int) -> float:
+def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
     """The greatest of their costs, when the blocks, which may be divided here, keep it smallest."""
     if not all(level.block_s > 0 for level in levels):
         return 0.0

@@ -39,7 +39,7 @@ def reading_bytes(width: int, n_vocab: int, context: int) -> int:
     return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 
 
-def stage(machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload) -> PlannedStage:
+def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload) -> PlannedStage:
     """A run of layers on a machine, with all that it takes there."""
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
@@ -63,7 +63,7 @@ def split_stages(
     if len(holders) == 1:
         roles = [Role.WHOLE]
     return tuple(
-        stage(holder, role, Layers(edges[n], edges[n + 1]), model, workload)
+        planned_stage(holder, role, Layers(edges[n], edges[n + 1]), model, workload)
         for n, (holder, role) in enumerate(zip(holders, roles, strict=True))
     )
 
@@ -124,7 +124,7 @@ def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
 def beside_layers(role: Role, model: Model, workload: Workload) -> int:
     """Bytes a stage of this role takes whatever layers it holds."""
     nobody = Candidate(MachineId(""), "", 0)
-    probe = stage(nobody, role, Layers(0, 1), model, workload)
+    probe = planned_stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
     kv = model.layer_kv(cells, workload.slots, workload.kv)
     return probe.total_bytes - model.weights.layer_bytes[0] - kv[0]

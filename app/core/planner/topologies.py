@@ -14,19 +14,28 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import forecast, spread, whole_forecast
 from app.core.planner.memory_plan import plan_by_memory
-from app.core.planner.placement import ONE_PIPELINE, Candidate, Forecast, Plan, PlannedStage, Shape, Workload, pipelines
-from app.core.planner.split_search import INFINITE, Search
-from app.core.planner.stage_memory import stage
+from app.core.planner.placement import (
+    ONE_PIPELINE,
+    Candidate,
+    Forecast,
+    Plan,
+    PlannedStage,
+    Topology,
+    Workload,
+    pipelines,
+)
+from app.core.planner.split_search import INFINITE, SplitSearch
+from app.core.planner.stage_memory import planned_stage
 from backends.contract import Layers, Role
 
 Stages = tuple[PlannedStage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """A shape at its best."""
+class TopologyOption:
+    """A topology at its best."""
 
-    shape: Shape
+    topology: Topology
     stages: tuple[PlannedStage, ...]
     forecast: Forecast
 
@@ -47,49 +56,49 @@ class Option:
         return sum(stage.total_bytes for stage in self.stages if stage.machine == machine)
 
 
-class Household:
+class TopologySearch:
     """A host and lenders for one model and workload. All of them were measured."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self.host, self.lenders, self.model, self.workload = host, tuple(lenders), model, workload
         self._by_id = {machine.id: machine for machine in (host, *lenders)}
-        self.search = Search(host, lenders, model, workload) if model.cuts.boundaries else None
+        self.search = SplitSearch(host, lenders, model, workload) if model.cuts.boundaries else None
 
-    def options(self) -> list[Option]:
-        """The best of each shape that fits."""
+    def options(self) -> list[TopologyOption]:
+        """Return the best of each topology that fits."""
         best_of_each = (self._alone(), self._split(INFINITE), self._replicas())
         return [option for option in best_of_each if option is not None]
 
-    def below(self, request_s: float, shapes: frozenset[Shape] = ONE_PIPELINE) -> Option | None:
-        """The best of these shapes that is one pipeline, if its request_s is below this."""
+    def below(self, request_s: float, topologies: frozenset[Topology] = ONE_PIPELINE) -> TopologyOption | None:
+        """Return the best of these topologies that is one pipeline, if its request_s is below this."""
         candidates = (
-            self._alone() if Shape.ONE_MACHINE in shapes else None,
-            self._split(request_s) if Shape.SPLIT in shapes else None,
+            self._alone() if Topology.ONE_MACHINE in topologies else None,
+            self._split(request_s) if Topology.SPLIT in topologies else None,
         )
         options = [o for o in candidates if o is not None and o.forecast.request_s < request_s]
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
-    def with_also(self, option: Option, machine: MachineId) -> Forecast | None:
+    def with_also(self, option: TopologyOption, machine: MachineId) -> Forecast | None:
         """The machines of an option and this one, at their best; None when no such split fits."""
         if self.search is None:
             return None
         split = self.search.best([self.search.set_of(option.machines | {machine})])
         return self._known(split.stages) if split else None
 
-    def _alone(self) -> Option | None:
+    def _alone(self) -> TopologyOption | None:
         alone = self._whole(self.host)
         if alone.total_bytes > self.host.lends_bytes:
             return None
         known = whole_forecast(self.host, self.model, self.workload, self.workload.users)
-        return Option(Shape.ONE_MACHINE, (alone,), known)
+        return TopologyOption(Topology.ONE_MACHINE, (alone,), known)
 
-    def _split(self, below_s: float) -> Option | None:
+    def _split(self, below_s: float) -> TopologyOption | None:
         if self.search is None:
             return None
         split = self.search.best(self.search.all_sets(), below_s)
-        return Option(Shape.SPLIT, split.stages, self._known(split.stages)) if split else None
+        return TopologyOption(Topology.SPLIT, split.stages, self._known(split.stages)) if split else None
 
-    def _replicas(self) -> Option | None:
+    def _replicas(self) -> TopologyOption | None:
         """The model as often as it pays, each for some of the users: whole on lenders, and on the host or in a
         split of its; None for fewer than two."""
         if self.workload.users < 2:
@@ -102,7 +111,7 @@ class Household:
         options = [option for option in candidates if option is not None]
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
-    def _several(self, stages: Stages) -> Option | None:
+    def _several(self, stages: Stages) -> TopologyOption | None:
         """Return these pipelines without those on lenders that would serve no user."""
         parts = pipelines(stages)
         users = spread(parts, self._by_id, self.model, self.workload)
@@ -110,7 +119,7 @@ class Household:
         used = (*first[0], *(stage for part, n in replicas if n for stage in part))
         if len(pipelines(used)) < 2:
             return None
-        return Option(Shape.REPLICAS, used, self._known(used))
+        return TopologyOption(Topology.REPLICAS, used, self._known(used))
 
     def _split_without(self, reserved: frozenset[MachineId]) -> Stages:
         """Return the best split that leaves these machines out, if it serves all users."""
@@ -136,7 +145,7 @@ class Household:
 
 def whole(machine: Candidate, model: Model, workload: Workload) -> PlannedStage:
     """All of the model on this machine."""
-    return stage(machine, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    return planned_stage(machine, Role.WHOLE, Layers(0, model.n_layers), model, workload)
 
 
 def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[PlannedStage]:

@@ -9,14 +9,14 @@ from enum import StrEnum
 from app.core.model import Model
 from app.core.planner.memory_plan import can_hold, longest_context
 from app.core.planner.placement import Candidate, Workload
-from app.core.planner.stage_memory import stage
+from app.core.planner.stage_memory import planned_stage
 from backends.contract import Layers, Role
 
 KEEP_BYTES, KEEP_SHARE = 1 << 30, 0.05  # stay free on each machine where a model fits well
 KEEP_MOST = 4  # at most this part of it: a fourth
 
 
-class Word(StrEnum):
+class VerdictWord(StrEnum):
     """The word shown beside a model's name."""
 
     FITS = "fits"
@@ -43,7 +43,7 @@ class Parts:
 class Verdict:
     """The word, and the number that belongs to it."""
 
-    word: Word
+    word: VerdictWord
     spare_bytes: int = 0  # over all machines, when it fits
     short_bytes: int = 0  # missing, when it does not; 0: there is enough, but in too small parts
     context: int = 0  # that fits
@@ -61,12 +61,12 @@ def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
     for needs, lends in machines:
         roomy = roomy and lends - needs >= keeps_bytes(lends)
         spare += lends - needs
-    return Verdict(Word.FITS if roomy else Word.TIGHT, spare_bytes=spare)
+    return Verdict(VerdictWord.FITS if roomy else VerdictWord.TIGHT, spare_bytes=spare)
 
 
 def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Verdict:
     """Judge whether there is room for the model at all, without placing it."""
-    whole = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    whole = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     used = [host, *lenders] if model.cuts.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)
     parts = Parts(whole.weight_bytes, whole.kv_bytes, whole.work_bytes, free)
@@ -79,11 +79,11 @@ def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload:
             for machine in (host, *lenders)
         ]
         roomy = can_hold(kept, lenders_kept, model, workload)
-        word, spare = Word.FITS if roomy else Word.TIGHT, max(0, free - parts.needs_bytes)
+        word, spare = VerdictWord.FITS if roomy else VerdictWord.TIGHT, max(0, free - parts.needs_bytes)
         return Verdict(word, spare_bytes=spare, parts=parts)
     short = max(0, parts.needs_bytes - free)
     context = longest_context(host, lenders, model, workload)
-    word = Word.SMALLER if context else Word.TOO_BIG
+    word = VerdictWord.SMALLER if context else VerdictWord.TOO_BIG
     return Verdict(word, short_bytes=short, context=context, parts=parts)
 
 
@@ -94,11 +94,11 @@ READ_BYTES = 6 << 30  # for a token, where no speed is measured: more is slow wi
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class StarterOption:
     """A model that could be the first."""
 
     key: str
-    word: Word
+    word: VerdictWord
     read_bytes: int  # of weights, for each token
     tok_s: float | None  # None: not measured on these machines
 
@@ -112,11 +112,11 @@ class Option:
     @property
     def suits(self) -> bool:
         """Tell whether it fits with room to spare, and is brisk."""
-        return self.word is Word.FITS and self.is_brisk
+        return self.word is VerdictWord.FITS and self.is_brisk
 
 
-def choose(options: Sequence[Option]) -> Option | None:
+def choose_starter(options: Sequence[StarterOption]) -> StarterOption | None:
     """Return the best option to begin with: the first that fits and is brisk, else the lightest that fits."""
-    fitting = [option for option in options if option.word is Word.FITS]
+    fitting = [option for option in options if option.word is VerdictWord.FITS]
     brisk = next((option for option in fitting if option.suits), None)
     return brisk or min(fitting, key=lambda option: option.read_bytes, default=None)

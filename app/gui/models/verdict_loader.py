@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
-from app.core.planner.verdict import Word
+from app.core.planner.verdict import VerdictWord
 from app.gui.api.node_client import NodeClient
 from app.gui.models.library import Library
 from app.gui.models.model_item import Item, Kind
@@ -83,7 +83,7 @@ class Judging(QObject):
         if judgement is not None:
             self.put(item, judgement)
             offer = offer_of(item, self._items.values())
-            if judgement.verdict.word is Word.TOO_BIG and offer is not None:
+            if judgement.verdict.word is VerdictWord.TOO_BIG and offer is not None:
                 self._too_big.append((item, offer))
         self._next_plan()
 

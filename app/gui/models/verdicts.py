@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.core.errors import AppError, DoesNotFit
-from app.core.planner.verdict import Parts, Verdict, Word, verdict_of
+from app.core.planner.verdict import Parts, Verdict, VerdictWord, verdict_of
 from app.gui.look import formats
 from app.gui.look.sentences import here, said
 from app.gui.models.model_item import Item, Kind
@@ -30,20 +30,20 @@ class Judgement:
 
     @property
     def fits(self) -> bool:
-        return self.verdict.word in (Word.FITS, Word.TIGHT)
+        return self.verdict.word in (VerdictWord.FITS, VerdictWord.TIGHT)
 
     @property
     def icon(self) -> str:
         if self.quantisation:
             return "info"
-        icons = {Word.FITS: "check", Word.TIGHT: "warning", Word.SMALLER: "info"}
+        icons = {VerdictWord.FITS: "check", VerdictWord.TIGHT: "warning", VerdictWord.SMALLER: "info"}
         return icons.get(self.verdict.word, "error")
 
     @property
     def colour(self) -> str:
         if self.quantisation:
             return "warning"
-        colours = {Word.FITS: "good", Word.TOO_BIG: "error"}
+        colours = {VerdictWord.FITS: "good", VerdictWord.TOO_BIG: "error"}
         return colours.get(self.verdict.word, "warning")
 
 
@@ -77,7 +77,7 @@ def of_estimate(found: Json, quantisation: str = "") -> Judgement:
         return replace(of_plan(found["plan"]), estimate=True)
     parts = found.get("parts")
     verdict = Verdict(
-        Word(found["word"]),
+        VerdictWord(found["word"]),
         found["spare_bytes"],
         found["short_bytes"],
         found["context"],
@@ -90,16 +90,16 @@ def short(judgement: Judgement) -> str:
     """For the list."""
     verdict = judgement.verdict
     match verdict.word:
-        case Word.FITS:
+        case VerdictWord.FITS:
             return translate("Models", "Fits")
-        case Word.TIGHT:
+        case VerdictWord.TIGHT:
             return translate("Models", "Tight")
-        case Word.SMALLER:
+        case VerdictWord.SMALLER:
             count = formats.number(verdict.context)
             return translate("Models", "Fits with {count} tokens").format(count=count)
-        case Word.TOO_BIG if judgement.quantisation:
+        case VerdictWord.TOO_BIG if judgement.quantisation:
             return translate("Models", "{quantisation} fits").format(quantisation=judgement.quantisation)
-        case Word.TOO_BIG if verdict.short_bytes:
+        case VerdictWord.TOO_BIG if verdict.short_bytes:
             size = formats.size(verdict.short_bytes)
             return translate("Models", "Too big by {size}").format(size=size)
         case _:
@@ -109,9 +109,9 @@ def short(judgement: Judgement) -> str:
 def title(judgement: Judgement) -> str:
     """For the details."""
     verdict = judgement.verdict
-    if verdict.word is Word.SMALLER:
+    if verdict.word is VerdictWord.SMALLER:
         return translate("Models", "Fits with a smaller context")
-    if verdict.word is Word.TOO_BIG and verdict.short_bytes:
+    if verdict.word is VerdictWord.TOO_BIG and verdict.short_bytes:
         size = formats.size(verdict.short_bytes)
         return translate("Models", "Too big by {size}").format(size=size)
     return short(judgement)
@@ -121,13 +121,13 @@ def beside(judgement: Judgement) -> str:
     """The number that goes with the title."""
     verdict = judgement.verdict
     match verdict.word:
-        case Word.FITS:
+        case VerdictWord.FITS:
             size = formats.size(verdict.spare_bytes)
             text = translate("Models", "{size} to spare").format(size=size)
-        case Word.TIGHT:
+        case VerdictWord.TIGHT:
             size = formats.size(verdict.spare_bytes)
             text = translate("Models", "only {size} to spare").format(size=size)
-        case Word.SMALLER:
+        case VerdictWord.SMALLER:
             count = formats.number(verdict.context)
             text = translate("Models", "{count} tokens").format(count=count)
         case _:

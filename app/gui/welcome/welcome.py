@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.core.errors import AppError
-from app.core.planner.verdict import Word
+from app.core.planner.verdict import VerdictWord
 from app.gui.api.node_client import Json
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
@@ -67,7 +67,7 @@ class GuideAhead(QObject):
 
     def _planned(self, plan: Json) -> None:
         """Only where memory is left beside it."""
-        if of_plan(plan).verdict.word is Word.FITS and self._is_wanted:
+        if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
             self._services.client.post("/load", {"model": GUIDE}, self._over, self._over)
         else:
             self._over()

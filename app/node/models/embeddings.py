@@ -15,7 +15,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
 from app.core.model import Model
 from app.core.planner.placement import Candidate, Plan, Workload
-from app.core.planner.stage_memory import reading_bytes, stage
+from app.core.planner.stage_memory import planned_stage, reading_bytes
 from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
@@ -356,7 +356,7 @@ class Embeddings:
             raise BadInput("host_not_left_out", machine=here.name)
         most = devices.memory().total_bytes if order.anyway else here.lends_bytes
         work = Workload(_context(model, order))
-        whole = stage(here, Role.WHOLE, Layers(0, model.n_layers), model, work)
+        whole = planned_stage(here, Role.WHOLE, Layers(0, model.n_layers), model, work)
         reading = reading_bytes(model.width, model.n_vocab, work.context)
         whole = replace(whole, work_bytes=reading)
         if whole.total_bytes > (room := max(0, most - taken)):

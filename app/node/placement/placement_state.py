@@ -11,7 +11,7 @@ from typing import Any
 from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import Plan, Shape
+from app.core.planner.placement import Plan, Topology
 from app.core.planner.topologies import with_part
 from app.inference.pipeline.replica_set import Replicas
 from app.node.planning.planning import lends
@@ -91,7 +91,7 @@ class PlacementState:
     @property
     def is_several(self) -> bool:
         """Whether there is more than one pipeline, and each request goes to one of them."""
-        return self.plan.shape is Shape.REPLICAS
+        return self.plan.topology is Topology.REPLICAS
 
     @property
     def n_parts(self) -> int:

@@ -10,7 +10,7 @@ from app.api import requests
 from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import LEAST_SLOTS, SHAPES, Forecast, Plan, Shape, Workload
+from app.core.planner.placement import ALL_TOPOLOGIES, LEAST_SLOTS, Forecast, Plan, Topology, Workload
 from app.core.planner.plan import plan, plan_with_wire, with_proved
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.machine.hardware import devices
@@ -69,7 +69,7 @@ CONTEXT = 4096  # positions of one answer, when nobody says
 LEAST_CONTEXT = 2  # a token that asks and one that answers
 USERS = 1
 BATCH_ROWS = 64
-SHAPE_OF = {"one": Shape.ONE_MACHINE, "split": Shape.SPLIT, "replicas": Shape.REPLICAS}
+TOPOLOGY_OF = {"one": Topology.ONE_MACHINE, "split": Topology.SPLIT, "replicas": Topology.REPLICAS}
 NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 
 
@@ -87,7 +87,7 @@ class Planner:
         released: Mapping[MachineId, int],
         speeds: Speeds,
         limits: Mapping[MachineId, int] | None = None,
-        shapes: frozenset[Shape] = SHAPES,
+        topologies: frozenset[Topology] = ALL_TOPOLOGIES,
     ) -> Plan:
         """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
         if not model.writes:
@@ -116,7 +116,7 @@ class Planner:
         work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv)
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
-        shapes = frozenset({SHAPE_OF[order.shape]}) if order.shape else shapes
+        topologies = frozenset({TOPOLOGY_OF[order.shape]}) if order.shape else topologies
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
         try:
             found = await asyncio.to_thread(
@@ -126,7 +126,7 @@ class Planner:
                 model,
                 work,
                 order.split,
-                shapes=shapes,
+                topologies=topologies,
             )
         except AppError as error:
             raise known.told(error) from error

@@ -12,7 +12,7 @@ from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.model_shape import ModelShape
-from app.core.planner.speed_estimates import Effort, Measured, Speed, estimated
+from app.core.planner.speed_estimates import Effort, MeasuredLayer, Speed, estimate_speed
 from app.inference.worker.layer_benchmark import DEPTH
 
 
@@ -35,8 +35,8 @@ class Basis:
             return windowed(measured, self.near)
         if measured is None or self.effort is None:
             return measured
-        like = Measured(measured, stand_in_effort(self.shape), batch_rows)
-        return estimated(like, self.effort)
+        like = MeasuredLayer(measured, stand_in_effort(self.shape), batch_rows)
+        return estimate_speed(like, self.effort)
 
 
 def basis_of(header: Header, model: Model) -> Basis:

@@ -17,8 +17,8 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Candidate, Workload
 from app.core.planner.plan import plan
-from app.core.planner.speed_estimates import sketched, sketched_effort
-from app.core.planner.verdict import Option, Word, choose, judge
+from app.core.planner.speed_estimates import estimated_effort, estimated_model
+from app.core.planner.verdict import StarterOption, VerdictWord, choose_starter, judge
 from app.core.reasons import with_reason
 from app.node.control.ndjson import Progress
 from app.node.planning.planner_inputs import PlannerInputs
@@ -41,14 +41,14 @@ async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> 
         if one is not None:
             versions[offer.id] = offer, one
     found: dict[str, Json] = {}
-    options: list[Option] = []
+    options: list[StarterOption] = []
     for offer, one in versions.values():
         order = requests.Judge([_sketch(offer, one)], place=True)
         found |= (await verdicts(order, outlook, released, lambda _: None))["verdicts"]
         options.append(_option(offer, one, found[offer.id]))
         if options[-1].suits:  # the best come first: what follows is not asked
             break
-    chosen = choose(options)
+    chosen = choose_starter(options)
     if chosen is None:
         return None
     offer, file = versions[chosen.key]
@@ -80,13 +80,13 @@ def _sketch(offer: Offer, file: OfferedFile) -> requests.Sketch:
     )
 
 
-def _option(offer: Offer, file: OfferedFile, verdict: Json) -> Option:
+def _option(offer: Offer, file: OfferedFile, verdict: Json) -> StarterOption:
     share = 1.0
     if offer.active_parameters and offer.parameters:
         share = offer.active_parameters / offer.parameters
     forecast = (verdict["plan"] or {}).get("forecast") or {}
     read = int(share * (file.size_bytes or 0))
-    return Option(offer.id, Word(verdict["word"]), read, forecast.get("decode_tok_s"))
+    return StarterOption(offer.id, VerdictWord(verdict["word"]), read, forecast.get("decode_tok_s"))
 
 
 async def verdicts(
@@ -95,7 +95,7 @@ async def verdicts(
     """One for each sketch, by its key; with `place` also the plan, and what is estimated of its speed."""
     found = {}
     for sketch in order.sketches:
-        model = sketched(
+        model = estimated_model(
             sketch.key,
             sketch.architecture,
             sketch.file_bytes,
@@ -126,7 +126,7 @@ def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
         return None
     kind = kind_of(sketch.quantisation)
     _, values, n_bytes = next(one for one in tensor_types.TENSORS.values() if one[0] == kind)
-    effort = sketched_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
+    effort = estimated_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
     return Basis(stand_in(kind), effort)
 
 

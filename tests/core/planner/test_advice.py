@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import Reason
 from app.core.household.link import LinkKind
 from app.core.planner.advice import advise, by_cable
-from app.core.planner.placement import Candidate, Part, Shape, Workload
+from app.core.planner.placement import Candidate, Part, Topology, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said
 from testbed.households import MIB, link, machine, model, speed
@@ -82,11 +82,11 @@ def test_a_split_that_was_asked_for_is_not_advised_away() -> None:
     """The host holds all of it sooner: no memory and no cable is what keeps that from it."""
     slow = link(0.02, 2e6)
     host, attic = machine("host", 5000, speed(0.002)), machine("attic", 5000, speed(0.02), slow)
-    only_split = frozenset({Shape.SPLIT})
-    placed = plan(host, [attic], MODEL, WORK, shapes=only_split)
-    assert placed.shape is Shape.SPLIT
+    only_split = frozenset({Topology.SPLIT})
+    placed = plan(host, [attic], MODEL, WORK, topologies=only_split)
+    assert placed.topology is Topology.SPLIT
     alone = plan(host, [attic], MODEL, WORK)
-    assert alone.shape is Shape.ONE_MACHINE
+    assert alone.topology is Topology.ONE_MACHINE
     assert placed.forecast is not None
     assert alone.forecast is not None
     assert alone.forecast.request_s < 0.9 * placed.forecast.request_s
@@ -94,7 +94,7 @@ def test_a_split_that_was_asked_for_is_not_advised_away() -> None:
     (cable,) = advise(host, [attic], MODEL, WORK, placed)
     assert cable.code.startswith("advice_link")
     wired = replace(attic, link=by_cable(slow))
-    then = plan(host, [wired], MODEL, WORK, shapes=only_split).forecast
+    then = plan(host, [wired], MODEL, WORK, topologies=only_split).forecast
     assert then is not None
     told = cable.facts.get("with_tok_s", cable.facts.get("with_s"))
     assert told in (then.decode_tok_s, then.request_s)

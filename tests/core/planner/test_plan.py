@@ -54,7 +54,7 @@ def test_one_machine_when_the_model_fits_there() -> None:
     placed = plan(machine("host", 2000), [machine("attic", 9000)], model(), WORK)
     assert runs(placed) == [("host", 0, 8)]
     assert placed.stages[0].role is Role.WHOLE
-    assert placed.shape == "one machine"
+    assert placed.topology == "one machine"
 
 
 def test_the_fewest_lenders_and_the_host_first_and_last() -> None:
@@ -62,7 +62,7 @@ def test_the_fewest_lenders_and_the_host_first_and_last() -> None:
     placed = plan(machine("host", 600), lenders, model(), WORK)
     names = [name for name, _, _ in runs(placed)]
     assert names == ["host", "large", "host"]
-    assert placed.shape == "split"
+    assert placed.topology == "split"
 
 
 def test_too_small_a_pool_says_what_is_needed_and_lent() -> None:

@@ -10,7 +10,7 @@ from app.core.errors import DoesNotFit
 from app.core.planner.forecast import forecast
 from app.core.planner.placement import ONE_PIPELINE, Candidate, Workload
 from app.core.planner.plan import plan
-from app.core.planner.split_search import Search
+from app.core.planner.split_search import SplitSearch
 from testbed.households import (
     MIB,
     every_split,
@@ -36,7 +36,7 @@ def test_the_planner_is_never_worse_than_trying_everything(part: int) -> None:
         host, lenders, made, work = some_household(Random(seed))
         least = least_request_s(host, lenders, made, work)
         try:
-            placed = plan(host, lenders, made, work, shapes=ONE_PIPELINE)
+            placed = plan(host, lenders, made, work, topologies=ONE_PIPELINE)
         except DoesNotFit:
             assert least is None, f"seed {seed}: {least} s is possible"
             n_none += 1
@@ -57,7 +57,7 @@ def test_the_planner_is_never_worse_than_trying_everything(part: int) -> None:
 def test_what_is_found_costs_what_the_forecast_says() -> None:
     for seed in range(200):
         host, lenders, made, work = some_household(Random(seed))
-        search = Search(host, lenders, made, work)
+        search = SplitSearch(host, lenders, made, work)
         found = search.best(search.all_sets())
         if found:
             machines = {one.id: one for one in [host, *lenders]}
@@ -69,7 +69,7 @@ def test_what_is_found_costs_what_the_forecast_says() -> None:
 def test_only_asked_sets_are_searched() -> None:
     host, lenders = machine("m0", 5000, speed(0.01)), _lenders(Random(3), 3, 5000)
     made, work = model([100 * MIB] * 6), Workload(1024)
-    search = Search(host, lenders, made, work)
+    search = SplitSearch(host, lenders, made, work)
     found = search.best([(0, 2)])
     assert found is not None
     assert {stage.name for stage in found.stages} == {"m0", "m2"}
@@ -99,7 +99,7 @@ def test_large_households_need_few_looks(n_machines: int, n_layers: int, plenty:
         made, work = model(layers, width=8192), Workload(2048, users)
         each = 300 + plenty * 215 * n_layers / n_machines
         lenders = _lenders(chance, n_machines - 1, each)
-        search = Search(machine("m0", each, some_speed(chance)), lenders, made, work)
+        search = SplitSearch(machine("m0", each, some_speed(chance)), lenders, made, work)
         assert search.best(search.all_sets()) is not None, f"seed {seed}"
         assert search.exact
         assert search.visited < 5000, f"seed {seed}"
@@ -108,7 +108,7 @@ def test_large_households_need_few_looks(n_machines: int, n_layers: int, plenty:
 def test_layers_of_a_block_stay_together() -> None:
     made = model([100 * MIB] * 12, boundaries=(4, 8))
     host, lender = machine("m0", 5000, speed(0.1)), machine("m1", 5000, speed(0.001), link())
-    search = Search(host, [lender], made, Workload(1024))
+    search = SplitSearch(host, [lender], made, Workload(1024))
     found = search.best(search.all_sets())
     assert found is not None
     assert [(s.layers.first, s.layers.last) for s in found.stages] == [(0, 4), (4, 8), (8, 12)]
@@ -119,7 +119,7 @@ def test_an_order_is_found_when_only_one_fits() -> None:
     made = model([100 * MIB, 300 * MIB, 300 * MIB, 50 * MIB, 50 * MIB, 100 * MIB])
     host = machine("m0", 450, speed(0.01))
     small, large = machine("m1", 220, speed(0.01), link()), machine("m2", 720, speed(0.01), link())
-    search = Search(host, [small, large], made, Workload(64))
+    search = SplitSearch(host, [small, large], made, Workload(64))
     found = search.best(search.all_sets())
     assert found is not None
     assert [stage.name for stage in found.stages] == ["m0", "m2", "m1", "m0"]
@@ -131,7 +131,7 @@ def test_where_very_many_counts_fit_in_no_order_the_search_ends() -> None:
     made = model(layers, tuple(n for n in range(1, 60) if chance.random() < 0.5))
     each = 1.25 * sum(layers) / MIB / 8 + 300
     lenders = _lenders(chance, 7, each)
-    search = Search(machine("m0", each + 300, some_speed(chance)), lenders, made, Workload(64))
+    search = SplitSearch(machine("m0", each + 300, some_speed(chance)), lenders, made, Workload(64))
     found = search.best(search.all_sets())
     if found is not None:
         machines = {one.id: one for one in [machine("m0", each + 300, None), *lenders]}

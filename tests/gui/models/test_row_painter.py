@@ -10,14 +10,14 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QListView
 from pytestqt.qtbot import QtBot
 
-from app.core.planner.verdict import Verdict, Word
+from app.core.planner.verdict import Verdict, VerdictWord
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.model_item import Item, Kind
 from app.gui.models.model_rows import LINE_HEIGHT, Row, RowPainter
 from app.gui.models.verdicts import Judgement
 from tests.gui.speaking import speaking
 
-TOO_BIG = Judgement(Verdict(Word.TOO_BIG, short_bytes=816 << 20))
+TOO_BIG = Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=816 << 20))
 SMALL = 340  # pixels of a line in a window at its smallest
 OFFER = Item(Kind.SHELF, "shelf:ministral", "Ministral 3 Instruct", {"quantisation": "Q8_0"})
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import BadInput, DoesNotFit
-from app.core.planner.verdict import Verdict, Word
+from app.core.planner.verdict import Verdict, VerdictWord
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models import verdicts
 from app.gui.models.details.about_view import in_language
@@ -71,27 +71,32 @@ def test_the_sum_of_a_plan() -> None:
 @pytest.mark.parametrize(
     ("judgement", "short", "title", "beside"),
     [
-        (Judgement(Verdict(Word.FITS, spare_bytes=2 * GIB)), "Fits", "Fits", "2.0 GiB to spare"),
+        (Judgement(Verdict(VerdictWord.FITS, spare_bytes=2 * GIB)), "Fits", "Fits", "2.0 GiB to spare"),
         (
-            Judgement(Verdict(Word.TIGHT, spare_bytes=GIB), estimate=True),
+            Judgement(Verdict(VerdictWord.TIGHT, spare_bytes=GIB), estimate=True),
             "Tight",
             "Tight",
             "only 1.0 GiB to spare · estimate",
         ),
         (
-            Judgement(Verdict(Word.SMALLER, context=6144)),
+            Judgement(Verdict(VerdictWord.SMALLER, context=6144)),
             "Fits with 6,144 tokens",
             "Fits with a smaller context",
             "6,144 tokens",
         ),
-        (Judgement(Verdict(Word.TOO_BIG, short_bytes=27 * GIB)), "Too big by 27.0 GiB", "Too big by 27.0 GiB", ""),
         (
-            Judgement(Verdict(Word.TOO_BIG, short_bytes=27 * GIB), quantisation="Q2_K"),
+            Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB)),
+            "Too big by 27.0 GiB",
+            "Too big by 27.0 GiB",
+            "",
+        ),
+        (
+            Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB), quantisation="Q2_K"),
             "Q2_K fits",
             "Too big by 27.0 GiB",
             "",
         ),
-        (Judgement(Verdict(Word.TOO_BIG)), "Too big", "Too big", ""),
+        (Judgement(Verdict(VerdictWord.TOO_BIG)), "Too big", "Too big", ""),
     ],
 )
 def test_words_of_a_verdict(judgement: Judgement, short: str, title: str, beside: str) -> None:
@@ -104,7 +109,7 @@ def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
                        machines=1, what_helps="A context of 512 tokens fits.", fits_context=512)  # fmt: skip
     found = verdicts.of_error(error)
     assert found is not None
-    assert (found.verdict.word, found.verdict.context) == (Word.SMALLER, 512)
+    assert (found.verdict.word, found.verdict.context) == (VerdictWord.SMALLER, 512)
     assert verdicts.sentence(error) == "A context of 512 tokens fits."
     other = BadInput("model_unknown", name="x", there="guide")
     assert verdicts.of_error(other) is None
@@ -242,7 +247,7 @@ def test_what_can_be_done() -> None:
     def done(item: Any, now: Now, file: str | None = None) -> list[Do]:
         return [one.do for one in actions(Setup(item, file, 4096), now)]
 
-    too_big = Judgement(Verdict(Word.TOO_BIG, short_bytes=1))
+    too_big = Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=1))
     loaded = {"model": "mine", "state": "ready", "context": 4096, "users": 1, "stages": []}
     assert done(GUIDE, IDLE) == [Do.LOAD]
     assert done(MINE, IDLE) == [Do.LOAD, Do.DELETE]

@@ -13,7 +13,7 @@ import pytest
 
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId
-from app.core.planner.placement import Candidate, Plan, PlannedStage, Shape, Workload
+from app.core.planner.placement import Candidate, Plan, PlannedStage, Topology, Workload
 from app.core.planner.placement_change import kept_runs
 from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
@@ -31,7 +31,7 @@ from tests.inference.pool import pool
 HOST, ATTIC, SHED = (machine(name, 4000, None) for name in ("den", "attic", "shed"))
 MODEL = model([100 * MIB] * 8)
 WORK = Workload(256, users=2)
-MIXED = plan(HOST, [ATTIC, SHED], MODEL, WORK, [2, 4, 2], shapes=frozenset({Shape.REPLICAS}))
+MIXED = plan(HOST, [ATTIC, SHED], MODEL, WORK, [2, 4, 2], topologies=frozenset({Topology.REPLICAS}))
 ALONE = plan(HOST, [], MODEL, WORK)
 LONG_AGO = -1e6  # by the monotonic clock
 

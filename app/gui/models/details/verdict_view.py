@@ -11,7 +11,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import AppError
-from app.core.planner.verdict import Parts, Word
+from app.core.planner.verdict import Parts, VerdictWord
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
@@ -82,7 +82,7 @@ class VerdictView(QWidget):
             words = self.tr("{quantisation} would fit.").format(quantisation=judgement.quantisation)
         elif plan is None and not splits:
             words = self.tr("It runs whole on one machine, so only what this one gives counts.")
-        elif plan is None and judgement.verdict.word is Word.SMALLER:
+        elif plan is None and judgement.verdict.word is VerdictWord.SMALLER:
             words = self.tr("With this context it needs more than the machines lend now.")
         elif plan is None:
             words = self.tr("Its file and a short context need more than the machines lend now.")
@@ -101,7 +101,7 @@ class VerdictView(QWidget):
     def show_smaller(self, quantisation: str) -> None:
         """Beside a verdict that it is too big: a file of the same model that would fit."""
         judgement = self.judgement
-        if judgement is None or judgement.verdict.word is not Word.TOO_BIG or judgement.estimate:
+        if judgement is None or judgement.verdict.word is not VerdictWord.TOO_BIG or judgement.estimate:
             return
         self.judgement = replace(judgement, quantisation=quantisation)
         self._offer(quantisation)
@@ -122,7 +122,7 @@ class VerdictView(QWidget):
     def _offer(self, fitting: str) -> None:
         """A way out: another file, or the context that the verdict names."""
         judgement = self.judgement
-        smaller = judgement is not None and judgement.verdict.word is Word.SMALLER
+        smaller = judgement is not None and judgement.verdict.word is VerdictWord.SMALLER
         self._fitting = fitting
         self.use.setVisible(bool(fitting) or smaller)
         show = self.tr("Show {quantisation}").format(quantisation=fitting)
