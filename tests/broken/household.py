@@ -151,9 +151,9 @@ class Household:
     def _judge(self, told: Told, error: AppError) -> None:
         reason = error.reason
         told.sentence = said(error)
-        fault = fault_table.of(reason).fault
+        fault = fault_table.classify(reason).fault
         if reason.code == "lender_said":
-            fault = fault_table.of(Reason(fault_table.cause(reason))).fault
+            fault = fault_table.classify(Reason(fault_table.cause_code(reason))).fault
             told.end += f": {reason.facts.get('cause')} there"
         else:
             told.end += f": {reason.code}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
-from app.core.recovery.machine_health import Failures
+from app.core.recovery.machine_health import RecentFailures
 from app.core.recovery.recovery import Loss, Misfit, Planned
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
@@ -241,7 +241,7 @@ class Rebuild:
     planned: list[frozenset[str]] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     planning: asyncio.Event | None = None  # a plan takes until then
-    failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
+    failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
     fits_here: bool = False  # this machine can hold all of it
 
     def wanted(self) -> bool:

@@ -38,17 +38,17 @@ class Retry(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class FaultClass:
     """The classification of a reason."""
 
     fault: Fault
     retry: Retry = Retry.NEVER
 
 
-GROUPS: tuple[tuple[Blame, str], ...] = (
+GROUPS: tuple[tuple[FaultClass, str], ...] = (
     # what a stage, a worker or a load can end with
     (
-        Blame(Fault.MODEL),
+        FaultClass(Fault.MODEL),
         """
         gguf_control_vector gguf_imatrix gguf_lora gguf_lora_of gguf_mmproj gguf_pictures gguf_vocabulary
         model_not_loaded numbers_not_finite model_changed model_gone source_changed cut_illegal kv_odd
@@ -57,46 +57,46 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.ENGINE),
+        FaultClass(Fault.ENGINE),
         "stage_failed engine_gave_up engine_missing engine_unproved engine_pre_unknown check_engine_missing",
     ),
-    (Blame(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
+    (FaultClass(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
     (
-        Blame(Fault.REQUEST),
+        FaultClass(Fault.REQUEST),
         "sampling_failed grammar_refused form_waits form_too_heavy text_too_slow answer_ends_process",
     ),
     (
-        Blame(Fault.MEMORY, Retry.ELSEWHERE),
+        FaultClass(Fault.MEMORY, Retry.ELSEWHERE),
         """
         memory_short worker_memory_short worker_grew lend_too_large stage_too_large stages_full disk_full
         disk_failed
         """,
     ),
     (
-        Blame(Fault.MACHINE, Retry.AGAIN),
+        FaultClass(Fault.MACHINE, Retry.AGAIN),
         """
         worker_died worker_hung worker_garbled stage_lost stage_busy stage_gone stage_not_offered lend_busy
         lend_twice lend_not_open machine_closed shutting_down
         """,
     ),
     (
-        Blame(Fault.MACHINE, Retry.ELSEWHERE),
+        FaultClass(Fault.MACHINE, Retry.ELSEWHERE),
         """
         stage_silent stage_missing stage_garbled stage_sent_odd stage_out_of_step stage_slow stage_not_taken
         machine_doubted peer_refused speed_silent
         """,
     ),
-    (Blame(Fault.LINK, Retry.ELSEWHERE), "stage_unreachable peer_address_unknown peer_floods peer_speaks_oddly"),
-    (Blame(Fault.MEMORY, Retry.AGAIN), "beside_no_room"),
+    (FaultClass(Fault.LINK, Retry.ELSEWHERE), "stage_unreachable peer_address_unknown peer_floods peer_speaks_oddly"),
+    (FaultClass(Fault.MEMORY, Retry.AGAIN), "beside_no_room"),
     (
-        Blame(Fault.LINK, Retry.AGAIN),
+        FaultClass(Fault.LINK, Retry.AGAIN),
         """
         peer_offline peer_hung_up peer_unreachable peer_held_back peer_silent peer_stopped peer_no_hello
         link_lost link_replaced channel_closed stage_unfinished piece_wrong
         """,
     ),
     (
-        Blame(Fault.OWNER, Retry.ELSEWHERE),
+        FaultClass(Fault.OWNER, Retry.ELSEWHERE),
         """
         lend_stopped lend_taken_back lend_off lend_no_role machine_lends_nothing pause_active pause_battery
         pause_battery_at pause_gpu pause_hot pause_hot_at pause_hours pause_less pause_memory pause_metered
@@ -105,23 +105,23 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.HOUSEHOLD, Retry.ELSEWHERE),
+        FaultClass(Fault.HOUSEHOLD, Retry.ELSEWHERE),
         """
         machine_removed removed_from_household role_missing role_missing_here version_differs peer_refused_us
         peer_is_another
         """,
     ),
-    (Blame(Fault.MACHINE), "proof_unsteady proof_differs worker_not_started"),
-    (Blame(Fault.OWNER), "load_stopped load_given_up node_stops stopped pipeline_closed worker_closed"),
+    (FaultClass(Fault.MACHINE), "proof_unsteady proof_differs worker_not_started"),
+    (FaultClass(Fault.OWNER), "load_stopped load_given_up node_stops stopped pipeline_closed worker_closed"),
     (
-        Blame(Fault.APP),
+        FaultClass(Fault.APP),
         "bug pipeline_fault stage_bad_step stage_input_odd worker_refused node_fault manifest_odd stage_flood",
     ),
     # said by somebody else: the reason given there decides, see `of`
-    (Blame(Fault.MACHINE), "lender_said said_by_node"),
+    (FaultClass(Fault.MACHINE), "lender_said said_by_node"),
     # what ends before anything is computed
     (
-        Blame(Fault.REQUEST),
+        FaultClass(Fault.REQUEST),
         """
         api_access_many api_host_name api_host_unknown api_origin api_origin_unknown guest_reranker_missing
         model_only_ranks model_ranks_not model_ranks_not_alone reranker_missing reranker_unnamed template_objects
@@ -145,7 +145,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.MODEL),
+        FaultClass(Fault.MODEL),
         """
         bench_silent gguf_alignment gguf_big_endian gguf_dimensions gguf_key_missing gguf_layer_extra
         gguf_layer_missing gguf_limit gguf_name gguf_not gguf_odd gguf_offset gguf_part gguf_repeated gguf_shape
@@ -153,7 +153,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.MEMORY),
+        FaultClass(Fault.MEMORY),
         """
         download_no_room helps_context helps_here helps_limit helps_machine helps_nothing helps_smaller
         history_full host_over_limit host_short_of_ends host_too_small machine_too_small models_move_no_room
@@ -162,7 +162,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.MACHINE),
+        FaultClass(Fault.MACHINE),
         """
         api_model_asked api_model_stays api_tokens_minute control_full copy_waits guest_model_stays probe_busy
         probe_busy_here probe_silent queue_full reader_slow recovery_too_often speed_busy upstream_busy
@@ -170,7 +170,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.REQUEST),
+        FaultClass(Fault.REQUEST),
         """
         admin_stays api_key_gone chats_none chats_odd chats_too_large embedding_model_missing
         embedding_model_unknown embedding_model_unnamed embedding_only_whole embedding_size embedding_too_long
@@ -180,13 +180,13 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.MEMORY),
+        FaultClass(Fault.MEMORY),
         """
         cure_disk cure_lends_nothing cure_memory embedding_gave_way embedding_no_room sample_no_room
         """,
     ),
     (
-        Blame(Fault.LINK),
+        FaultClass(Fault.LINK),
         """
         api_no_lan api_port_taken check_discovery_alone check_link_slow check_no_way check_not_called_back
         check_not_reached check_one_way_here check_one_way_there check_other_network check_virtual
@@ -200,7 +200,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.HOUSEHOLD),
+        FaultClass(Fault.HOUSEHOLD),
         """
         check_protocol cure_alone cure_protocol_here cure_protocol_there cure_removed discovery_identity_copied
         guest_alone guest_no_host household_already household_damaged household_full household_full_here
@@ -212,7 +212,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.SOURCE),
+        FaultClass(Fault.SOURCE),
         """
         copy_gone copy_no_hash copy_not_offered copy_not_there download_broken download_damaged download_no_size
         download_other_file download_other_size download_other_than_first download_stopped guest_upstream_off
@@ -224,27 +224,27 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (
-        Blame(Fault.ENGINE),
+        FaultClass(Fault.ENGINE),
         """
         check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused engine_in_the_way
         graphics_unused
         """,
     ),
     (
-        Blame(Fault.MACHINE),
+        FaultClass(Fault.MACHINE),
         """
         check_lends_nothing check_on_battery cure_model_lost cure_on_battery demo_node_ended demo_slow
         lend_host_gone
         """,
     ),
     (
-        Blame(Fault.OWNER),
+        FaultClass(Fault.OWNER),
         """
         pull_paused
         """,
     ),
     (
-        Blame(Fault.APP),
+        FaultClass(Fault.APP),
         """
         pins_damaged api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
         catalogue_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
@@ -261,7 +261,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     ),
     # told, and nobody's fault; what moves on purpose goes on by itself
     (
-        Blame(Fault.NEWS, Retry.AGAIN),
+        FaultClass(Fault.NEWS, Retry.AGAIN),
         """
         template_none template_without_tools unforecast_ranks advice_link_rate advice_link_time
         advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
@@ -294,8 +294,8 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     ),
 )
 
-TABLE: dict[str, Blame] = {code: blame for blame, codes in GROUPS for code in codes.split()}
-UNKNOWN = Blame(Fault.APP)  # a code that another version gave
+TABLE: dict[str, FaultClass] = {code: blame for blame, codes in GROUPS for code in codes.split()}
+UNKNOWN = FaultClass(Fault.APP)  # a code that another version gave
 
 # After these the worker still has its layers whole: they begin anew without being loaded.
 RUN_STAYS = frozenset(
@@ -311,7 +311,7 @@ RUN_STAYS = frozenset(
 )
 # All that a machine may end its layers with, beside why its owner takes them back. Else what it says is no reason: it
 # would end answers, or name another machine, by a word.
-SAID_OF_LAYERS = frozenset(
+LAYER_END_CODES = frozenset(
     {
         "engine_gave_up", "lend_host_gone", "lend_stopped", "lend_taken_back", "numbers_not_finite", "sampling_failed",
         "shutting_down", "stage_bad_step", "stage_failed", "stage_input_odd", "stage_missing", "worker_closed",
@@ -331,7 +331,7 @@ OF_WHO_ASKS = {"role_missing": "role_missing_here"}
 ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "older", "newer"})
 
 
-def cause(reason: Reason) -> str:
+def cause_code(reason: Reason) -> str:
     """Return the code of a reason; of what a lender says, the code of that."""
     if reason.code != "lender_said":
         return reason.code
@@ -339,46 +339,46 @@ def cause(reason: Reason) -> str:
     return what.code if isinstance(what, Reason) else ""
 
 
-def of(reason: Reason) -> Blame:
+def classify(reason: Reason) -> FaultClass:
     """Classify a reason. A lender's report about its own engine, app or memory says nothing about other machines."""
     if reason.code != "lender_said":
         return TABLE.get(reason.code, UNKNOWN)
-    there = TABLE.get(cause(reason), Blame(Fault.MACHINE, Retry.ELSEWHERE))
+    there = TABLE.get(cause_code(reason), FaultClass(Fault.MACHINE, Retry.ELSEWHERE))
     if there.retry is Retry.NEVER and there.fault not in _ANYWHERE:
-        return Blame(there.fault, Retry.ELSEWHERE)
+        return FaultClass(there.fault, Retry.ELSEWHERE)
     return there
 
 
-def is_said_of_layers(code: str) -> bool:
+def may_end_layers(code: str) -> bool:
     """Tell whether a machine may end its own layers with this code."""
-    return code in SAID_OF_LAYERS or TABLE.get(code, UNKNOWN) == Blame(Fault.OWNER, Retry.ELSEWHERE)
+    return code in LAYER_END_CODES or TABLE.get(code, UNKNOWN) == FaultClass(Fault.OWNER, Retry.ELSEWHERE)
 
 
-def comes_again(reason: Reason) -> bool:
+def is_permanent(reason: Reason) -> bool:
     """Return whether trying again would end the same way."""
-    return of(reason).retry is Retry.NEVER
+    return classify(reason).retry is Retry.NEVER
 
 
-def of_itself(reason: Reason, name: str) -> Reason:
+def limited_to_sender(reason: Reason, name: str) -> Reason:
     """Return the reason that the machine `name` gave, limited to itself: it can name no machine but its own.
 
     In reasons that are not about machines, a "name" is that of a model or an option.
     """
-    speaks_of_one = of(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
+    speaks_of_one = classify(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
     machine_facts = OTHERS if speaks_of_one else frozenset()
     its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | machine_facts), name)
-    inner = {fact: of_itself(value, name) for fact, value in reason.facts.items() if isinstance(value, Reason)}
-    return of_who_asks(Reason(reason.code, {**reason.facts, **inner, **its_own}), name)
+    inner = {fact: limited_to_sender(value, name) for fact, value in reason.facts.items() if isinstance(value, Reason)}
+    return about_requester(Reason(reason.code, {**reason.facts, **inner, **its_own}), name)
 
 
-def of_who_asks(reason: Reason, name: str) -> Reason:
+def about_requester(reason: Reason, name: str) -> Reason:
     """Turn what the machine `name` said of this one into a reason that names only who said it."""
     if reason.code not in OF_WHO_ASKS:
         return reason
     return Reason(OF_WHO_ASKS[reason.code], {**reason.facts, "name": name})
 
 
-def lost(reason: Reason) -> StageLost:
+def loss_error(reason: Reason) -> StageLost:
     """The error of what ended for this reason: StageFailed where the same would come again."""
-    kind = StageFailed if comes_again(reason) else StageLost
+    kind = StageFailed if is_permanent(reason) else StageLost
     return kind(reason.code, **reason.facts)

@@ -23,7 +23,7 @@ MOST_MACHINES = 64  # with remembered failures, at most
 _NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
 
 
-class Failures:
+class RecentFailures:
     """The recent failures of one household's machines. clock: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -32,7 +32,7 @@ class Failures:
 
     def note(self, loss: Loss) -> None:
         """A machine was lost under what it computed, or ended it."""
-        if not loss.machine or loss.leaves or fault_table.of(loss.why).fault in _NOT_COUNTED:
+        if not loss.machine or loss.leaves or fault_table.classify(loss.why).fault in _NOT_COUNTED:
             return
         times = self._at_s.pop(loss.machine, [])
         self._at_s[loss.machine] = [*times, self._clock()][-MOST:]
@@ -64,12 +64,12 @@ LEAST_S = 0.005  # a step that is shorter than this: what else the computer does
 SLOW_FOR_S = 600.0  # nothing is placed there again before: a processor cools, a game ends
 
 
-def best(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
+def best_steps(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
     """The shortest step of each machine that computes now."""
     return {machine: min(step_s, known.get(machine, step_s)) for machine, step_s in now.items()}
 
 
-def degraded(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
+def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
     """Return how many times as long each slow machine takes for a step, relative to the one that changed least."""
     grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
     if len(grown) < 2:
@@ -79,7 +79,7 @@ def degraded(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float])
     return {key: factor for key, factor in times.items() if factor >= SLOWER and now[key] >= LEAST_S}
 
 
-def slowed(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
+def slowed_forecast(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
     """Return the forecast of a placement with one machine that takes `times` as long."""
     busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)

@@ -23,7 +23,7 @@ class Loading:
 class Ready:
     """The placement answers. `known_cause`: why it is about to be lost, where that is known already."""
 
-    blamed: Reason | None = None
+    known_cause: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Recovering:
     """The lost stages are being placed anew under running answers; `notice` says which and how."""
 
     notice: Notice
-    blamed: Reason | None = None
+    known_cause: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Noticed:
     """A notice from its pipelines while they recover; None: all of them are well."""
 
     notice: Notice | None
 
 
 @dataclass(frozen=True, slots=True)
-class Blamed:
+class CauseFound:
     """The true cause of an end that has come, or is about to show."""
 
     why: Reason
@@ -86,7 +86,7 @@ class Closed:
     now_s: float
 
 
-Event = Opened | Told | Blamed | Broke | Closed
+Event = Opened | Noticed | CauseFound | Broke | Closed
 
 
 def step(state: State, event: Event) -> State:
@@ -94,15 +94,15 @@ def step(state: State, event: Event) -> State:
     match state, event:
         case Loading(), Opened():
             return Ready()
-        case ((Ready(blamed) | Recovering(_, blamed)), Told(notice)):
-            return Recovering(notice, blamed) if notice is not None else Ready(blamed)
-        case ((Ready() | Recovering()), Blamed(why)):
-            return replace(state, blamed=why)
-        case ((Ready(blamed) | Recovering(_, blamed)), Broke(why)):
-            return Lost(blamed or why)
-        case Lost(), Blamed(why):
+        case ((Ready(known_cause) | Recovering(_, known_cause)), Noticed(notice)):
+            return Recovering(notice, known_cause) if notice is not None else Ready(known_cause)
+        case ((Ready() | Recovering()), CauseFound(why)):
+            return replace(state, known_cause=why)
+        case ((Ready(known_cause) | Recovering(_, known_cause)), Broke(why)):
+            return Lost(known_cause or why)
+        case Lost(), CauseFound(why):
             return Lost(why)
-        case Ended(at_s, known), Blamed(why, now_s) if known is not None:
+        case Ended(at_s, known), CauseFound(why, now_s) if known is not None:
             return Ended(at_s, why if now_s - at_s < BLAME_SECONDS else known)
         case Lost(why), Closed(now_s):
             return Ended(now_s, why)

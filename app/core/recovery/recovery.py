@@ -82,7 +82,7 @@ class Planning:
     loss: Loss
     tries: int = 1
     without: frozenset[str] = frozenset()
-    blamed: frozenset[str] = frozenset()  # were lost once in this recovery
+    lost_once: frozenset[str] = frozenset()  # were lost once in this recovery
     told: Reason | None = None  # what is missing, as it was said last
 
 
@@ -199,7 +199,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
         case Steady(), Loss():
             without = frozenset({event.machine} if event.is_gone and event.machine else ())
             planning = Planning(event, 1, without, frozenset({event.machine}))
-            return planning, (Say(stopped(event)), Plan(without))
+            return planning, (Say(lost_notice(event)), Plan(without))
         case Planning(), Planned() if state.loss.why.code == BESIDE:
             return Rebuilding(state), (Build(),)  # it was said, and takes no time worth telling
         case Planning(), Planned():
@@ -219,7 +219,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
             planning = replace(planned, without=frozenset(), told=why)
             return planning, (Plan(),)
         case Short(_, why), Waited():
-            over = waited(why)
+            over = wait_over_reason(why)
             return Over(over), (GiveUp(over),)
         case _:
             return state, ()  # late or repeated news changes nothing
@@ -232,37 +232,37 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
     """
     if loss.is_shared:
         return False
-    blame = fault_table.of(loss.why)
+    blame = fault_table.classify(loss.why)
     match blame.retry:
         case Retry.NEVER:
             return True
         case Retry.ONCE:
-            return before is not None and fault_table.of(before.why).retry is Retry.ONCE
+            return before is not None and fault_table.classify(before.why).retry is Retry.ONCE
         case Retry.ELSEWHERE:
             # this machine cannot be left out; or another one's engine says the same
             if blame.fault is Fault.MEMORY:
                 return not loss.machine
-            again = before is not None and fault_table.of(before.why) == blame
+            again = before is not None and fault_table.classify(before.why) == blame
             return blame.fault is Fault.ENGINE and again
     return False
 
 
-def beside(loss: Loss) -> Loss:
+def beside_loss(loss: Loss) -> Loss:
     """Return the loss that a final loss is to the answers that did not cause it: they start again from their text."""
     return Loss("", "", Reason(BESIDE), loss.at_s)
 
 
-def has_ended_in_step(loss: Loss) -> bool:
+def ended_in_step(loss: Loss) -> bool:
     """Return whether a process ended while it computed a step of known answers."""
-    return bool(loss.slots) and fault_table.cause(loss.why) in fault_table.ENDED_BY_A_STEP
+    return bool(loss.slots) and fault_table.cause_code(loss.why) in fault_table.ENDED_BY_A_STEP
 
 
-def is_by_model(loss: Loss) -> bool:
+def may_be_model(loss: Loss) -> bool:
     """Return whether a model that has not answered yet may be the cause."""
-    return has_ended_in_step(loss) or fault_table.of(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
+    return ended_in_step(loss) or fault_table.classify(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
 
 
-def ends_process(loss: Loss) -> Reason:
+def ends_process_reason(loss: Loss) -> Reason:
     """Why an answer is not computed again that ended a process as often as may be."""
     return Reason("answer_ends_process", death_facts(loss.why, loss.name))
 
@@ -270,47 +270,47 @@ def ends_process(loss: Loss) -> Reason:
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
     """Return the facts of the last process that ended and how, without a cure: the sentence has one."""
     worker = why.facts.get("worker") or why.facts.get("machine") or name
-    how = why.facts.get("how") or ENDS.get(fault_table.cause(why), Reason("end_vanished"))
+    how = why.facts.get("how") or ENDS.get(fault_table.cause_code(why), Reason("end_vanished"))
     return {"times": MOST_DEATHS, "worker": worker, "how": how}
 
 
-def stopped(loss: Loss) -> Notice:
+def lost_notice(loss: Loss) -> Notice:
     """A machine is gone: the first thing that is said."""
     return Notice("lost", loss.name, loss.why)
 
 
-def doubted(name: str) -> Notice:
+def reconnecting_notice(name: str) -> Notice:
     """A machine is not heard, or its connection broke: that is mended first."""
     return Notice("reconnecting", name, Reason("recovery_reconnecting", {"machine": name}))
 
 
-def eased(name: str, seconds: float) -> Notice:
+def reconnected_notice(name: str, seconds: float) -> Notice:
     """Return the notice that a machine is heard again and has kept everything."""
     facts: dict[str, Fact] = {"machine": name, "seconds": _rounded(seconds)}
     return Notice("continued", name, Reason("recovery_reconnected", facts), round(seconds, 1))
 
 
-def continued(recovered: Recovered) -> Notice:
+def continued_notice(recovered: Recovered) -> Notice:
     """The answer goes on."""
     seconds = round(recovered.recovered_after_s, 1)
     facts: dict[str, Fact] = {"machine": recovered.machine, "seconds": _rounded(seconds)}
     return Notice("continued", recovered.machine, Reason("recovery_continued", facts), seconds)
 
 
-def leaving(name: str, successors: Sequence[str], seconds: float) -> Notice:
+def leaving_notice(name: str, successors: Sequence[str], seconds: float) -> Notice:
     """A machine leaves, and computes on while others load what it holds."""
     facts: dict[str, Fact] = {"machine": name, "with": " and ".join(successors), "seconds": _rounded(max(1.0, seconds))}
     return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
 
 
-def short_of(loss: Loss, shortage: Reason) -> Reason:
+def shortage_reason(loss: Loss, shortage: Reason) -> Reason:
     """Return what is missing and what the wait is for: the lost machine, or memory where no machine is to blame."""
     if not loss.machine:
         return Reason("recovery_short_here", {"what": shortage})
     return Reason("recovery_short", {"machine": loss.name, "what": shortage})
 
 
-def waited(short: Reason) -> Reason:
+def wait_over_reason(short: Reason) -> Reason:
     """Why an answer ends that waited for a machine: nothing goes on by itself any more."""
     return Reason("recovery_waited", {"what": short.facts["what"], "minutes": round(WAIT_S / 60)})
 
@@ -320,7 +320,7 @@ def may_recover(times: int) -> bool:
     return times < MAX_RECOVERIES
 
 
-def gave_up(loss: Loss) -> Reason:
+def too_often_reason(loss: Loss) -> Reason:
     """Why an answer is not recovered again."""
     return Reason("recovery_too_often", {"times": MAX_RECOVERIES, "why": loss.why})
 
@@ -345,7 +345,7 @@ class Interruption:
     def took_part(self, loss: Loss, is_special: bool) -> None:
         """A process ended in a step of it. is_special: more was computed for it than what any answer takes; else a
         process that only vanished or hung is no sign of anything."""
-        if is_special or fault_table.of(loss.why).fault is not Fault.MACHINE:
+        if is_special or fault_table.classify(loss.why).fault is not Fault.MACHINE:
             self.deaths.append(loss.machine)
             self.calm = 0
 
@@ -356,7 +356,7 @@ class Interruption:
         """
         if len(self.deaths) < MOST_DEATHS:
             return False
-        if fault_table.of(loss.why).fault is not Fault.MACHINE:
+        if fault_table.classify(loss.why).fault is not Fault.MACHINE:
             return True
         return not loss.machine or len(set(self.deaths)) > 1
 
@@ -408,13 +408,13 @@ def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
     if is_final(loss, planned.loss):
         return Over(loss.why), (GiveUp(loss.why),)
     if planned.tries >= MAX_RECOVERIES:
-        why = gave_up(loss)
+        why = too_often_reason(loss)
         return Over(why), (GiveUp(why),)
-    leave_out = {loss.machine} if loss.is_gone or loss.machine in planned.blamed else set()
+    leave_out = {loss.machine} if loss.is_gone or loss.machine in planned.lost_once else set()
     without = planned.without | (leave_out - {""})
-    tries, blamed = planned.tries + 1, planned.blamed | {loss.machine}
-    planning = Planning(planned.loss, tries, without, blamed)
-    return planning, (Say(stopped(loss)), Plan(without))
+    tries, lost_once = planned.tries + 1, planned.lost_once | {loss.machine}
+    planning = Planning(planned.loss, tries, without, lost_once)
+    return planning, (Say(lost_notice(loss)), Plan(without))
 
 
 def _rebuilding(loss: Loss, planned: Planned) -> Notice:

@@ -14,7 +14,17 @@ from typing import Self
 from app.core.errors import Reason, StageLost
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import OF_ONE_MACHINE, RUN_STAYS, Retry
-from app.core.recovery.recovery import BESIDE, Loss, Notice, beside, doubted, eased, ends_process, is_by_model, is_final
+from app.core.recovery.recovery import (
+    BESIDE,
+    Loss,
+    Notice,
+    beside_loss,
+    ends_process_reason,
+    is_final,
+    may_be_model,
+    reconnected_notice,
+    reconnecting_notice,
+)
 from app.core.scheduler.queue_eta import InLine
 from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
 from app.core.scheduler.schedule import Limits
@@ -191,8 +201,8 @@ class Pipeline:
         """One round for each set of stages, until one is lost that cannot be replaced."""
         while self.lost is None:
             loss = await self._round()
-            why, begins_anew = fault_table.lost(loss.why), False
-            if self.is_tried and is_by_model(loss):
+            why, begins_anew = fault_table.loss_error(loss.why), False
+            if self.is_tried and may_be_model(loss):
                 if self._rebuilder is not None:
                     self._rebuilder.failed(loss)
                 self._end(why)
@@ -200,14 +210,14 @@ class Pipeline:
             loss, cause = self._work.judged(loss)
             if cause is not None:
                 self._end_cause(cause, loss)
-                loss = beside(loss)
+                loss = beside_loss(loss)
             elif is_final(loss, self._work.loss_of(loss.slots)):
                 log.warning("slots %s end: %s", sorted(loss.slots) or "all", loss.why)
                 self._work.end_slots(loss.slots, why)
                 if self._rebuilder is not None:
                     self._rebuilder.failed(loss)
                 begins_anew = loss.why.code in RUN_STAYS
-                loss = beside(loss)
+                loss = beside_loss(loss)
             self._work.hand_over(loss, partial(self._inherited, loss))
             rebuilder = self._rebuilder
             if self._over.is_set() or rebuilder is None:
@@ -221,7 +231,7 @@ class Pipeline:
     def _end_cause(self, cause: Asking, loss: Loss) -> None:
         """Processes ended whenever they computed this answer: it ends alone, and no machine is at fault."""
         log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
-        self._work.end_cause(cause, fault_table.lost(ends_process(loss)))
+        self._work.end_cause(cause, fault_table.loss_error(ends_process_reason(loss)))
         if self._rebuilder is not None:
             self._rebuilder.forgive(cause.interruption.deaths[:-1])
 
@@ -267,7 +277,7 @@ class Pipeline:
         alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
         self._work.interrupt(loss, alone=alone)
         if ended is None and not self._wanted(rebuilder):  # they were recovered too often
-            self._end(fault_table.lost(loss.why))
+            self._end(fault_table.loss_error(loss.why))
             return
         for stage in self._stages:
             stage.fail(StageLost("pipeline_closed"))
@@ -297,12 +307,12 @@ class Pipeline:
         """A stage is not heard, and that is being mended; or it is again, after so many seconds."""
         if seconds is None:
             self._doubted[name] = None
-            self._say(doubted(name))
+            self._say(reconnecting_notice(name))
             return
         self._doubted.pop(name, None)
-        self._say(eased(name, seconds))
+        self._say(reconnected_notice(name, seconds))
         if self._doubted:  # all of it waits for another one still
-            self._say(doubted(next(iter(self._doubted))))
+            self._say(reconnecting_notice(next(iter(self._doubted))))
         elif not self._replays:
             self._settled()
 
@@ -327,7 +337,7 @@ class Pipeline:
             stage, reason = self._who_sent_odd(stage, reason)
         if stage.is_elsewhere:
             reason = _as_its_word(reason, stage.machine)
-        is_gone = fault_table.of(reason).retry is Retry.ELSEWHERE
+        is_gone = fault_table.classify(reason).retry is Retry.ELSEWHERE
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
@@ -450,7 +460,7 @@ class Pipeline:
 
 def _as_its_word(reason: Reason, machine: str) -> Reason:
     """Return the reason as that machine's own: what it says of itself holds for no other, which may do better."""
-    fault = fault_table.of(reason)
+    fault = fault_table.classify(reason)
     if fault.retry is not Retry.NEVER or fault.fault not in OF_ONE_MACHINE:
         return reason
     return Reason("lender_said", {"machine": machine, "what": reason})

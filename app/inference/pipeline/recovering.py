@@ -104,7 +104,7 @@ async def recovered(
                     log.info("all of it is there again")
                     return stages
                 case recovery.GiveUp(why):
-                    raise fault_table.lost(why)
+                    raise fault_table.loss_error(why)
                 case _:
                     assert_never(command)
         assert event is not None, state

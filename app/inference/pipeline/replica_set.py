@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.core.errors import Reason, StageLost
-from app.core.recovery.recovery import Loss, Notice, leaving
+from app.core.recovery.recovery import Loss, Notice, leaving_notice
 from app.core.scheduler.queue_eta import InLine
 from app.core.scheduler.routing import Standing, route
 from app.inference.pipeline.pipeline import Pipeline

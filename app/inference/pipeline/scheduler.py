@@ -18,7 +18,7 @@ from math import isfinite
 from app.core.errors import AppError, BadInput, Busy
 from app.core.log_line import about
 from app.core.recovery import fault_table
-from app.core.recovery.recovery import Loss, Notice, gave_up, has_ended_in_step, may_recover
+from app.core.recovery.recovery import Loss, Notice, ended_in_step, may_recover, too_often_reason
 from app.core.scheduler.queue_eta import InLine, Usual, line, line_up
 from app.core.scheduler.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
 from app.core.scheduler.speculation import Gain
@@ -170,7 +170,7 @@ class Scheduler:
 
     def judged(self, loss: Loss) -> tuple[Loss, Sequence | None]:
         """The loss, as far as it is known whose step ended it, and the answer that did so as often as may be."""
-        if not has_ended_in_step(loss):
+        if not ended_in_step(loss):
             return loss, None
         took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.over]
         for sequence in took_part:
@@ -221,7 +221,7 @@ class Scheduler:
             if not sequence.begun_at:  # it only waits the longer: nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
             elif not sequence.over and not sequence.interruption.lose(loss, alone=alone):
-                sequence.end(fault_table.lost(gave_up(loss)))
+                sequence.end(fault_table.loss_error(too_often_reason(loss)))
         self._waiting = [sequence for sequence in self._waiting if not sequence.over]
         self._running = {s.slot: s for s in self._running.values() if not s.leaving}
         for sequence in self._running.values():

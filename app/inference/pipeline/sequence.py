@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from app.core.errors import AppError, BadInput
-from app.core.recovery.recovery import Interruption, Notice, continued
+from app.core.recovery.recovery import Interruption, Notice, continued_notice
 from app.core.scheduler.routing import Pace, pace_of
 from app.inference.pipeline.speculative_tokens import Guesses
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
@@ -251,7 +251,7 @@ class Sequence:
         self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
         self.last_at = now
         if self.interruption.loss is not None and (done := self.interruption.went_on(now)):
-            self.put(continued(done))
+            self.put(continued_notice(done))
         self.interruption.goes_on()
         self.first_at = self.first_at or now
         if token in request.end_tokens:

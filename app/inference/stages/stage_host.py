@@ -307,7 +307,7 @@ class StageHost:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
             bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
             with suppress(AppError, OSError):
-                await _last_word(channel, _lost(lent.wanted.run, self.machine, fault_table.lost(bad)))
+                await _last_word(channel, _lost(lent.wanted.run, self.machine, fault_table.loss_error(bad)))
         except (AppError, OSError):
             pass  # the channel has ended
 

@@ -539,7 +539,7 @@ class Worker(asyncio.SubprocessProtocol):
             self._job.close()
         code = self._transport.get_returncode() if self._transport else None
         death = death_of(self.name, code, self._last_lines())
-        self.died = death if self._why is None else fault_table.lost(self._why)
+        self.died = death if self._why is None else fault_table.loss_error(self._why)
         log.info("worker %s (%d) is gone (%s): %s", self.name, self.pid, ended(code), self.died)
         if self._why is None:
             log.info("its last words: %s", telling(self._last_lines()))

@@ -72,9 +72,9 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
     reason = Reason(lost.code, {"words": "", **facts, **dict.fromkeys(NAMES, name)})
     if lost.code not in SENTENCES or not can_be_said(reason):
         return StageLost("stage_lost", machine=name)
-    if not fault_table.is_said_of_layers(lost.code):
+    if not fault_table.may_end_layers(lost.code):
         return StageLost("stage_garbled", machine=name, cause=Reason("reason_unknown"))
-    return fault_table.lost(reason)
+    return fault_table.loss_error(reason)
 
 
 def _plain(fact: str | int | float) -> str | int | float:
@@ -115,7 +115,7 @@ def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
         reason = Reason("worker_crashed", {"worker": name, "how": how, "words": words})
     else:
         reason = Reason("worker_died", {"worker": name, "how": how, "words": words})
-    return fault_table.lost(reason)
+    return fault_table.loss_error(reason)
 
 
 def telling(lines: Sequence[str]) -> str:

@@ -416,5 +416,5 @@ def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
         lambda _, fact: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
     )
     understood_reason = known(short)
-    reason = (fault_table.of_who_asks if of_its_pool else fault_table.of_itself)(understood_reason, name)
+    reason = (fault_table.about_requester if of_its_pool else fault_table.limited_to_sender)(understood_reason, name)
     return kind(reason.code, **reason.facts)

@@ -78,7 +78,7 @@ class LoadRetries:
         """
         if self._no_memory is not None and isinstance(error, DoesNotFit):
             return self._no_memory
-        code, other = fault_table.cause(error.reason), self._other(error)
+        code, other = fault_table.cause_code(error.reason), self._other(error)
         if code not in OF_THE_FILE or len(self._harmed) >= ENOUGH_MACHINES:
             return of_model(error, self._model)
         if other is not None:
@@ -103,7 +103,7 @@ class LoadRetries:
         if len(self._harmed) >= ENOUGH_MACHINES:  # then it is the model
             self._may_repeat = False
             return False
-        if is_by_model or fault_table.of(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
+        if is_by_model or fault_table.classify(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
             words = error.reason.facts.get("what") if error.reason.code == "lender_said" else None
             facts: dict[str, Fact] = {"machine": other.name, "why": words or error.reason}
             self._failed[MachineId(other.machine)] = Reason("left_out_failed", facts)
@@ -125,27 +125,27 @@ class LoadRetries:
 
 def of_model(error: AppError, model: str) -> AppError:
     """Return why this model could not be loaded here: what its file did to an engine is told of the file."""
-    code = OF_THE_FILE.get(fault_table.cause(error.reason))
+    code = OF_THE_FILE.get(fault_table.cause_code(error.reason))
     return StageFailed(code, model=model) if code else error
 
 
 def may_be_by_model(error: AppError) -> bool:
     """Tell whether the model may be why it failed: nobody asked for anything yet."""
-    return fault_table.of(Reason(fault_table.cause(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
+    return fault_table.classify(Reason(fault_table.cause_code(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
 def worth_again(error: AppError, before: AppError | None = None) -> bool:
     """Tell whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
     if _may_be_chance(error):
         return before is None or not _may_be_chance(before)
-    found = fault_table.of(error.reason)
+    found = fault_table.classify(error.reason)
     return found.fault in (Fault.MACHINE, Fault.LINK) and found.retry is not Retry.NEVER
 
 
 def _may_be_chance(error: AppError) -> bool:
     """Once, and not twice. What hung took minutes to be noticed."""
-    is_hung = fault_table.cause(error.reason) == "worker_hung"
-    return is_hung or fault_table.of(error.reason).retry is Retry.ONCE
+    is_hung = fault_table.cause_code(error.reason) == "worker_hung"
+    return is_hung or fault_table.classify(error.reason).retry is Retry.ONCE
 
 
 def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:

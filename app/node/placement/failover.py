@@ -15,7 +15,7 @@ from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.placement_change import moving_s, soonest
 from app.core.reasons import with_reason
 from app.core.recovery import recovery
-from app.core.recovery.machine_health import Failures
+from app.core.recovery.machine_health import RecentFailures
 from app.core.recovery.recovery import Loss, Notice
 from app.inference.stages.stage_client import StageClient
 from app.node.placement.placement_state import PlacementState
@@ -38,11 +38,16 @@ class Failover:
     """For one pipeline of a placement, which is at `place` in it. `replan` says where it may go without machines."""
 
     def __init__(
-        self, placing: StageSet, replan: Replan, state: PlacementState, place: int, failures: Failures | None = None
+        self,
+        placing: StageSet,
+        replan: Replan,
+        state: PlacementState,
+        place: int,
+        failures: RecentFailures | None = None,
     ) -> None:
         """failures: of machines; all models of a host share them."""
         self.placing, self._replan, self._state, self._place = placing, replan, state, place
-        self.failures = failures or Failures(time.monotonic)
+        self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
         self.checks: Verifier | None = None  # of what lenders compute for it
@@ -188,7 +193,7 @@ class Failover:
         return "" if self.placing.is_here(stage) else stage.machine, stage.name, is_gone
 
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
-        return recovery.Misfit(recovery.short_of(loss, error.reason))
+        return recovery.Misfit(recovery.shortage_reason(loss, error.reason))
 
 
 def notice_json(notice: Notice) -> Mapping[str, Any]:

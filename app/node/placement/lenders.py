@@ -110,10 +110,10 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
     """The lender's own reason, as far as this version has a sentence for it, and who gave it: it names no other one."""
-    reason = fault_table.of_itself(messages.understood(message), name)
+    reason = fault_table.limited_to_sender(messages.understood(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
-    if fault_table.of(reason).fault is not Fault.MEMORY:
-        return fault_table.lost(Reason("lender_said", facts))
+    if fault_table.classify(reason).fault is not Fault.MEMORY:
+        return fault_table.loss_error(Reason("lender_said", facts))
     facts["machine_id"] = machine
     if reason.code == "lend_too_large" and isinstance(reason.facts.get("free_bytes"), int):
         facts["free_bytes"] = reason.facts["free_bytes"]

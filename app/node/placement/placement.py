@@ -20,18 +20,18 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.topologies import forecast_of
 from app.core.recovery.placement_lifecycle import (
-    Blamed,
     Broke,
+    CauseFound,
     Closed,
     Ended,
     Event,
     Loading,
     Lost,
+    Noticed,
     Opened,
     Ready,
     Recovering,
     State,
-    Told,
     step,
 )
 from app.core.recovery.recovery import Loss, Notice
@@ -120,7 +120,7 @@ class Placement:
             case Ready() | Recovering() if self.state.pipelines.lost is None:
                 self.state.pipelines.break_off(self._loss(machine, why))
             case _:
-                self._step(Blamed(why.reason, time.monotonic()))
+                self._step(CauseFound(why.reason, time.monotonic()))
 
     def _step(self, event: Event) -> None:
         self.life = step(self.life, event)
@@ -335,7 +335,7 @@ class Placement:
         self._keeper, self._replicas, self.answerer = keeper, replicas, Completer(text, replicas)
         self._progress.clear()
         self._step(Opened())
-        self._step(Told(replicas.news))
+        self._step(Noticed(replicas.news))
         self._outcome.set_result(None)
 
     async def _opened(self, keeper: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack) -> Text:
@@ -347,7 +347,7 @@ class Placement:
     def _told(self, changed: Callable[[], None]) -> None:
         self._progress.clear()
         if self._replicas is not None:
-            self._step(Told(self._replicas.news))
+            self._step(Noticed(self._replicas.news))
             if self._replicas.news is None:
                 self.state.is_moving = False
         changed()

@@ -194,7 +194,7 @@ class ReplicaSupervisor:
                     opened.exception()  # its waiter may be gone
                     return
                 log.info("a replica is not there yet: %s", error.reason)
-                found = fault_table.of(error.reason)
+                found = fault_table.classify(error.reason)
                 if found.retry is Retry.NEVER and found.fault in (Fault.MODEL, Fault.ENGINE):
                     self._lost.add(place)  # it would not be there the next time either
                     self._replicas.drop_if_over()

@@ -14,7 +14,7 @@ from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
 from app.core.planner.placement_change import QUIET_S, is_clearly_better, may_load_ahead, may_move
-from app.core.recovery.machine_health import SLOW_FOR_S, best, degraded, slowed
+from app.core.recovery.machine_health import SLOW_FOR_S, best_steps, slow_machines, slowed_forecast
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.pipeline import Pipeline
 from app.node.cancellation import run_until
@@ -34,8 +34,8 @@ class Slowness:
         """steps: seconds of one token on each machine, as it is known now."""
         if placed_s != self._placed_s:
             self._placed_s, self._best = placed_s, {}
-        self._best = best(self._best, steps)
-        found = degraded(self._best, steps)
+        self._best = best_steps(self._best, steps)
+        found = slow_machines(self._best, steps)
         for machine, times in found.items():
             self._slow[machine] = now_s, times
         self._slow = {
@@ -203,15 +203,15 @@ class StandbyManager:
             return None
         now = self._plan
         away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
-        best, *others = await self._rebuilding.options(away)
+        best_steps, *others = await self._rebuilding.options(away)
         same = [plan for plan, _ in others if plan.stages == now.stages]
         ordered = self._placement.split
-        if best[0].stages == now.stages or not same:
+        if best_steps[0].stages == now.stages or not same:
             return None
         if ordered is not None:
-            as_ordered = _sizes(best[0]) == ordered != _sizes(now)
-            return best if as_ordered else None
-        return best if is_clearly_better(same[0].forecast, best[0].forecast) else None
+            as_ordered = _sizes(best_steps[0]) == ordered != _sizes(now)
+            return best_steps if as_ordered else None
+        return best_steps if is_clearly_better(same[0].forecast, best_steps[0].forecast) else None
 
     async def _without_slow(self) -> Option | None:
         """A placement without a machine that became far slower, if it is clearly better than to bear that."""
@@ -223,7 +223,7 @@ class StandbyManager:
                 found, *_ = await self._rebuilding.options(frozenset(slow) - {now.host})
             except DoesNotFit:
                 continue  # slow is better than not at all
-            borne = now.forecast and slowed(now.forecast, machine, slow[machine])
+            borne = now.forecast and slowed_forecast(now.forecast, machine, slow[machine])
             if is_clearly_better(borne, found[0].forecast):
                 self._placement.replace_slow(machine)
                 return found

@@ -15,7 +15,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed
-from app.core.recovery.machine_health import Failures
+from app.core.recovery.machine_health import RecentFailures
 from app.node.control.ndjson import Progress
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.speed_basis import Basis
@@ -67,7 +67,7 @@ class PlannerInputs:
     lessons: ForecastHistory
     doubts: Quarantine
     checks: SpareMemory  # what samples of their work may take here
-    failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
+    failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
 
     async def speeds(
         self,

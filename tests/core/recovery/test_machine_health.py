@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import Reason
-from app.core.recovery.machine_health import KEPT_S, MOST_MACHINES, Failures
+from app.core.recovery.machine_health import KEPT_S, MOST_MACHINES, RecentFailures
 from app.core.recovery.recovery import Loss
 
 DIED = Reason("worker_died")
@@ -21,7 +21,7 @@ class Clock:
 
 def test_the_second_failure_leaves_a_machine_out_for_some_minutes() -> None:
     clock = Clock()
-    failures = Failures(clock)
+    failures = RecentFailures(clock)
     failures.note(Loss("attic", "attic-pc", DIED, 0.0))
     assert failures.left_out() == frozenset()
     clock.now_s += 60
@@ -40,7 +40,7 @@ def test_the_second_failure_leaves_a_machine_out_for_some_minutes() -> None:
 
 def test_failures_long_apart_are_chance() -> None:
     clock = Clock()
-    failures = Failures(clock)
+    failures = RecentFailures(clock)
     for _ in range(5):
         failures.note(Loss("attic", "attic-pc", DIED, 0.0))
         clock.now_s += KEPT_S
@@ -56,14 +56,14 @@ def test_failures_long_apart_are_chance() -> None:
     ],
 )
 def test_what_is_no_failure_of_the_machine_does_not_count(loss: Loss) -> None:
-    failures = Failures(Clock())
+    failures = RecentFailures(Clock())
     for _ in range(3):
         failures.note(loss)
     assert not failures.left_out()
 
 
 def test_of_few_machines_alone_it_is_remembered() -> None:
-    failures = Failures(Clock())
+    failures = RecentFailures(Clock())
     for number in range(3 * MOST_MACHINES):
         for _ in range(2):
             failures.note(Loss(f"id-{number}", "", DIED, 0.0))
@@ -71,7 +71,7 @@ def test_of_few_machines_alone_it_is_remembered() -> None:
 
 
 def test_a_failure_that_an_answer_caused_is_forgiven() -> None:
-    failures = Failures(Clock())
+    failures = RecentFailures(Clock())
     for _ in range(2):
         failures.note(Loss("attic", "attic-pc", DIED, 0.0))
     failures.forgive(["attic", "nobody", ""])

@@ -7,32 +7,32 @@ import pytest
 from app.core.errors import Reason
 from app.core.recovery.placement_lifecycle import (
     BLAME_SECONDS,
-    Blamed,
     Broke,
+    CauseFound,
     Closed,
     Ended,
     Event,
     Loading,
     Lost,
+    Noticed,
     Opened,
     Ready,
     Recovering,
     State,
-    Told,
     step,
 )
-from app.core.recovery.recovery import Notice, doubted
+from app.core.recovery.recovery import Notice, reconnecting_notice
 
 SEEN, TRUE = Reason("stage_lost"), Reason("machine_removed")
-NOTICE: Notice = doubted("attic")
+NOTICE: Notice = reconnecting_notice("attic")
 
 
 @pytest.mark.parametrize(
     ("state", "event", "then"),
     [
         (Loading(), Opened(), Ready()),
-        (Ready(), Told(NOTICE), Recovering(NOTICE)),
-        (Recovering(NOTICE), Told(None), Ready()),
+        (Ready(), Noticed(NOTICE), Recovering(NOTICE)),
+        (Recovering(NOTICE), Noticed(None), Ready()),
         (Ready(), Broke(SEEN), Lost(SEEN)),
         (Recovering(NOTICE), Broke(SEEN), Lost(SEEN)),
         (Lost(SEEN), Closed(9.0), Ended(9.0, SEEN)),
@@ -47,13 +47,13 @@ def test_each_event_leads_on(state: State, event: Event, then: State) -> None:
 @pytest.mark.parametrize(
     ("state", "event"),
     [
-        (Loading(), Told(NOTICE)),
+        (Loading(), Noticed(NOTICE)),
         (Loading(), Broke(SEEN)),
         (Ready(), Opened()),
-        (Lost(SEEN), Told(None)),
+        (Lost(SEEN), Noticed(None)),
         (Lost(SEEN), Opened()),
         (Ended(1.0), Closed(2.0)),
-        (Ended(1.0), Blamed(TRUE, 1.0)),  # it was stopped: nothing was lost
+        (Ended(1.0), CauseFound(TRUE, 1.0)),  # it was stopped: nothing was lost
     ],
 )
 def test_what_means_nothing_to_a_state_leaves_it_as_it_is(state: State, event: Event) -> None:
@@ -63,12 +63,12 @@ def test_what_means_nothing_to_a_state_leaves_it_as_it_is(state: State, event: E
 @pytest.mark.parametrize("begins", [Ready(), Recovering(NOTICE)])
 def test_the_true_cause_counts_also_where_it_is_known_before_the_end(begins: State) -> None:
     """Told news meanwhile does not make it forgotten."""
-    blamed = step(begins, Blamed(TRUE, 0.0))
-    assert step(step(blamed, Told(None)), Broke(SEEN)) == Lost(TRUE)
+    known = step(begins, CauseFound(TRUE, 0.0))
+    assert step(step(known, Noticed(None)), Broke(SEEN)) == Lost(TRUE)
 
 
 def test_the_true_cause_counts_for_a_while_after_the_end() -> None:
-    assert step(Lost(SEEN), Blamed(TRUE, 0.0)) == Lost(TRUE)
+    assert step(Lost(SEEN), CauseFound(TRUE, 0.0)) == Lost(TRUE)
     over = Ended(10.0, SEEN)
-    assert step(over, Blamed(TRUE, 10.0 + BLAME_SECONDS / 2)) == Ended(10.0, TRUE)
-    assert step(over, Blamed(TRUE, 10.0 + BLAME_SECONDS)) == over
+    assert step(over, CauseFound(TRUE, 10.0 + BLAME_SECONDS / 2)) == Ended(10.0, TRUE)
+    assert step(over, CauseFound(TRUE, 10.0 + BLAME_SECONDS)) == over

@@ -34,8 +34,8 @@ from app.core.recovery.recovery import (
     Steady,
     Wait,
     Waited,
-    leaving,
-    short_of,
+    leaving_notice,
+    shortage_reason,
     step,
 )
 
@@ -88,8 +88,8 @@ def test_it_is_said_who_takes_over_and_how_long_it_takes(machines: tuple[str, ..
 
 
 def test_nobody_is_blamed_for_what_was_meant() -> None:
-    leaving = Loss("a", "attic", WHY, at_s=100.0, is_gone=True, leaves=True)
-    handed_over = spoken(run(leaving, Planned((), 1))[1])[0]
+    leaving_notice = Loss("a", "attic", WHY, at_s=100.0, is_gone=True, leaves=True)
+    handed_over = spoken(run(leaving_notice, Planned((), 1))[1])[0]
     assert handed_over.startswith("attic leaves. Others hold its layers already;")
     moved = Loss("", "", Reason("recovery_better"), at_s=100.0)
     for machines in ((), ("kitchen",)):
@@ -147,7 +147,7 @@ def test_nobody_returns_where_memory_alone_is_missing() -> None:
 
 
 def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> None:
-    told = leaving("attic", ("kitchen", "den"), 40.2)
+    told = leaving_notice("attic", ("kitchen", "den"), 40.2)
     assert said(told.reason) == (
         "attic leaves. It computes on while its layers are loaded on kitchen and den, about 40 s."
     )
@@ -199,7 +199,7 @@ def test_an_answer_remembers_what_it_went_through() -> None:
         assert done is not None
         assert (done.machine, done.detected_after_s, done.recovered_after_s) == ("attic", 0.25, 3.0)
         assert done.others == ("den" if n == 0 else ""), "who took over before is not named again"
-        assert said(recovery.continued(done).reason) == "Continued after 3 s."
+        assert said(recovery.continued_notice(done).reason) == "Continued after 3 s."
     assert not answer.lose(LOSS)
     assert len(answer.recovered) == MAX_RECOVERIES
 
@@ -214,8 +214,8 @@ def test_a_loss_while_it_is_mended_counts_from_the_first() -> None:
 
 
 def test_a_connection_that_is_made_again_is_said() -> None:
-    assert said(recovery.doubted("attic").reason) == "attic stopped responding. Reconnecting…"
-    assert "0.4 s" in said(recovery.eased("attic", 0.42).reason)
+    assert said(recovery.reconnecting_notice("attic").reason) == "attic stopped responding. Reconnecting…"
+    assert "0.4 s" in said(recovery.reconnected_notice("attic", 0.42).reason)
 
 
 CRASHED = Reason("worker_crashed", {"worker": "den", "how": "by SIGSEGV", "words": ""})
@@ -281,7 +281,7 @@ def test_what_another_answer_did_is_taken_back() -> None:
     ],
 )
 def test_what_ends_in_a_step(why: Reason, slots: frozenset[int], in_its_step: bool) -> None:
-    assert recovery.has_ended_in_step(Loss("", "", why, 0.0, slots=slots)) is in_its_step
+    assert recovery.ended_in_step(Loss("", "", why, 0.0, slots=slots)) is in_its_step
 
 
 def test_what_nobody_knows_yet_ends_nobody() -> None:
@@ -291,6 +291,6 @@ def test_what_nobody_knows_yet_ends_nobody() -> None:
 
 
 def test_who_ends_processes_is_told_what_to_change() -> None:
-    words = said(recovery.ends_process(in_step(CRASHED)))
+    words = said(recovery.ends_process_reason(in_step(CRASHED)))
     assert "2 times" in words
     assert "Change the question" in words

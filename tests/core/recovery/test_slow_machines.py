@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core.ids import MachineId
 from app.core.planner.placement import Part, Workload
 from app.core.planner.plan import plan
-from app.core.recovery.machine_health import LEAST_S, SLOWER, best, degraded, slowed
+from app.core.recovery.machine_health import LEAST_S, SLOWER, best_steps, slow_machines, slowed_forecast
 from testbed.households import MIB, link, machine, model, speed
 
 DEN, ATTIC, KITCHEN = map(MachineId, ("den", "attic", "kitchen"))
@@ -13,24 +13,24 @@ USUAL = {DEN: 0.02, ATTIC: 0.02, KITCHEN: 0.01}
 
 
 def test_the_best_of_each_is_remembered_while_it_computes() -> None:
-    assert best({}, USUAL) == USUAL
-    assert best(USUAL, {DEN: 0.01, ATTIC: 0.5}) == {DEN: 0.01, ATTIC: 0.02}
+    assert best_steps({}, USUAL) == USUAL
+    assert best_steps(USUAL, {DEN: 0.01, ATTIC: 0.5}) == {DEN: 0.01, ATTIC: 0.02}
 
 
 def test_one_that_takes_five_times_as_long_is_degraded() -> None:
-    assert degraded(USUAL, USUAL) == {}
-    assert degraded(USUAL, USUAL | {ATTIC: 0.02 * (SLOWER - 0.1)}) == {}
-    assert degraded(USUAL, USUAL | {ATTIC: 0.12}) == {ATTIC: 6.0}
+    assert slow_machines(USUAL, USUAL) == {}
+    assert slow_machines(USUAL, USUAL | {ATTIC: 0.02 * (SLOWER - 0.1)}) == {}
+    assert slow_machines(USUAL, USUAL | {ATTIC: 0.12}) == {ATTIC: 6.0}
 
 
 def test_what_slows_all_alike_is_no_machines_fault() -> None:
-    assert degraded(USUAL, {key: 9 * step_s for key, step_s in USUAL.items()}) == {}
-    assert degraded({ATTIC: 0.01}, {ATTIC: 1.0}) == {}  # nothing to compare with
+    assert slow_machines(USUAL, {key: 9 * step_s for key, step_s in USUAL.items()}) == {}
+    assert slow_machines({ATTIC: 0.01}, {ATTIC: 1.0}) == {}  # nothing to compare with
 
 
 def test_a_short_step_says_nothing() -> None:
     short = {DEN: 0.0001, ATTIC: 0.0001}
-    assert degraded(short, short | {ATTIC: LEAST_S * 0.9}) == {}
+    assert slow_machines(short, short | {ATTIC: LEAST_S * 0.9}) == {}
 
 
 def test_a_forecast_grows_by_what_the_machine_computes() -> None:
@@ -39,5 +39,5 @@ def test_a_forecast_grows_by_what_the_machine_computes() -> None:
     known = made.forecast
     assert known is not None
     [busy_s] = [one.busy_s for one in known.shares if one.machine == lender.id and one.part is Part.MACHINE]
-    assert slowed(known, lender.id, 3.0).request_s == known.request_s + 2.0 * busy_s
-    assert slowed(known, MachineId("nobody"), 3.0) == known
+    assert slowed_forecast(known, lender.id, 3.0).request_s == known.request_s + 2.0 * busy_s
+    assert slowed_forecast(known, MachineId("nobody"), 3.0) == known

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from app.core.errors import BadInput, Reason
-from app.core.recovery.machine_health import Failures
+from app.core.recovery.machine_health import RecentFailures
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.queue_eta import line_up
 from app.core.scheduler.schedule import Batch
@@ -111,7 +111,7 @@ class Anew(Rebuild):
         self.planned, self.planning = [], None
         self.asked = self.stays = False
         self.misfits = self.failing = 0
-        self.failures = Failures(time.monotonic)
+        self.failures = RecentFailures(time.monotonic)
 
     async def build(self) -> list[StageClient]:
         run, sizes = Run(os.urandom(16), Role.WHOLE, self.sizes.width), self.sizes

@@ -19,7 +19,7 @@ SPLIT: Plan = plan(Candidate(HOST, "host", 1 << 40), [Candidate(ATTIC, "attic", 
 
 def says(name: str, cause: str) -> AppError:
     facts: dict[str, Fact] = {"machine": name, "what": Reason(cause)}
-    return fault_table.lost(Reason("lender_said", facts))
+    return fault_table.loss_error(Reason("lender_said", facts))
 
 
 def failed(tries: LoadRetries, error: AppError, machine: MachineId | None, name: str = "") -> bool:

@@ -17,11 +17,11 @@ from app.api import requests
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
-from app.core.household.household import About, Told
+from app.core.household.household import Described, SelfDescription
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.reasons import said
-from app.core.recovery.fault_table import lost
+from app.core.recovery import fault_table
 from app.core.recovery.placement_lifecycle import Broke, Closed, Opened
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.inference.pipeline.completion import Delta, GenerationRequest
@@ -332,7 +332,7 @@ async def test_only_what_may_have_been_chance_is_loaded_again(
     hosting: ModelManager, scene: Scene, code: str, tries: int, told: str
 ) -> None:
     facts = {"worker": "den", "how": "x", "words": "", "machine": "den", "cause": "x"}
-    scene.errors += [lost(Reason(code, {**facts, "seconds": 1}))] * 9
+    scene.errors += [fault_table.loss_error(Reason(code, {**facts, "seconds": 1}))] * 9
     assert await load(hosting, "one") == told
     assert len(scene.placed) == tries
     scene.errors.clear()
@@ -380,7 +380,7 @@ async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
 async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of_the_file_alone(
     hosting: ModelManager, scene: Scene
 ) -> None:
-    scene.errors += [lost(Reason("numbers_not_finite"))]
+    scene.errors += [fault_table.loss_error(Reason("numbers_not_finite"))]
     with pytest.raises(AppError) as found:
         await hosting.load(requests.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
     assert found.value.reason == Reason("model_not_finite_over", {"model": "one", "machines": "den and attic"})
@@ -523,10 +523,10 @@ async def test_a_lender_with_less_than_it_said_is_planned_for_again(hosting: Mod
 async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: ModelManager) -> None:
     assert await load(hosting, "one") == "loaded"
     running: Any = hosting.loaded.first
-    told = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
+    told = Described(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
     hosting.lender_told(told)
     known = running.state.n_changes
-    hosting.lender_told(replace(told, hottest_c=61, about=About(watts=40)))
+    hosting.lender_told(replace(told, hottest_c=61, about=SelfDescription(watts=40)))
     assert running.state.n_changes == known
     hosting.lender_told(replace(told, lends_bytes=1 << 30))
     assert running.state.n_changes == known + 1

@@ -50,7 +50,7 @@ async def test_a_hybrids_plan_says_what_is_kept() -> None:
 
 async def test_what_reading_takes_is_forecast_until_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same plan keeps states after shorter prompts where reading took longer than forecast."""
-    monkeypatch.setattr("app.node.planning.planning.seconds_per_byte", lambda: 1e-9)
+    monkeypatch.setattr("app.node.planning.planning.memory_copy_s_per_byte", lambda: 1e-9)
     hybrid = model("qwen3-5")
     large = replace(hybrid, state_bytes=tuple(64 * one * 1024 for one in hybrid.state_bytes))
     found = placed(large, 1 << 20)
