@@ -9,7 +9,7 @@ from app.machine.hardware import cores
 
 def main() -> None:
     n_cores = int(sys.argv.pop(1))
-    cores.fast = lambda: cores.Cores(n_cores, n_cores)
+    cores.fast_cores = lambda: cores.Cores(n_cores, n_cores)
     from app.cli import main as app
 
     app()

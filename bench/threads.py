@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.machine.sensors.cpu_load import others_share
+from app.machine.sensors.cpu_load import other_programs_share
 from bench import report
 from bench.children import Children, Place
 from bench.figures import Summary, summary
@@ -188,7 +188,7 @@ def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
     order = list(choices.items())
     for n in range(-WARM, bench.options.runs):
         [prompt] = questions.prompts(f"threads {n}", 1, PROMPT)
-        if n >= 0 and others_share() > DISTURBED + _expected(case):
+        if n >= 0 and other_programs_share() > DISTURBED + _expected(case):
             case.disturbed += 1
         speeds = {}
         for threads, loaded in order if n % 2 == 0 else order[::-1]:

@@ -30,7 +30,7 @@ _PLAIN = ("model", "ggml-model")  # a file's name that says nothing: its folder'
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AppFolder:
     """A folder in which a program keeps its models."""
 
     app: str
@@ -38,7 +38,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class ForeignModel:
     """A file of another program; `reason` says why it cannot be used, then `model` is None."""
 
     path: Path
@@ -49,9 +49,9 @@ class Other:
     reason: Reason | None
 
 
-def places(
+def app_folders(
     home: Path | None = None, environ: Mapping[str, str] = os.environ, system: str = sys.platform
-) -> list[Place]:
+) -> list[AppFolder]:
     """Return the folders in which the programs keep their models on this system, the usual place first."""
     home = home or Path.home()
     data = _data_folders(home, environ, system)
@@ -59,20 +59,20 @@ def places(
     hf = Path(environ.get("HF_HOME") or cache / "huggingface")
     ollama = Path(environ.get("OLLAMA_MODELS") or home / ".ollama" / "models")
     candidates = [
-        Place("LM Studio", home / ".lmstudio" / "models"),
-        Place("LM Studio", home / ".cache" / "lm-studio" / "models"),
-        Place("Ollama", ollama),
-        *(Place("Jan", folder / "Jan" / "data") for folder in data),
-        Place("Hugging Face", Path(environ.get("HF_HUB_CACHE") or hf / "hub")),
+        AppFolder("LM Studio", home / ".lmstudio" / "models"),
+        AppFolder("LM Studio", home / ".cache" / "lm-studio" / "models"),
+        AppFolder("Ollama", ollama),
+        *(AppFolder("Jan", folder / "Jan" / "data") for folder in data),
+        AppFolder("Hugging Face", Path(environ.get("HF_HUB_CACHE") or hf / "hub")),
     ]
     if system.startswith("linux"):  # Ollama as a service of the system
-        candidates.insert(3, Place("Ollama", Path("/usr/share/ollama/.ollama/models")))
+        candidates.insert(3, AppFolder("Ollama", Path("/usr/share/ollama/.ollama/models")))
     if chosen := _chosen_by_lm_studio(home):
-        candidates.insert(0, Place("LM Studio", chosen))
+        candidates.insert(0, AppFolder("LM Studio", chosen))
     return list(dict.fromkeys(candidates))
 
 
-def app_of(path: Path, known: list[Place]) -> str | None:
+def app_of(path: Path, known: list[AppFolder]) -> str | None:
     """The program in whose folder a file lies."""
     return next((place.app for place in known if path.is_relative_to(place.folder)), None)
 
@@ -80,13 +80,13 @@ def app_of(path: Path, known: list[Place]) -> str | None:
 class OtherApps:
     """Looks for the files, and remembers the headers it read."""
 
-    def __init__(self, known: list[Place] | None = None) -> None:
-        self.places = places() if known is None else known
+    def __init__(self, known: list[AppFolder] | None = None) -> None:
+        self.places = app_folders() if known is None else known
         self._seen: dict[tuple[str, int, int], Model | Reason] = {}
 
-    def files(self) -> list[Other]:
+    def files(self) -> list[ForeignModel]:
         """Every GGUF file of every app, each once. Blocks; raises nothing."""
-        files: dict[Path, Other] = {}
+        files: dict[Path, ForeignModel] = {}
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
             for path, name in named:
@@ -98,7 +98,7 @@ class OtherApps:
                     break
         return sorted(files.values(), key=lambda file: (file.app, file.name.casefold()))
 
-    def _other(self, app: str, path: Path, name: str) -> Other:
+    def _other(self, app: str, path: Path, name: str) -> ForeignModel:
         about = path.stat()
         key = (str(path), about.st_size, about.st_mtime_ns)
         if key not in self._seen:
@@ -107,7 +107,7 @@ class OtherApps:
         model = known if isinstance(known, Model) else None
         reason = known if isinstance(known, Reason) else None
         size = model.file_bytes if model else about.st_size  # of all its files
-        return Other(path, app, name_for(whole_stem(name)), size, model, reason)
+        return ForeignModel(path, app, name_for(whole_stem(name)), size, model, reason)
 
 
 def _read(path: Path) -> Model | Reason:
@@ -196,6 +196,6 @@ def _chosen_by_lm_studio(home: Path) -> Path | None:
     return folder if folder.is_absolute() else None
 
 
-def gone(path: Path, app: str) -> BadInput:
+def gone_error(path: Path, app: str) -> BadInput:
     """The error for a file that its program has deleted."""
     return BadInput("found_not_here", path=str(path), app=app)

@@ -38,16 +38,16 @@ FORMAT = 5  # of the stored entries; higher when Model or the families table cha
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
 
-Likely = tuple[tuple[tuple[int, float], ...], ...]
+TokenProbabilities = tuple[tuple[tuple[int, float], ...], ...]
 Progress = Callable[[int, int], None]  # bytes done, bytes in all; may raise to stop
 
 
-def reachable(_file: Path) -> Reason | None:
+def never_away(_file: Path) -> Reason | None:
     """Return None: the default for a shelf whose models are on no removable disk."""
     return None
 
 
-def silent(_done: int, _total: int) -> None:
+def no_progress(_done: int, _total: int) -> None:
     """Show no progress."""
 
 
@@ -61,7 +61,7 @@ class Entry:
     tensors: dict[str, str]  # name -> SHA-256 in hex
     builtin: bool = False
     format: int = FORMAT
-    proof: Likely = ()  # what it says to a known question on one machine: app/inference/pipeline/known_answer.py
+    proof: TokenProbabilities = ()  # its answer to a known question on one machine: inference/pipeline/known_answer.py
     sha256: str = ""  # of its file or files, where they were imported; a download has its own
     ctime_ns: int = 0  # of any change of the file, also of one that set its time back; 0: not kept by older versions
 
@@ -86,7 +86,7 @@ class Shelf:
         # by path: which model it no longer is, and how the file looked then; it is not hashed for that again
         self._changed: dict[str, tuple[str, tuple[int, int, int]]] = {}
         self._turns: dict[str, threading.Lock] = {}  # by path: who hashes
-        self.why_away: Callable[[Path], Reason | None] = reachable  # without a look at its disk
+        self.why_away: Callable[[Path], Reason | None] = never_away  # without a look at its disk
         self.changes = 0  # grows whenever a model comes or goes
 
     def entries(self) -> tuple[Entry, ...]:
@@ -127,7 +127,7 @@ class Shelf:
         return model_of(header, path.stem, ""), header.text(PRE)
 
     def import_file(
-        self, path: Path, progress: Progress = silent, *, name: str | None = None, whole: bool = False
+        self, path: Path, progress: Progress = no_progress, *, name: str | None = None, whole: bool = False
     ) -> Entry:
         """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or by its file's name.
 
@@ -151,7 +151,7 @@ class Shelf:
             self.changes += 1
         return entry
 
-    def verify(self, entry: Entry, progress: Progress = silent) -> Entry:
+    def verify(self, entry: Entry, progress: Progress = no_progress) -> Entry:
         """Make sure the file is still what was imported; hashes it again only when it was touched, and once for each
         time. Other rights, or a backup that was put back, are no change of its bytes, but look like one.
 
@@ -178,7 +178,7 @@ class Shelf:
         named = (entry.name for entry in self.entries() if Path(entry.path) == path)
         return next(named, path.stem)
 
-    def keep_proof(self, entry: Entry, proof: Likely) -> None:
+    def keep_proof(self, entry: Entry, proof: TokenProbabilities) -> None:
         """Store what a model answered on one machine; a split of it must answer the same."""
         with self._lock:
             now = _read(self._entry_path(entry.name))
@@ -331,7 +331,7 @@ class Shelf:
                 if known and (known.path, known.model.file_bytes, known.mtime_ns) == seen:
                     return known
             path = self._guide.absolute()
-            entry = replace(_hashed(read_header(path), path, GUIDE, silent), builtin=True)
+            entry = replace(_hashed(read_header(path), path, GUIDE, no_progress), builtin=True)
             try:
                 self._write(entry)
             except AppError as error:  # a full disk: the Guide answers all the same
@@ -387,7 +387,7 @@ class _OlderEntry(msgspec.Struct, frozen=True):
     mtime_ns: int
     tensors: dict[str, str]
     builtin: bool = False
-    proof: Likely = ()
+    proof: TokenProbabilities = ()
     sha256: str = ""
     ctime_ns: int = 0
 

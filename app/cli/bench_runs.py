@@ -15,7 +15,7 @@ from app.api.models import Models
 from app.api.plans import LoadedModel, Plan, Progress
 from app.api.snapshot import Snapshot
 from app.cli.conversation import together
-from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, is_same, is_still, question, same_orders
+from app.core.bench import WARM_UP_TOKENS, BenchRound, TimedAnswer, figures, is_same, is_still, question, same_orders
 from app.core.errors import AppError, BadInput, Unreachable
 
 if TYPE_CHECKING:
@@ -121,13 +121,13 @@ class Bench:
             results.append(figures(streams, rounds))
         return results
 
-    async def _round(self, streams: int, run: int) -> Round:
+    async def _round(self, streams: int, run: int) -> BenchRound:
         began = time.perf_counter()
         timed = await together(self._answer((streams, run, stream), self._task.output) for stream in range(streams))
         seconds = time.perf_counter() - began
-        return Round(tuple(timed), seconds)
+        return BenchRound(tuple(timed), seconds)
 
-    async def _answer(self, which: tuple[int, int, int], n_tokens: int) -> Timed:
+    async def _answer(self, which: tuple[int, int, int], n_tokens: int) -> TimedAnswer:
         task = self._task
         body = question(task.seed, which, task.prompt, n_tokens, self._n_vocab)
         body["model"] = self._model
@@ -141,7 +141,7 @@ class Bench:
                     self._count(which)
                     if first is None:
                         raise BadInput("bench_silent", model=task.model)
-                    return Timed(first, last, line.done)
+                    return TimedAnswer(first, last, line.done)
         raise Unreachable("node_went_away")
 
     def _count(self, which: tuple[int, int, int]) -> None:

@@ -10,7 +10,7 @@ from app import __version__
 from app.api.computer import Check as NodeCheck
 from app.api.computer import Checks
 from app.client import NodeClient
-from app.core.diagnostics import Check, in_order
+from app.core.diagnostics import Check, sorted_checks
 from app.core.errors import AppError, Reason
 from app.machine import settings
 from app.machine.checks import machine_checks
@@ -51,7 +51,7 @@ async def kept(home: Home) -> list[Check]:
 async def all_checks(home: Home) -> list[Check]:
     """All findings of this machine, and those of its node if one runs, as a person would ask."""
     here = await machine_checks(home)
-    return in_order(
+    return sorted_checks(
         [
             Check("Poolhouse", True, Reason("check_version", {"version": __version__, "python": _python()})),
             *here,

@@ -16,7 +16,7 @@ WARM_UP_TOKENS = 16
 GREEDY = {"temperature": 0.0, "seed": 0}
 
 
-class Held(Protocol):
+class StageHolder(Protocol):
     """A stage's id and the machine that held it."""
 
     @property
@@ -25,7 +25,7 @@ class Held(Protocol):
     def machine(self) -> str: ...
 
 
-class Did(Protocol):
+class StageWork(Protocol):
     """The work of one stage for one answer. `machine` is its id or its name."""
 
     @property
@@ -62,13 +62,13 @@ class Answer(Protocol):
     @property
     def recoveries(self) -> int: ...
     @property
-    def placement(self) -> Sequence[Held]: ...
+    def placement(self) -> Sequence[StageHolder]: ...
     @property
-    def stages(self) -> Sequence[Did]: ...
+    def stages(self) -> Sequence[StageWork]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedAnswer:
     """One answer as its asker saw it. Seconds count from the moment it was asked."""
 
     first_seconds: float
@@ -93,10 +93,10 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class BenchRound:
     """One run: answers asked together, and how long it took until the last had ended."""
 
-    timed: tuple[Timed, ...]
+    timed: tuple[TimedAnswer, ...]
     seconds: float
 
     @property
@@ -152,7 +152,7 @@ def question(
     }
 
 
-def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
+def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
     """All figures of the runs with so many streams at once, as they stand in the JSON."""
     every = [timing for run in rounds for timing in run.timed]
     firsts = [timing.first_seconds for timing in every]
@@ -174,7 +174,7 @@ def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
     }
 
 
-def energy(watts: float | None, rounds: Sequence[Round]) -> dict[str, float] | None:
+def energy(watts: float | None, rounds: Sequence[BenchRound]) -> dict[str, float] | None:
     """Return the energy that all machines drew while these rounds ran; None where it is not known.
 
     watts: the mean of all machines together. The tokens are those that were written; reading the prompts is included in

@@ -91,7 +91,7 @@ def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
     return tuple(reversed(messages))
 
 
-def told(branch: Sequence[Message]) -> tuple[Message, ...]:
+def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
     """Return the messages of a branch that the model is given: unanswered questions are left out, except at the end.
 
     Two questions in a row confuse a model, and many templates refuse them.

@@ -97,7 +97,7 @@ def check_of(told: Mapping[str, Any]) -> Check:
     )
 
 
-def in_order(checks: Iterable[Check]) -> list[Check]:
+def sorted_checks(checks: Iterable[Check]) -> list[Check]:
     """Return the checks in the order in which a person would ask; checks of one kind keep their order."""
     return sorted(checks, key=_place)
 
@@ -107,7 +107,7 @@ def _place(check: Check) -> int:
     return ORDER.index(name) if name in ORDER else len(ORDER)
 
 
-def likeliest(checks: Iterable[Check]) -> Check | None:
+def likeliest_cause(checks: Iterable[Check]) -> Check | None:
     """The most probable cause why machines do not see each other; None where nothing was found.
 
     A failed check comes before a mere note, and a note counts only when it can be a cause.
@@ -129,7 +129,7 @@ def _rank(check: Check) -> tuple[bool, int]:
 MDNS_PORT = 5353
 
 
-class Wall(StrEnum):
+class Firewall(StrEnum):
     """Firewalls that people have."""
 
     WINDOWS = "Windows"
@@ -137,20 +137,20 @@ class Wall(StrEnum):
     FIREWALLD = "firewalld"
 
 
-def command(wall: Wall, port: int) -> str:
+def firewall_command(wall: Firewall, port: int) -> str:
     """Return the command that opens the household's port and discovery, for private networks only where the firewall
     can say so."""
     match wall:
-        case Wall.WINDOWS:
+        case Firewall.WINDOWS:
             return (
                 "New-NetFirewallRule -DisplayName Poolhouse -Direction Inbound -Action Allow "
                 f"-Profile Private -Protocol TCP -LocalPort {port}; "
                 "New-NetFirewallRule -DisplayName 'Poolhouse discovery' -Direction Inbound "
                 f"-Action Allow -Profile Private -Protocol UDP -LocalPort {MDNS_PORT}"
             )
-        case Wall.UFW:
+        case Firewall.UFW:
             return f"sudo ufw allow {port}/tcp && sudo ufw allow {MDNS_PORT}/udp"
-        case Wall.FIREWALLD:
+        case Firewall.FIREWALLD:
             return (
                 f"sudo firewall-cmd --permanent --add-port={port}/tcp --add-port={MDNS_PORT}/udp "
                 "&& sudo firewall-cmd --reload"

@@ -22,13 +22,13 @@ _DECODER = msgspec.json.Decoder(_Line)
 Facts = Mapping[str, str | int | float | bool | None]
 
 
-def about(request: str, **facts: str | int | float | bool | None) -> dict[str, Any]:
+def log_extra(request: str, **facts: str | int | float | bool | None) -> dict[str, Any]:
     """Return the `extra=` of a logging call: the request that a line is about, and its figures. Never any text of a
     chat."""
     return {"request": request, "facts": facts}
 
 
-def readable(line: str) -> str:
+def readable_line(line: str) -> str:
     """A line of the log as people read it; what is no such line stays as it is."""
     try:
         entry = _DECODER.decode(line)

@@ -24,7 +24,7 @@ _IN_HOME = re.compile(  # a folder's name may hold spaces; JSON writes two backs
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PrivateNames:
     """The names known to be private: of machines, of people, and of the user's folder."""
 
     machines: Sequence[str] = ()
@@ -32,7 +32,7 @@ class Known:
     folders: Sequence[str] = ()
 
 
-def redacted(texts: Mapping[str, str], known: Known) -> dict[str, str]:
+def redact(texts: Mapping[str, str], known: PrivateNames) -> dict[str, str]:
     """The same texts without what is private; `texts` are by any key, in the order they are read."""
     words = _Words()
     return {
@@ -52,7 +52,7 @@ class _Words:
         return self._given.setdefault((kind, text.casefold()), f"{kind}-{many + 1}")
 
 
-def _one(text: str, known: Known, words: _Words) -> str:
+def _one(text: str, known: PrivateNames, words: _Words) -> str:
     for folder in sorted(filter(None, known.folders), key=len, reverse=True):
         text = text.replace(folder, "~")
         text = text.replace(folder.replace("\\", "\\\\"), "~")  # as JSON writes it

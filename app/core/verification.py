@@ -53,7 +53,7 @@ class Finding(StrEnum):
     UNCLEAR = "unclear"  # this cannot be said
 
 
-def is_wanted(n_rows: int, n_bytes: int, draw: float, rested_s: float) -> bool:
+def takes_sample(n_rows: int, n_bytes: int, draw: float, rested_s: float) -> bool:
     """Return whether the first chunk of a prompt is kept as a sample. draw: random, 0 to 1."""
     return n_rows >= LEAST_ROWS and n_bytes <= MOST_BYTES and draw < CHANCE and rested_s >= REST_S
 
@@ -74,20 +74,20 @@ def _at(distances: Sequence[float], share: float) -> float:
     return sorted(distances)[place] if distances else math.inf
 
 
-def limit(noise: float, number: Number, *, same_kind: bool) -> float:
+def honest_limit(noise: float, number: Number, *, same_kind: bool) -> float:
     """Return how far an honest machine's rows may be from this machine's. noise: how far apart its own two ways are."""
     least = SAME_KIND.get(number, OTHER_KIND) if same_kind else OTHER_KIND
     return max(least, FACTOR * noise)
 
 
-def found(distance: float, noise: float, most: float) -> Finding:
+def finding_of(distance: float, noise: float, most: float) -> Finding:
     """Return the finding on a machine whose rows are this far from the nearer of this machine's two ways."""
     if not (math.isfinite(noise) and noise <= MOST_NOISE):
         return Finding.UNCLEAR
     return Finding.AGREES if distance <= most else Finding.DIFFERS
 
 
-def verdict(lender: Finding, third: Finding | None) -> Finding:
+def final_finding(lender: Finding, third: Finding | None) -> Finding:
     """Decide whether the lender's numbers are wrong. Both are compared with this machine's; `third`: of another machine
     that computed the same rows, if there is one.
 
@@ -174,7 +174,7 @@ def as_f16(row: Row) -> bytes:
     return struct.pack(f"<h{len(row)}e", 0, *row)
 
 
-def apart(rows: Sequence[Row], other: Sequence[Row]) -> float:
+def largest_distance(rows: Sequence[Row], other: Sequence[Row]) -> float:
     """The largest distance of two rows at the same place, as a share of the longer of the two.
 
     0: the same; 1: as far as from a row to nothing. Infinite when there are not as many, or one is not finite.

@@ -46,7 +46,7 @@ _REPLACEMENT = rb"\ufffd"
 _HALF_BYTES = len(_REPLACEMENT)
 
 
-def replaced(data: bytes) -> bytes:
+def replace_lone_surrogates(data: bytes) -> bytes:
     """The same JSON with U+FFFD for each half of a pair that stands alone."""
     if not _MAY_BE.search(data):
         return data
@@ -99,7 +99,7 @@ def merge_patch(old: Json, new: Json) -> Json:
     return patch
 
 
-def patched(old: Json, patch: Json) -> Json:
+def apply_merge_patch(old: Json, patch: Json) -> Json:
     """`old` with a merge patch applied; `old` stays as it is."""
     new = dict(old)
     for key, value in patch.items():
@@ -107,7 +107,7 @@ def patched(old: Json, patch: Json) -> Json:
             new.pop(key, None)
         elif isinstance(value, dict):
             before = new.get(key)
-            new[key] = patched(before if isinstance(before, dict) else {}, value)
+            new[key] = apply_merge_patch(before if isinstance(before, dict) else {}, value)
         else:
             new[key] = value
     return new

@@ -18,14 +18,14 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
-from app.core.json_schema.schema_types import localised
-from app.core.log_line import about
+from app.core.json_schema.schema_types import localize_references
+from app.core.log_line import log_extra
 from app.core.scheduler.requester import KEYLESS, Requester
-from app.core.tools.call_cursor import Begun, Call, More, News
+from app.core.tools.call_cursor import ArgumentPiece, Call, CallEvent, CallStarted
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.call_grammar import calls_grammar, calls_or_json
-from app.core.tools.call_markers import signs_of
-from app.core.tools.template_messages import as_told, one_system
+from app.core.tools.call_markers import markers_of
+from app.core.tools.template_messages import for_template, one_system
 from app.gateway.access.token_budget import Budget
 from app.gateway.api_request import (
     MAX_SEED,
@@ -96,7 +96,7 @@ class Talk:
         return pieces + self._pieces(*self._finder.push(text), likely)
 
     def ended(self, done: Json, queued_s: float) -> list[Piece]:
-        text, calls = "", list[News]()
+        text, calls = "", list[CallEvent]()
         if self._finder is not None:
             text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
         is_whole = done["finish_reason"] == "stop" or self._is_cut_behind(calls)
@@ -171,7 +171,7 @@ class Talk:
                 case Begun(name):
                     self._open = f"call_{secrets.token_hex(12)}"
                     pieces.append(CallBegun(self._index, self._n_calls, self._open, name))
-                case More(some):
+                case ArgumentPiece(some):
                     pieces.append(CallText(self._index, self._n_calls, some))
                 case Call():
                     pieces.append(
@@ -362,7 +362,7 @@ class Answering:
                     raise
                 asker.origin.n_asked -= 1
                 kind = error.reason.code  # its sentence may repeat what was asked
-                log.warning("%s waits for the pool after all (%s)", asker.request, kind, extra=about(asker.request))
+                log.warning("%s waits for the pool after all (%s)", asker.request, kind, extra=log_extra(asker.request))
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -485,7 +485,7 @@ def _note(request: str, done: Json, queued_s: float) -> None:
         done["prompt_tokens"],
         done["reused_tokens"],
         done["decode_tok_s"],
-        extra=about(request, tokens=tokens, queued_s=queued_s, **facts),
+        extra=log_extra(request, tokens=tokens, queued_s=queued_s, **facts),
     )
 
 
@@ -512,7 +512,7 @@ def _messages(wish: ApiRequest, answerer: Completer | None) -> Sequence[Json] | 
     """Return the messages as the model's chat template takes them."""
     if wish.messages is None or answerer is None:
         return wish.messages
-    return as_told(answerer.call_format, one_system(wish.messages))
+    return for_template(answerer.call_format, one_system(wish.messages))
 
 
 def _grammar(wish: ApiRequest, answerer: Completer | None) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from app.api.requests import SamplingValues
 from app.core import wire_json
 from app.core.errors import BadInput
-from app.core.json_schema.partial_json import MAX_DEPTH, json_of, whole_of
-from app.core.json_schema.schema_types import is_deeper, localised
+from app.core.json_schema.partial_json import MAX_DEPTH, certain_part, to_json
+from app.core.json_schema.schema_types import is_deeper, localize_references
 from app.core.tools.reasoning import AS_IT_IS, Thinking
 from app.decoding import decode
 from backends.contract import Sampling
@@ -230,7 +230,7 @@ def arguments_of(text: str) -> Json | None:
     if (parsed := object_of(text)) is not None:
         return parsed
     try:
-        return object_of(json_of(whole_of(text)))
+        return object_of(to_json(certain_part(text)))
     except ValueError:
         return None
 
@@ -238,7 +238,7 @@ def arguments_of(text: str) -> Json | None:
 def object_of(text: str) -> Json | None:
     """The object that a JSON text is, if it is one."""
     try:
-        data = wire_json.replaced((text or "{}").encode())
+        data = wire_json.replace_lone_surrogates((text or "{}").encode())
         return decode(data, Json)
     except (ValueError, RecursionError):
         return None

@@ -17,7 +17,7 @@ T = TypeVar("T")
 MOST_BYTES = 1 << 20
 
 
-def decoded(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
+def read_json(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
     """Return the contents of a file. Raises OSError, and ValueError where they are of another form or too long."""
     with file.open("rb") as source:
         data = source.read(most_bytes + 1)
@@ -26,7 +26,7 @@ def decoded(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
     return decode(data, kind)  # a ValueError is all it raises
 
 
-def read_or(
+def read_json_or_default(
     file: Path, kind: type[T], label: str, most_bytes: int = MOST_BYTES, lost: Callable[[Path], None] = lambda _: None
 ) -> T:
     """Return the contents of a file, or an empty value where there is none yet or it is damaged.
@@ -35,7 +35,7 @@ def read_or(
     a person must hear about lost choices.
     """
     try:
-        return decoded(file, kind, most_bytes)
+        return read_json(file, kind, most_bytes)
     except FileNotFoundError:
         return kind()
     except (OSError, ValueError) as error:

@@ -24,7 +24,7 @@ from aiohttp import web
 from app import __version__
 from app.core.errors import AppError, Busy, DoesNotFit, Reason, Refused, Unreachable
 from app.core.household import pairing
-from app.core.household.link import End
+from app.core.household.link import LinkEnd
 from app.core.household.machine_names import clean_name
 from app.core.household.membership import Log, Member, added_by
 from app.core.household.operations import Operation, OperationId, Role, encode

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.core.diagnostics import Check, check_json, in_order
+from app.core.diagnostics import Check, check_json, sorted_checks
 from app.core.errors import AppError, Fact, Reason
 from app.core.household.household import Household, Machine
 from app.core.household.link import Link, LinkKind
@@ -293,7 +293,7 @@ class Doctor:
         found += [_model(running.json()) for running in self._hosting.loaded]
         if whole:
             found += await machine_checks(self._home)
-        return [check_json(check) for check in in_order(found)]
+        return [check_json(check) for check in sorted_checks(found)]
 
 
 def _model(loaded: Json) -> Check:

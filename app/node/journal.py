@@ -21,7 +21,7 @@ from app.core.journal import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, 
 from app.core.reasons import said
 from app.core.scheduler.requester import OWNER, Requester
 from app.inference.stages.stage_host import Passed
-from app.machine.json_state import put_aside, read_or
+from app.machine.json_state import put_aside, read_json_or_default
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -354,7 +354,7 @@ def _told(event: Happened) -> Json:
 
 def _load(file: Path, lost: Callable[[Path], None]) -> _File:
     """What was kept; where it is damaged `lost` hears where it is now, and it is written anew."""
-    read = read_or(file, _File, "the journal", MOST_FILE_BYTES, lost)
+    read = read_json_or_default(file, _File, "the journal", MOST_FILE_BYTES, lost)
     try:
         for event in read.events:
             _told(event)

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from app.core.household import membership
-from app.core.household.household import Came, Event, Household, Left, Machine, Member, Removed, apply
+from app.core.household.household import Connected, Disconnected, Event, Household, Machine, Member, Removed, apply
 from app.core.household.operations import Role
 from app.core.ids import MachineId
-from app.machine.json_state import read_or
+from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network.network import Network
 from app.node.control import pairing_routes
@@ -33,7 +33,7 @@ class LastSeen:
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
-        self._seen = dict(read_or(file, _File, "when machines were seen last").seen)
+        self._seen = dict(read_json_or_default(file, _File, "when machines were seen last").seen)
         self._turn = threading.Lock()  # what is said last is written last
 
     def told(self, event: Event) -> Event:
@@ -41,9 +41,9 @@ class LastSeen:
         match event:
             case Member(id):
                 return replace(event, seen_at=self._seen.get(id))
-            case Came(id, address) if address is not None:
+            case Connected(id, address) if address is not None:
                 self._keep(id, self._now())
-            case Left(id) if id in self._seen:  # else it was removed, and its link ends for that
+            case Disconnected(id) if id in self._seen:  # else it was removed, and its link ends for that
                 self._keep(id, event.at or self._now())
             case Removed(id) if self._seen.pop(id, None) is not None:
                 self._save_soon()

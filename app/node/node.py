@@ -16,8 +16,8 @@ from app.catalog.stages.stage_store import StageStore, disk_limits
 from app.core.errors import Reason, StageLost
 from app.core.household import household as facts
 from app.core.household import pairing
-from app.core.household.household import Household, apply, with_outside
-from app.core.household.link import End
+from app.core.household.household import Household, apply, with_unlinkable
+from app.core.household.link import LinkEnd
 from app.core.household.machine_names import unless_taken
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id
@@ -84,7 +84,7 @@ class Node:
         self._lenders = NetworkLenders(self.network)
         self.household = KnownHousehold(self.network, LastSeen(home.household / "seen.json"), self.changed)
         self.naming = Naming(choices, self._named)
-        threads = Threads(options.threads) if options.threads else cores.threads()
+        threads = Threads(options.threads) if options.threads else cores.worker_threads()
         self.hardware = Hardware(threads, self.changed)
         self.lending = LendingPolicy(choices, self._uses, self.household.rights.lends, self._lends_to, self.changed)
         self.changed.subscribe(self.lending.look_soon)
@@ -124,7 +124,7 @@ class Node:
         self._telling = StatusBroadcaster(self._status, self.links.measured, self.network, self.hosting.loaded.asked_of)
         self.changed.subscribe(self._telling.changed)
         self.household.tell(facts.Member(me.id, choices.now.name, ()))
-        self.household.tell(facts.Came(me.id, None))
+        self.household.tell(facts.Connected(me.id, None))
 
     async def run(self) -> None:
         """Keep the services at their work until cancelled."""
@@ -187,14 +187,14 @@ class Node:
     def busy(self) -> bool:
         return self.hosting.busy() or self.lent.busy() or self.shop.server.is_busy
 
-    def link_end(self, own: str, other: str) -> End:
+    def link_end(self, own: str, other: str) -> LinkEnd:
         return self.links.end(own, other)
 
     # Handlers: what happens on the network
 
     async def connected(self, link: PeerLink) -> None:
         await self._lenders.closings.linked(link.peer, link)
-        self.household.tell(facts.Came(link.peer, str(link.address)))
+        self.household.tell(facts.Connected(link.peer, str(link.address)))
         self.household.tell(greeted(link))
         if ending := self.lent.host_came(link.peer, link.hello.instance):
             await asyncio.wait(ending)  # it started anew, and needs these layers no more
@@ -231,12 +231,12 @@ class Node:
         self.measuring.gone(link.peer, link.name)
         self.hosting.lender_left(link.peer)
         self.lent.host_left(link.peer)
-        self.household.tell(facts.Left(link.peer, link.ended, time.time()))
+        self.household.tell(facts.Disconnected(link.peer, link.ended, time.time()))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:
         reason = Reason("machine_heard_late", {"name": link.name}) if doubted else None
         if link.peer in self.household.now.machines:
-            self.household.tell(facts.Doubted(link.peer, reason))
+            self.household.tell(facts.SilenceNoted(link.peer, reason))
 
     def kept_out(self, machine: MachineId) -> None:
         self.changed()
@@ -304,7 +304,7 @@ class Node:
 
     def _with_layers(self) -> Household:
         me = self.household.now.machines[self.network.id]
-        own = facts.Told(
+        own = facts.Described(
             me.id,
             self.settings.name,
             self.hardware.device,
@@ -316,11 +316,11 @@ class Node:
             self.lending.hottest_c(),
             about(self._status()),
         )
-        household = with_outside(apply(self.household.now, own), self.network.calls.kept_out)
+        household = with_unlinkable(apply(self.household.now, own), self.network.calls.kept_out)
         held = self.hosting.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self.lent.layers())
         replaced = self.hosting.outlook.doubts.reasons(household.machines, self.hosting.loaded.replaced())
-        return apply(household, facts.Holds(held, replaced))
+        return apply(household, facts.LayersHeld(held, replaced))
 
     def _lends_to(self) -> list[str]:
         return sorted(self.household.name(machine) for machine in self.lent.borrowers())

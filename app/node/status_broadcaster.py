@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from app.core.errors import Reason
-from app.core.household.household import About, Told
+from app.core.household.household import Described, SelfDescription
 from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
 from app.core.reasons import said
@@ -96,22 +96,22 @@ def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.S
     )
 
 
-def about(status: messages.Status) -> About:
+def about(status: messages.Status) -> SelfDescription:
     """What a machine tells beside its memory, fit to be shown."""
     used_by = tuple(MachineId(one) for one in status.used_by)
-    return About(used_by, cleaned(status.engine), status.watts, status.link_mbit)
+    return SelfDescription(used_by, cleaned(status.engine), status.watts, status.link_mbit)
 
 
-def greeted(link: PeerLink) -> Told:
+def greeted(link: PeerLink) -> Described:
     """What another machine said of itself when it came."""
     hello = link.hello
     device = cleaned(hello.device)
-    return Told(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
+    return Described(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
 
 
-def told(link: PeerLink, status: messages.Status) -> Told:
+def told(link: PeerLink, status: messages.Status) -> Described:
     """What another machine says of itself, fit to be shown."""
-    return Told(
+    return Described(
         link.peer,
         clean_name(status.name),
         cleaned(status.device),

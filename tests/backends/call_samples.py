@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tools.call_cursor import Begun, Call, More
+from app.core.tools.call_cursor import ArgumentPiece, Call, CallStarted
 from app.core.tools.call_finder import CallFinder
-from app.core.tools.template_messages import as_told
+from app.core.tools.template_messages import for_template
 from backends.templates.call_format import CallFormat, Payload, TemplateFailed
 from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
 from backends.templates.template_rendering import LOOK_SECONDS, render
@@ -103,7 +103,7 @@ def _written(source: str, one: CallFormat | None, which: Sequence[int], text: st
     calls = ""
     for as_json in (False, True) if one is None or one.payload is not Payload.PYTHON else (False,):
         message = {"role": "assistant", "content": "", "tool_calls": [_call(one, as_json) for one in which]}
-        rendered = _rendered(source, as_told(one, [USER, message]))
+        rendered = _rendered(source, for_template(one, [USER, message]))
         calls = NO_THOUGHTS.sub("", cut(written_behind(rendered, plain, TEXT), 1))
         if not PYTHON.search(calls):
             break
@@ -149,9 +149,9 @@ def ours(one: CallFormat, text: str, size: int = 0) -> tuple[str, list[Json]]:
         told += some
         for new in news:
             match new:
-                case Begun():
+                case CallStarted():
                     begun = ""
-                case More(more):
+                case ArgumentPiece(more):
                     begun += more
                 case Call(name, arguments):
                     assert not begun or begun == arguments

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tools.template_messages import as_told
+from app.core.tools.template_messages import for_template
 from backends.contract import LocalTime
 from backends.templates.call_format import CallFormat
 from backends.templates.chat_template import ChatTemplate, Rendered
@@ -173,7 +173,7 @@ def rendered(name: str, chat: str) -> Rendered:
     kept, given = record(), CHATS[chat]
     template = ChatTemplate(kept["templates"][name]["source"], kept["tokens"])
     return template.render(
-        as_told(_format(name), [_read(one) for one in given["messages"]]),
+        for_template(_format(name), [_read(one) for one in given["messages"]]),
         tools=given.get("tools", ()),
         now=LocalTime(kept["now"]),
         continues=chat == "prefill",

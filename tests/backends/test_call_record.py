@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.tools.call_grammar import calls_grammar
-from app.core.tools.call_markers import signs_of
-from app.core.tools.reasoning import Begins, Kind, ThoughtSplitter
+from app.core.tools.call_markers import markers_of
+from app.core.tools.reasoning import AnswerStart, Kind, ThoughtSplitter
 from scripts.call_compare.page import PAGE, page
 from scripts.engine_source import engine
 from tests.backends.call_samples import DIFFERS, REFUSED, TOOLS, compared, expected, of_template, ours, record, theirs
@@ -53,7 +53,7 @@ def test_a_call_of_each_template_has_a_grammar_and_signs(name: str) -> None:
     assert one is not None
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
     assert "find_notes" in calls_grammar(one, tools, many=True)
-    assert signs_of(one).begins
+    assert markers_of(one).begins
 
 
 CALL = '{"town": "Bern"}'
@@ -76,7 +76,7 @@ def test_gpt_oss_thinks_before_it_calls(text: str, told: str, n_calls: int) -> N
     """What is left when its thoughts were taken out is read."""
     name = "openai-gpt-oss-120b"
     one, form = of_template(name), form_of(record()["templates"][name]["source"])
-    splitter = ThoughtSplitter(form, Begins(passes_calls=True))
+    splitter = ThoughtSplitter(form, AnswerStart(passes_calls=True))
     parts = [*splitter.push(text), *splitter.flush()]
     assert one is not None
     found = ours(one, "".join(part.text for part in parts if part.kind is Kind.ANSWER), 1)

@@ -15,7 +15,7 @@ import pytest
 
 from app.core.tools.argument_values import QUOTE
 from app.core.tools.call_grammar import calls_grammar
-from app.core.tools.call_markers import signs_of
+from app.core.tools.call_markers import markers_of
 from backends.contract import Layers, Role, Sampling, Segment, Tokens
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import sampler_for
@@ -44,7 +44,7 @@ def _formats() -> dict[str, CallFormat]:
 
 def _signs(one: CallFormat) -> set[str]:
     """What its models have tokens of, and what ends a value as a whole, for a model that knows nothing to end it."""
-    return {sign for sign in (*_ends(one), *signs_of(one).all) if len(sign) > 1}
+    return {sign for sign in (*_ends(one), *markers_of(one).all) if len(sign) > 1}
 
 
 def _ends(one: CallFormat) -> set[str]:

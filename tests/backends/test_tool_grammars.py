@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from app.core.json_schema.json_grammar import Rules, literal
-from app.core.tools.call_cursor import calls_of
+from app.core.tools.call_cursor import complete_calls
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.call_grammar import calls_grammar, calls_or_json
 from backends.contract import Layers, Role
@@ -111,7 +111,7 @@ def test_a_call_is_let_through_and_read(vocab: str, style: str, text: str, value
     finder = CallFinder(FORMATS[style], {"clock": SCHEMA})
     (told, calls), (rest, last) = finder.push(text), finder.flush()
     assert told + rest == ""
-    assert [json.loads(call.arguments) for call in calls_of([*calls, *last])] == values
+    assert [json.loads(call.arguments) for call in complete_calls([*calls, *last])] == values
 
 
 @pytest.mark.parametrize(("style", "text"), WRONG)
@@ -148,7 +148,7 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(voca
     finder, mine = CallFinder(FORMATS[style], {"clock": odd}), call.replace("UTC", "X <y")
     for right in (call, mine, '{"done": true}'):
         assert allows(vocab, grammar, right)
-    calls = calls_of([*finder.push(mine)[1], *finder.flush()[1]])
+    calls = complete_calls([*finder.push(mine)[1], *finder.flush()[1]])
     assert [json.loads(one.arguments) for one in calls] == [{"zone": "X <y"}]
     assert not allows(vocab, grammar, call.replace("clock", "other"))
 
@@ -193,5 +193,5 @@ def test_what_is_in_a_nested_list_is_promised_too(vocab: str) -> None:
     for wrong in (("<n>1", "<n>x"), ("a ]", f"{sign}</invoke>"), ("<item>", "<other>")):
         assert not allows(vocab, grammar, whole.replace(*wrong))
     finder = CallFinder(one, {"clock": schema})
-    calls = calls_of([*finder.push(whole)[1], *finder.flush()[1]])
+    calls = complete_calls([*finder.push(whole)[1], *finder.flush()[1]])
     assert [json.loads(one.arguments) for one in calls] == [{"all": [{"n": 1, "why": "a ] <b>"}]}]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tools.reasoning import Begins, Kind, ThoughtSplitter, begins, marks
+from app.core.tools.reasoning import AnswerStart, Kind, ThoughtSplitter, answer_start, marker_tokens
 from backends.contract import ReasoningFormat, Scalar
 from backends.templates.template_reasoning import of_template
 from backends.templates.template_rendering import render
@@ -44,12 +44,12 @@ def form_of(source: str) -> ReasoningFormat:
     return of_template(source, TOKENS)
 
 
-def where(source: str, form: ReasoningFormat) -> Begins:
+def where(source: str, form: ReasoningFormat) -> AnswerStart:
     """Where an answer begins with thinking turned on, as llama.cpp's server has it."""
-    return begins(form, render(source, [HELLO], tokens=TOKENS, options=ON))
+    return answer_start(form, render(source, [HELLO], tokens=TOKENS, options=ON))
 
 
-def samples(form: ReasoningFormat, place: Begins) -> dict[str, Json]:
+def samples(form: ReasoningFormat, place: AnswerStart) -> dict[str, Json]:
     """What a model of this form may write."""
     if form.messages is not None:
         signs = form.messages
@@ -72,7 +72,7 @@ def samples(form: ReasoningFormat, place: Begins) -> dict[str, Json]:
     return {key: {"text": text, "whole": whole} for key, (text, whole) in found.items()}
 
 
-def ours(form: ReasoningFormat, place: Begins, text: str, step: int) -> tuple[str, str]:
+def ours(form: ReasoningFormat, place: AnswerStart, text: str, step: int) -> tuple[str, str]:
     """Thought and answer, of a text that comes in pieces of so many characters."""
     splitter = ThoughtSplitter(form, place, frozenset(_controls(form)))
     parts = []
@@ -85,7 +85,7 @@ def ours(form: ReasoningFormat, place: Begins, text: str, step: int) -> tuple[st
 
 def _controls(form: ReasoningFormat) -> list[str]:
     """Signs with bars are control tokens wherever they are written."""
-    return [mark for mark in marks(form) if "|" in mark]
+    return [mark for mark in marker_tokens(form) if "|" in mark]
 
 
 def sources() -> dict[str, str]:

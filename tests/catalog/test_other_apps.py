@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.other_apps import Other, OtherApps, Place, app_of, places
+from app.catalog.other_apps import AppFolder, ForeignModel, OtherApps, app_folders, app_of
 from testbed import tiny
 
 SHA = "ab" * 32
@@ -18,8 +18,8 @@ def model(path: Path) -> Path:
     return tiny.llama(path, layers=2)
 
 
-def found(app: str, folder: Path) -> list[Other]:
-    return OtherApps([Place(app, folder)]).files()
+def found(app: str, folder: Path) -> list[ForeignModel]:
+    return OtherApps([AppFolder(app, folder)]).files()
 
 
 def test_lm_studio_keeps_them_by_maker_and_model(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_missing_folder_and_a_circle_of_links_are_nothing(tmp_path: Path) -> N
 
 def test_a_header_is_read_once_until_the_file_changes(tmp_path: Path) -> None:
     path = model(tmp_path / "x.gguf")
-    apps = OtherApps([Place("Jan", tmp_path)])
+    apps = OtherApps([AppFolder("Jan", tmp_path)])
     (first,) = apps.files()
     assert apps.files()[0].model is first.model
     tiny.llama(path, layers=3)
@@ -115,7 +115,7 @@ def test_a_header_is_read_once_until_the_file_changes(tmp_path: Path) -> None:
     ],
 )
 def test_each_system_has_its_places(system: str, expected: dict[str, str], tmp_path: Path) -> None:
-    known = {(one.app, one.folder) for one in places(tmp_path, {}, system)}
+    known = {(one.app, one.folder) for one in app_folders(tmp_path, {}, system)}
     for app, folder in expected.items():
         assert (app, tmp_path / folder) in known, app
 
@@ -125,7 +125,7 @@ def test_the_systems_variables_and_lm_studios_settings_count(tmp_path: Path) -> 
     settings.parent.mkdir()
     settings.write_text(json.dumps({"downloadsFolder": str(tmp_path / "big disk")}))
     environ = {"OLLAMA_MODELS": str(tmp_path / "o"), "HF_HUB_CACHE": str(tmp_path / "h")}
-    known = places(tmp_path, environ, "linux")
+    known = app_folders(tmp_path, environ, "linux")
     folders = {one.folder for one in known}
     assert {tmp_path / "big disk", tmp_path / "o", tmp_path / "h"} <= folders
     assert app_of(tmp_path / "o" / "blobs" / "x", known) == "Ollama"

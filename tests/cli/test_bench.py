@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.api.answers import Answer
-from app.core.bench import Round, Timed, energy, figures, percentile, prompt_ids, spread, stages
+from app.core.bench import BenchRound, TimedAnswer, energy, figures, percentile, prompt_ids, spread, stages
 from app.decoding import convert
 from tests.cli.answers import ANSWER, KITCHEN, LOADED, MODELS, PLAN, SNAPSHOT, STAGES, Json, streamed
 from tests.cli.fake_node import Failed, FakeNode, Lines, error
@@ -15,12 +15,12 @@ from tests.cli.fake_node import Failed, FakeNode, Lines, error
 KNOWN = convert({**ANSWER, "token_ids": list(range(11)), "prompt_tokens": 100}, Answer)
 
 
-def timed(first: float, last: float) -> Timed:
-    return Timed(first, last, KNOWN)
+def timed(first: float, last: float) -> TimedAnswer:
+    return TimedAnswer(first, last, KNOWN)
 
 
 def test_energy_of_a_token_is_that_of_all_machines() -> None:
-    rounds = [Round((timed(0.5, 1.5),), 10.0), Round((timed(0.7, 2.7),), 12.0)]
+    rounds = [BenchRound((timed(0.5, 1.5),), 10.0), BenchRound((timed(0.7, 2.7),), 12.0)]
     told = energy(72.0, rounds)
     assert told is not None
     assert told["watt_hours"] == pytest.approx(72.0 * 22 / 3600)
@@ -29,7 +29,7 @@ def test_energy_of_a_token_is_that_of_all_machines() -> None:
 
 
 def test_speed_of_one_stream() -> None:
-    told = figures(1, [Round((timed(0.5, 1.5),), 1.6), Round((timed(0.7, 2.7),), 2.8)])
+    told = figures(1, [BenchRound((timed(0.5, 1.5),), 1.6), BenchRound((timed(0.7, 2.7),), 2.8)])
     assert told["ttft_s"]["mean"] == pytest.approx(0.6)
     assert told["ttft_s"]["deviation"] == pytest.approx(0.1414, abs=1e-4)
     assert told["decode_tok_s"]["mean"] == pytest.approx((10 + 5) / 2)
@@ -48,7 +48,7 @@ def test_who_was_busy_hears_no_faster_than_it_was_made() -> None:
 
 
 def test_streams_together_count_all_tokens_of_the_round() -> None:
-    told = figures(2, [Round((timed(0.5, 1.5), timed(0.9, 1.9)), 2.0)])
+    told = figures(2, [BenchRound((timed(0.5, 1.5), timed(0.9, 1.9)), 2.0)])
     assert told["total_tok_s"]["mean"] == pytest.approx(11.0)
     assert told["ttft_p99_s"] == 0.9
     assert told["total_tok_s"]["deviation"] is None
@@ -57,8 +57,8 @@ def test_streams_together_count_all_tokens_of_the_round() -> None:
 def test_what_was_not_measured_is_none() -> None:
     assert spread([]) is None
     assert percentile([], 0.99) is None
-    single = Timed(0.5, 0.5, convert({**ANSWER, "token_ids": [1]}, Answer))
-    assert figures(1, [Round((single,), 1.0)])["decode_tok_s"] is None
+    single = TimedAnswer(0.5, 0.5, convert({**ANSWER, "token_ids": [1]}, Answer))
+    assert figures(1, [BenchRound((single,), 1.0)])["decode_tok_s"] is None
 
 
 @pytest.mark.parametrize(("n", "rank"), [(1, 0), (40, 39), (100, 98), (200, 197)])

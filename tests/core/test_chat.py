@@ -21,12 +21,12 @@ from app.core.chat import (
     last_turn,
     path,
     path_to,
+    prompt_messages,
     remove,
     say,
     siblings,
     switch,
     title_of,
-    told,
     trim,
     versions,
 )
@@ -113,10 +113,10 @@ def test_removing_takes_what_follows(chat: Chat) -> None:
 
 def test_of_questions_in_a_row_a_model_is_told_the_last() -> None:
     chat = Chat(ChatId("c"))
-    assert told(path(chat)) == ()
+    assert prompt_messages(path(chat)) == ()
     for number, sign in enumerate("qqaqaqqq"):
         chat = said(chat, f"{sign}{number}", USER if sign == "q" else ASSISTANT)
-    assert [one.id for one in told(path(chat))] == ["q1", "a2", "q3", "a4", "q7"]
+    assert [one.id for one in prompt_messages(path(chat))] == ["q1", "a2", "q3", "a4", "q7"]
 
 
 def test_the_last_turn_begins_with_the_last_question(chat: Chat) -> None:

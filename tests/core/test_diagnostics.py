@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.diagnostics import LIKELIEST, ORDER, Check, in_order, likeliest
+from app.core.diagnostics import LIKELIEST, ORDER, Check, likeliest_cause, sorted_checks
 from tests.findings import finding
 
 FINE = finding("Listening", True, "Reached at 10.0.0.2:4242.")
@@ -29,7 +29,7 @@ DISK = finding("Disk", False, "1.0 GiB are free.")
     ],
 )
 def test_the_likeliest_cause(checks: list[Check], cause: Check | None) -> None:
-    assert likeliest(checks) is cause
+    assert likeliest_cause(checks) is cause
 
 
 def test_they_are_told_as_a_person_would_ask() -> None:
@@ -37,7 +37,7 @@ def test_they_are_told_as_a_person_would_ask() -> None:
     machine = finding("Disk", True, machine="Disk")
     odd = finding("odd", True)
     found = [odd, DISK, NOTE, VPN, SILENT, machine, ALONE, FINE]
-    assert in_order(found) == [FINE, ALONE, SILENT, machine, VPN, NOTE, DISK, odd]
+    assert sorted_checks(found) == [FINE, ALONE, SILENT, machine, VPN, NOTE, DISK, odd]
     assert len(set(ORDER)) == len(ORDER)
 
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.redaction import MOST_CHARACTERS, Known, redacted
+from app.core.redaction import MOST_CHARACTERS, PrivateNames, redact
 
-KNOWN = Known(
+KNOWN = PrivateNames(
     machines=["studio-mac", "studio-mac-2", "Annas Laptop"], people=["anna"], folders=["/home/me", "C:\\Users\\anna"]
 )
 
 
 def one(text: str) -> str:
-    return redacted({"log": text}, KNOWN)["log"]
+    return redact({"log": text}, KNOWN)["log"]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_line_without_an_end_takes_no_time_and_is_cut(sign: str) -> None:
 
 
 def test_the_same_thing_has_the_same_word_in_all_files() -> None:
-    both = redacted({"a": "studio-mac at 10.0.0.2", "b": "10.0.0.2 is STUDIO-MAC"}, KNOWN)
+    both = redact({"a": "studio-mac at 10.0.0.2", "b": "10.0.0.2 is STUDIO-MAC"}, KNOWN)
     assert both == {"a": "machine-1 at address-1", "b": "address-1 is machine-1"}
 
 

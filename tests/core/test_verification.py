@@ -20,15 +20,15 @@ from app.core.verification import (
     REST_S,
     SAME_KIND,
     Finding,
-    apart,
     as_f32,
     distance_of,
-    found,
-    is_wanted,
-    limit,
+    final_finding,
+    finding_of,
+    honest_limit,
+    largest_distance,
     noise_of,
     rows_of,
-    verdict,
+    takes_sample,
 )
 from backends.contract import Number
 from backends.wire_numbers import from_wire, to_wire
@@ -45,7 +45,7 @@ def test_rows_are_read_as_the_workers_read_them(rows: list[list[float]], number:
     theirs = from_wire(payload, 4, number)
     mine = rows_of(payload, 4, number)
     assert np.asarray(mine) == pytest.approx(theirs, rel=1e-6)
-    assert apart(rows_of(as_f32(mine), 4, Number.F32), mine) < 1e-6
+    assert largest_distance(rows_of(as_f32(mine), 4, Number.F32), mine) < 1e-6
 
 
 def test_what_is_no_whole_row_or_no_hidden_state_is_refused() -> None:
@@ -57,18 +57,18 @@ def test_what_is_no_whole_row_or_no_hidden_state_is_refused() -> None:
 
 @given(ROWS, ROWS)
 def test_a_distance_is_a_share_and_the_same_from_both_sides(one: list[list[float]], other: list[list[float]]) -> None:
-    assert apart(one, one) == 0
-    assert apart(one, other) == apart(other, one)
-    assert (len(one) != len(other)) == math.isinf(apart(one, other))
-    assert math.isinf(apart(one, other)) or 0 <= apart(one, other) <= 2
+    assert largest_distance(one, one) == 0
+    assert largest_distance(one, other) == largest_distance(other, one)
+    assert (len(one) != len(other)) == math.isinf(largest_distance(one, other))
+    assert math.isinf(largest_distance(one, other)) or 0 <= largest_distance(one, other) <= 2
 
 
 def test_one_row_that_is_off_is_seen_among_many() -> None:
     rows = [[1.0, 2.0, 2.0]] * 64
     changed = [*rows[:40], [1.0, 2.0, 2.3], *rows[41:]]
-    assert apart(rows, changed) == pytest.approx(0.3 / math.sqrt(1 + 4 + 2.3**2))
-    assert math.isinf(apart(rows, [*rows[:63], [1.0, math.nan, 2.0]]))
-    assert math.isinf(apart(rows, [*rows[:63], [1.0, 2.0]]))
+    assert largest_distance(rows, changed) == pytest.approx(0.3 / math.sqrt(1 + 4 + 2.3**2))
+    assert math.isinf(largest_distance(rows, [*rows[:63], [1.0, math.nan, 2.0]]))
+    assert math.isinf(largest_distance(rows, [*rows[:63], [1.0, 2.0]]))
 
 
 @pytest.mark.parametrize(
@@ -83,32 +83,32 @@ def test_one_row_that_is_off_is_seen_among_many() -> None:
     ],
 )
 def test_a_sample_is_kept_now_and_then(n_rows: int, n_bytes: int, draw: float, rested_s: float, wanted: bool) -> None:
-    assert is_wanted(n_rows, n_bytes, draw, rested_s) is wanted
+    assert takes_sample(n_rows, n_bytes, draw, rested_s) is wanted
 
 
 @given(st.floats(0, MOST_NOISE), st.sampled_from(HIDDEN), st.booleans(), st.floats(0, 2))
 def test_nobody_is_blamed_for_less_than_honest_ways_differ(
     noise: float, number: Number, same: bool, distance: float
 ) -> None:
-    most = limit(noise, number, same_kind=same)
+    most = honest_limit(noise, number, same_kind=same)
     assert most >= FACTOR * noise
     assert most >= (SAME_KIND[number] if same else OTHER_KIND)
-    assert found(distance, noise, most) is (AGREES if distance <= most else DIFFERS)
+    assert finding_of(distance, noise, most) is (AGREES if distance <= most else DIFFERS)
 
 
 @pytest.mark.parametrize("noise", [MOST_NOISE * 1.01, math.inf, math.nan])
 def test_a_machine_whose_own_ways_are_far_apart_says_nothing(noise: float) -> None:
-    assert found(2.0, noise, limit(noise, Number.F16, same_kind=True)) is UNCLEAR
+    assert finding_of(2.0, noise, honest_limit(noise, Number.F16, same_kind=True)) is UNCLEAR
 
 
 def test_what_is_not_finite_differs() -> None:
-    assert found(math.inf, 0.0, 0.1) is DIFFERS
+    assert finding_of(math.inf, 0.0, 0.1) is DIFFERS
 
 
 @given(st.sampled_from(Finding), st.none() | st.sampled_from(Finding))
 def test_a_lender_is_blamed_only_where_nobody_else_has_its_numbers(lender: Finding, third: Finding | None) -> None:
     """Two of three are right; of two, the host is. A third machine that differs from the host clears the lender."""
-    said = verdict(lender, third)
+    said = final_finding(lender, third)
     assert (said is DIFFERS) == (lender is DIFFERS and third in (None, AGREES))
     assert (said is AGREES) == (lender is AGREES)
 
@@ -123,8 +123,8 @@ def test_a_choice_that_fell_otherwise_in_some_rows_blames_nobody() -> None:
         ([0.001] * 64, [0.001] * 15 + [0.2] * 49, DIFFERS),
     ):
         noise = noise_of(own, chooses=True)
-        most = limit(noise, Number.F16, same_kind=False)
-        assert found(distance_of(theirs, chooses=True), noise, most) is said
+        most = honest_limit(noise, Number.F16, same_kind=False)
+        assert finding_of(distance_of(theirs, chooses=True), noise, most) is said
     assert distance_of(near + far, chooses=False) == noise_of(near + far, chooses=False) == 0.2
     assert math.isinf(distance_of([], chooses=True))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.core.scheduler.speculation import Found, Gain, Lookup
+from app.core.scheduler.speculation import Gain, Lookup, TokenMatch
 
 
 class Oracle:
@@ -22,7 +22,7 @@ class Oracle:
     def knows(self, prompt: Sequence[int], said: Sequence[int]) -> None:
         self._texts.append(array("i", [*prompt, *said]))
 
-    def find(self, tokens: array[int], pending: Sequence[int] = ()) -> Found | None:
+    def find(self, tokens: array[int], pending: Sequence[int] = ()) -> TokenMatch | None:
         """As Lookup.find."""
         place = len(tokens) + len(pending)
         for text in self._texts:
@@ -30,7 +30,7 @@ class Oracle:
                 if self.silence and self._chance.random() < self.silence:
                     return None
                 right = self._chance.random() < self.truth
-                return Found(text[place] if right else text[place] ^ 1, 16)
+                return TokenMatch(text[place] if right else text[place] ^ 1, 16)
         return None
 
     def speaks(self, patch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from app.inference.worker.layer_benchmark import TrialRun, Watched, silent
 from app.inference.worker.worker import Worker, threads_now
 from app.machine.hardware.cores import Threads, beside_others
 from app.machine.sensors import cpu_load
-from app.machine.sensors.cpu_load import OthersCores
+from app.machine.sensors.cpu_load import OtherProgramsLoad
 from backends.contract import Layers, Number, Role, StageConfig
 
 WIDTH = 64
@@ -49,7 +49,7 @@ async def computed(worker: Worker) -> int:
 async def test_lent_layers_yield_to_other_programs_and_one_s_own_do_not(
     monkeypatch: pytest.MonkeyPatch, yields: bool, used: int
 ) -> None:
-    monkeypatch.setattr(OthersCores, "look", lambda _: 1.0)
+    monkeypatch.setattr(OtherProgramsLoad, "look", lambda _: 1.0)
     async with await Worker.start("worker", threads=TWO, low_priority=yields) as worker:
         assert await computed(worker) == used
         assert threads_now() == used
@@ -73,7 +73,7 @@ class Times:
 
 def test_what_others_compute_is_counted_without_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     times = Times(monkeypatch)
-    looks = OthersCores(os.getpid())
+    looks = OtherProgramsLoad(os.getpid())
     times.every_s, times.own_s, times.now_s = 107.0, 11.0, 2.0  # of ours, two processes: 2 s
     assert looks.look() == 2.5
     times.now_s = 4.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.core.diagnostics import likeliest
+from app.core.diagnostics import likeliest_cause
 from app.core.errors import Reason
 from app.core.lending.policy import Battery
 from app.machine import checks, settings
@@ -80,7 +80,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     card = (await checks.engines())[-1]
     assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
     assert cure_of(card) == "No driver and no setting changes that. Smaller models answer faster."
-    assert likeliest([card]) is None  # it keeps nobody from being seen
+    assert likeliest_cause([card]) is None  # it keeps nobody from being seen
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.machine.json_state import decoded, read_or
+from app.machine.json_state import read_json, read_json_or_default
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -19,10 +19,10 @@ class Kept(msgspec.Struct, frozen=True):
 
 def test_what_is_whole_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "kept.json"
-    assert read_or(file, Kept, "a number") == Kept(7)  # not there yet: nothing to tell
+    assert read_json_or_default(file, Kept, "a number") == Kept(7)  # not there yet: nothing to tell
     assert not caplog.records
     file.write_bytes(msgspec.json.encode(Kept(3)))
-    assert read_or(file, Kept, "a number") == Kept(3)
+    assert read_json_or_default(file, Kept, "a number") == Kept(3)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_what_is_damaged_is_an_empty_one_and_is_logged(
     most, heard = 30 if content.endswith(b" ") else 1 << 20, list[Path]()
     for kind, empty in ((Kept, Kept(7)), (dict[str, Kept], {})):
         file.write_bytes(content)
-        assert read_or(file, kind, "a number", most, heard.append) == empty
+        assert read_json_or_default(file, kind, "a number", most, heard.append) == empty
         assert not file.exists(), "the next one that is written takes no place of it"
         assert heard.pop().read_bytes() == content
     assert caplog.records[0].message.startswith(f"a number in {file}")
@@ -45,7 +45,7 @@ def test_what_is_damaged_is_an_empty_one_and_is_logged(
 
 def test_a_folder_in_its_place_is_passed_over_too(tmp_path: Path) -> None:
     (tmp_path / "kept.json").mkdir()
-    assert read_or(tmp_path / "kept.json", Kept, "a number") == Kept(7)
+    assert read_json_or_default(tmp_path / "kept.json", Kept, "a number") == Kept(7)
     assert (tmp_path / "kept.damaged").is_dir()
 
 
@@ -53,6 +53,6 @@ def test_no_more_is_read_than_can_be_kept(tmp_path: Path) -> None:
     """To the byte: what is as long as it may be still comes back."""
     file = tmp_path / "kept.json"
     file.write_bytes(b'{"number": 3}')
-    assert decoded(file, Kept, 13) == Kept(3)
+    assert read_json(file, Kept, 13) == Kept(3)
     with pytest.raises(ValueError, match="longer than 12 bytes"):
-        decoded(file, Kept, 12)
+        read_json(file, Kept, 12)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from app.core.errors import Refused
 from app.core.household import pairing
-from app.core.household.link import End, LinkKind
+from app.core.household.link import LinkEnd, LinkKind
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId, PipelineId
@@ -57,8 +57,8 @@ class Node:
     def busy(self) -> bool:
         return self.at_work
 
-    def link_end(self, own: str, other: str) -> End:
-        return End(LinkKind.LOOPBACK, "lo", 10**9)
+    def link_end(self, own: str, other: str) -> LinkEnd:
+        return LinkEnd(LinkKind.LOOPBACK, "lo", 10**9)
 
     async def connected(self, link: PeerLink) -> None:
         self.linked.append(link.peer)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.core.errors import Busy, Unreachable
-from app.core.household.link import End
+from app.core.household.link import LinkEnd
 from app.core.ids import PipelineId
 from app.network import measured_paths
 from app.network.measured_paths import Path as Way
@@ -24,7 +24,7 @@ PIPELINE = PipelineId(bytes(16))
 
 def way(host: str, megabits: float, round_trip_ms: float) -> Way:
     trips = RoundTrips(round_trip_ms / 1e3, round_trip_ms / 1e3, 0.0)
-    found = Measured(trips, megabits / 8 * 1e6, megabits / 8 * 1e6, End())
+    found = Measured(trips, megabits / 8 * 1e6, megabits / 8 * 1e6, LinkEnd())
     return Way(Address(host, 1), "10.0.0.9", found)
 
 

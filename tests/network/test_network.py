@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import DoesNotFit, Reason, Refused, Unreachable
-from app.core.household.household import Seen
+from app.core.household.household import Announced
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import PipelineId
@@ -122,7 +122,9 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
     for _ in range(5):
         await until(lambda: den.network.links and attic.network.links)
         first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
-        den.network.places.heard(Seen(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=PROTOCOL))
+        den.network.places.heard(
+            Announced(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=PROTOCOL)
+        )
         for link in (first, second):  # both ends lose it at once, without a word
             writer = link._socket._writer
             assert writer is not None

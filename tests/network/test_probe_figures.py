@@ -21,7 +21,7 @@ from typing import TypeVar
 import pytest
 
 from app.core.errors import Busy
-from app.core.household.link import End, LinkKind
+from app.core.household.link import LinkEnd, LinkKind
 from app.network import measured_paths
 from app.network.network import Network
 from app.network.peer.probe import Measured
@@ -67,7 +67,7 @@ async def test_a_link_of_100_megabits_is_found_so_within_ten_percent(nodes: Node
         found = await at_best(100 * MEGABIT, lambda: measured(den, attic, link.port))
     assert found.out_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
     assert found.in_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
-    assert found.far == End(LinkKind.LOOPBACK, "lo", 10**9)
+    assert found.far == LinkEnd(LinkKind.LOOPBACK, "lo", 10**9)
 
 
 async def test_a_slow_link_takes_no_longer(nodes: Nodes) -> None:

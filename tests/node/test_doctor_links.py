@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.diagnostics import likeliest
+from app.core.diagnostics import likeliest_cause
 from app.core.errors import Busy
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
@@ -85,4 +85,4 @@ async def test_an_answer_goes_first_and_what_was_not_measured_is_said(monkeypatc
     for unwilling in (Book(FAST, refuses=True), Book(FAST, hangs=True)):
         [found] = await link_checks(unwilling, [(ATTIC, "attic-pc")], busy=False)
         assert (found.tested, found.code) == (False, "link_untested")
-        assert likeliest([found]) is None
+        assert likeliest_cause([found]) is None

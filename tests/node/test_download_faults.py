@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from app.catalog.shelf import Shelf
-from app.catalog.transfers.download_records import Book, Record
+from app.catalog.transfers.download_records import DownloadRecords, Record
 from app.core.errors import AppError, BadInput
 from app.machine.models_folders import ModelsFolders
 from app.node.downloads.download_ledger import Ledger
@@ -25,13 +25,13 @@ RECORD = Record(
 )  # fmt: skip
 
 
-def refuse(_book: Book, _record: Record) -> None:
+def refuse(_book: DownloadRecords, _record: Record) -> None:
     raise BadInput("disk_failed", folder="x", why="y")
 
 
 @pytest.mark.parametrize(("code", "facts"), [("of_another_app", {}), ("hub_slow", {}), ("disk_full", {"folder": 1})])
 def test_an_error_without_a_sentence_is_forgotten(tmp_path: Path, code: str, facts: dict[str, Any]) -> None:
-    book = Book(ModelsFolders(tmp_path))
+    book = DownloadRecords(ModelsFolders(tmp_path))
     failed = msgspec.structs.replace(RECORD, standing="failed", code=code, facts=facts)
     book.write(failed)
     assert list(book.all()) == [msgspec.structs.replace(failed, code=None, facts={})]
@@ -43,20 +43,20 @@ def test_an_error_without_a_sentence_is_forgotten(tmp_path: Path, code: str, fac
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(BadInput) as caught:
-        Book(ModelsFolders(tmp_path / "file" / "files")).write(RECORD)
+        DownloadRecords(ModelsFolders(tmp_path / "file" / "files")).write(RECORD)
     assert caught.value.reason.code == "disk_failed"
 
 
 async def test_what_the_disk_did_not_take_is_not_on_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(ModelsFolders(tmp_path), Roomy())
     with monkeypatch.context() as patch:
-        patch.setattr(Book, "write", refuse)
+        patch.setattr(DownloadRecords, "write", refuse)
         with pytest.raises(AppError):
             await ledger.add(RECORD)
     assert RECORD.id not in ledger
     await ledger.add(RECORD)
     with monkeypatch.context() as patch:
-        patch.setattr(Book, "write", refuse)
+        patch.setattr(DownloadRecords, "write", refuse)
         with pytest.raises(AppError):
             await ledger.change(RECORD.id, standing="paused")
     assert ledger[RECORD.id] == RECORD
@@ -77,14 +77,14 @@ async def test_one_that_is_checked_needs_no_more_room(tmp_path: Path) -> None:
 async def test_an_error_is_shown_though_the_disk_does_not_keep_it(
     place: Place, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    write = Book.write
+    write = DownloadRecords.write
 
-    def failing(book: Book, record: Record) -> None:
+    def failing(book: DownloadRecords, record: Record) -> None:
         if record.standing == "failed":
             raise error
         write(book, record)
 
-    monkeypatch.setattr(Book, "write", failing)
+    monkeypatch.setattr(DownloadRecords, "write", failing)
     place.server.faults.gated = True
     key = (await place.start())["id"]
     assert (await place.ended(key))["code"] == "hub_token_needed"
@@ -99,7 +99,7 @@ async def test_a_resume_that_is_not_kept_changes_nothing(place: Place, monkeypat
     await place.until(key, lambda one: one["state"] == "running")
     await place.downloads.pause(key)
     with monkeypatch.context() as patch:
-        patch.setattr(Book, "write", refuse)
+        patch.setattr(DownloadRecords, "write", refuse)
         with pytest.raises(BadInput):
             await place.downloads.resume(key)
     assert place.downloads.one(key)["state"] == "paused"

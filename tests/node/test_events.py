@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from app.core.wire_json import patched
+from app.core.wire_json import apply_merge_patch
 from app.node.control import state_routes
 from app.node.events import KEPT, MAX_WAITING, Event, Events, Json
 
@@ -38,7 +38,7 @@ async def test_a_listener_far_behind_gets_a_snapshot_again() -> None:
         while seen["n"] != MAX_WAITING + 5:
             event = await anext(stream)
             whole = event.name == "snapshot"
-            seen = dict(event.data) if whole else patched(seen, event.data)
+            seen = dict(event.data) if whole else apply_merge_patch(seen, event.data)
             names.append(event.name)
         assert "snapshot" in names
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import Busy, Unreachable
-from app.core.household.link import End, LinkKind
+from app.core.household.link import LinkEnd, LinkKind
 from app.core.ids import MachineId
 from app.machine.interfaces import Interface
 from app.network import measured_paths
@@ -63,7 +63,7 @@ class Household:
     async def measured(self, network: Any, machine: MachineId, way: Address) -> measured_paths.Path:
         self._probe(network.me, machine, way, MEASURE_SECONDS)
         self.whole[network.me, machine, way.host] += 1
-        return measured_paths.Path(way, "10.0.0.99", Measured(self._trips(), 1e8, 1e8, End(LinkKind.ETHERNET)))
+        return measured_paths.Path(way, "10.0.0.99", Measured(self._trips(), 1e8, 1e8, LinkEnd(LinkKind.ETHERNET)))
 
     async def round_trips(self, network: Any, machine: MachineId, way: Address) -> RoundTrips:
         self._probe(network.me, machine, way, LOOK_SECONDS)

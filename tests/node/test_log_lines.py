@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Reason, Refused, StageLost
-from app.core.log_line import about, readable
+from app.core.log_line import log_extra, readable_line
 from app.node.start import JsonLines
 
 
@@ -25,7 +25,7 @@ def record(message: str, *given: object, **more: object) -> logging.LogRecord:
 
 def test_a_line_is_one_object_with_what_is_known() -> None:
     line = JsonLines().format(
-        record("%s: %d tokens\u2028of “%s”\n", "req_1", 7, "ä", **about("req_1", tokens=7, by=None))
+        record("%s: %d tokens\u2028of “%s”\n", "req_1", 7, "ä", **log_extra("req_1", tokens=7, by=None))
     )
     assert "\n" not in line
     told = json.loads(line)
@@ -37,7 +37,7 @@ def test_a_line_is_one_object_with_what_is_known() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    told = json.loads(JsonLines().format(record("node stopped", **about(""))))
+    told = json.loads(JsonLines().format(record("node stopped", **log_extra(""))))
     assert told.keys() == {"time", "level", "logger", "message"}
 
 
@@ -48,19 +48,19 @@ def test_an_error_keeps_its_stack_in_its_line() -> None:
         line = JsonLines().format(record("it failed", exc_info=sys.exc_info()))
     assert "\n" not in line
     assert json.loads(line)["error"].endswith("ValueError: no")
-    said = readable(line)
+    said = readable_line(line)
     assert said.splitlines()[0].endswith(" INFO app.x: it failed")
     assert said.endswith("ValueError: no")
 
 
 def test_people_read_a_line_as_a_sentence() -> None:
     line = '{"time":"2026-01-02T03:04:05.678Z","level":"INFO","logger":"app","message":"two","request":"r"}'
-    assert readable(line) == "2026-01-02 03:04:05.678 INFO app: two"
+    assert readable_line(line) == "2026-01-02 03:04:05.678 INFO app: two"
 
 
 @pytest.mark.parametrize("line", ["", "one", "[1]", '{"a": 1}', "7", "{" * 100_000, '{"time": 1'])
 def test_what_is_no_such_line_stays_as_it_is(line: str) -> None:
-    assert readable(line) == line
+    assert readable_line(line) == line
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from rich.console import Console
 from app.api.plans import Plan as Shown
 from app.cli.views.placement_view import plan_view
 from app.core.errors import Reason
-from app.core.household.household import Came, Doubted, Household, Machine, Told, apply
+from app.core.household.household import Connected, Described, Household, Machine, SilenceNoted, apply
 from app.core.household.link import LinkKind
 from app.core.ids import MachineId
 from app.core.planner.advice import advise
@@ -91,7 +91,7 @@ def test_a_renamed_machine_has_its_new_name_wherever_its_id_stands() -> None:
 
 def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
     hare = MachineId("h")
-    household = apply(Household({hare: Machine(hare, "hare")}), Told(hare, "loft", "", 1, 1, 0))
+    household = apply(Household({hare: Machine(hare, "hare")}), Described(hare, "loft", "", 1, 1, 0))
     told: Json = {"why": [reason_json(Reason("left_out_same", {"machine": "hare"}))]}
     (why,) = with_names(told, household)["why"]
     assert why["facts"] == {"machine": "loft"}
@@ -102,10 +102,10 @@ def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
     assert lost["reason"].startswith("hare")
     assert with_names(lost, household)["reason"] == "loft stopped computing its layers."
     assert with_names(trouble_json(None), household)["reason"] is None
-    assert machines_json(apply(household, Doubted(hare, Reason("machine_heard_late", {"name": "hare"}))), hare)["h"][
-        "reason"
-    ].startswith("loft")
+    assert machines_json(apply(household, SilenceNoted(hare, Reason("machine_heard_late", {"name": "hare"}))), hare)[
+        "h"
+    ]["reason"].startswith("loft")
     back = Reason("lend_taken_back", {"machine": "hare", "why": ""})
-    lends = Told(hare, "loft", "", 1, 1, 0, "paused", back)
-    online = apply(apply(household, Came(hare, None)), lends)
+    lends = Described(hare, "loft", "", 1, 1, 0, "paused", back)
+    online = apply(apply(household, Connected(hare, None)), lends)
     assert machines_json(online, hare)["h"]["reason"].startswith("loft takes its memory back")

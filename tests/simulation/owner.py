@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from app.core.ids import MachineId
-from app.core.lending.lending import OWNER, Draining, Looked, Paused, State, step
+from app.core.lending.lending import OWNER, Draining, Paused, StagesInspected, State, step
 from app.inference.stages.stage_host import StageHost
 from app.node.lending.lending_policy import DRAIN_LOOK_SECONDS
 
@@ -21,7 +21,7 @@ async def drained(lender: StageHost, answers: Callable[[], bool]) -> None:
     state: State = Draining(frozenset({HOST}), deadline_s, Paused(OWNER, by_owner=True))
     while isinstance(state, Draining):
         hosts = frozenset({HOST} if lender.runs else ())
-        state, todo = step(state, Looked(loop.time(), hosts, lender.quiet_s(), answers()))
+        state, todo = step(state, StagesInspected(loop.time(), hosts, lender.quiet_s(), answers()))
         for command in todo:
             await lender.stop_now(command.why)
         await asyncio.sleep(DRAIN_LOOK_SECONDS)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from app.core.scheduler.speculation import Found, Lookup
+from app.core.scheduler.speculation import Lookup, TokenMatch
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.speed_measurement import RequestFigures
 from backends.contract import Sampling
@@ -99,8 +99,8 @@ def test_guesses_that_are_right_now_and_then(
 def test_a_lookup_that_is_always_wrong_is_soon_not_believed(
     sizes: Sizes, n_alike: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(_self: Lookup, tokens: array[int], pending: Sequence[int] = ()) -> Found:
-        return Found(259 + (len(tokens) + len(pending)) % 40, n_alike)
+    def wrong(_self: Lookup, tokens: array[int], pending: Sequence[int] = ()) -> TokenMatch:
+        return TokenMatch(259 + (len(tokens) + len(pending)) % 40, n_alike)
 
     monkeypatch.setattr(Lookup, "find", wrong)
     plain, guessed = measured(sizes, off(ON), ON)

@@ -30,7 +30,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FileRequest:
     """A file on the hub; its names are checked ones."""
 
     repository: str
@@ -39,7 +39,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FileFacts:
     """The hub's facts about a file; None where it gives none."""
 
     commit: str | None = None
@@ -57,7 +57,7 @@ class Content(Protocol):
 class Body:
     """An answer that has begun: its bytes stand from `start` on in the file."""
 
-    told: Told
+    facts: FileFacts
     start: int
     content: Content
 
@@ -102,13 +102,13 @@ class HubFiles:
         self._session = session
 
     @asynccontextmanager
-    async def opened(self, request: Asked, start: int, token: str | None) -> AsyncGenerator[Body, None]:
+    async def opened(self, request: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
         """The bytes from `start` on; the answer may begin at 0 all the same.
 
         Raises AppError, and aiohttp's errors where the line breaks.
         """
         url = self.hub.file(request.repository, request.revision, request.file)
-        facts = Told()
+        facts = FileFacts()
         for _ in range(MAX_REDIRECTS):
             headers = {"Range": f"bytes={start}-"} if start else {}
             if token and self.hub.is_own(url):
@@ -117,7 +117,7 @@ class HubFiles:
                 URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
             ) as answer:
                 if self.hub.is_own(url):
-                    facts = _told(facts, answer.headers)
+                    facts = _file_facts(facts, answer.headers)
                 if answer.status in REDIRECTS:
                     url = self.hub.next(url, answer.headers.get("Location", ""))
                     continue
@@ -127,12 +127,12 @@ class HubFiles:
                 return
         raise Unreachable("hub_odd", source=self.hub.host)
 
-    async def told(self, request: Asked, token: str | None) -> Told:
+    async def facts_of(self, request: FileRequest, token: str | None) -> FileFacts:
         """Return the hub's facts about a file, without its bytes.
 
         Raises AppError, and aiohttp's errors where the connection breaks.
         """
-        url, facts = self.hub.file(request.repository, request.revision, request.file), Told()
+        url, facts = self.hub.file(request.repository, request.revision, request.file), FileFacts()
         for _ in range(MAX_REDIRECTS):
             headers = {}
             if token and self.hub.is_own(url):
@@ -141,7 +141,7 @@ class HubFiles:
                 URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
             ) as answer:
                 if self.hub.is_own(url):
-                    facts = _told(facts, answer.headers)
+                    facts = _file_facts(facts, answer.headers)
                 if answer.status in REDIRECTS:
                     if facts.total_bytes:
                         return facts
@@ -149,10 +149,10 @@ class HubFiles:
                     continue
                 if answer.status != 200:
                     raise self._refusal(request, answer, bool(token))
-                return Told(facts.commit, facts.total_bytes or answer.content_length, facts.sha256)
+                return FileFacts(facts.commit, facts.total_bytes or answer.content_length, facts.sha256)
         raise Unreachable("hub_odd", source=self.hub.host)
 
-    def _body(self, answer: aiohttp.ClientResponse, facts: Told, start: int) -> Body:
+    def _body(self, answer: aiohttp.ClientResponse, facts: FileFacts, start: int) -> Body:
         odd = Unreachable("hub_odd", source=self.hub.host)
         if answer.headers.get("Content-Encoding", "identity") != "identity":
             raise odd
@@ -165,10 +165,10 @@ class HubFiles:
             total = int(match[3])
         if facts.total_bytes is not None and total not in (None, facts.total_bytes):
             raise odd
-        whole = Told(facts.commit, facts.total_bytes or total, facts.sha256)
+        whole = FileFacts(facts.commit, facts.total_bytes or total, facts.sha256)
         return Body(whole, start, answer.content)
 
-    def _refusal(self, request: Asked, answer: aiohttp.ClientResponse, token: bool) -> AppError:
+    def _refusal(self, request: FileRequest, answer: aiohttp.ClientResponse, token: bool) -> AppError:
         code, source = answer.headers.get("X-Error-Code", ""), self.hub.host
         status, repository = answer.status, request.repository
         if not self.hub.is_own(str(answer.url)):  # a store of files: its address has run out
@@ -188,14 +188,14 @@ class HubFiles:
         return Unreachable("hub_fault", source=source, status=status)
 
 
-def _told(before: Told, headers: Mapping[str, str]) -> Told:
+def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
     """Return the facts in the hub's own answers; a later one fills in what is missing."""
     commit = headers.get("X-Repo-Commit", "")
     size = headers.get("X-Linked-Size", "")
     tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
     match = _SHA256.fullmatch(tag)
     n_bytes = int(size) if size.isascii() and size.isdigit() and len(size) < 15 else None
-    return Told(
+    return FileFacts(
         before.commit or (commit if _COMMIT.fullmatch(commit) else None),
         before.total_bytes or n_bytes,
         before.sha256 or (match[1] if match else None),
@@ -208,7 +208,7 @@ SILENT_SECONDS = 4.0  # without an answer; then it is told: a person gladly wait
 NOTHING_ANSWERS = Reason("nothing_answers")
 
 
-class Place(Protocol):
+class FileSource(Protocol):
     """The source of files: a hub, or a machine of the household."""
 
     @property
@@ -222,13 +222,13 @@ class Place(Protocol):
         ...
 
 
-class Lookout:
+class OutageWatch:
     """Watches the questions to one place; `tell` hears why there is no answer, and None when there is one."""
 
-    def __init__(self, place: Place, tell: Callable[[Reason | None], None]) -> None:
+    def __init__(self, place: FileSource, tell: Callable[[Reason | None], None]) -> None:
         self._place, self._tell = place, tell
         self._silence: asyncio.TimerHandle | None = None
-        self._has_answered = self._has_told = False
+        self._has_answered = self._has_reported = False
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -251,7 +251,7 @@ class Lookout:
             yield
         finally:
             silence.cancel()
-        if self._has_told:
+        if self._has_reported:
             self._say(None)
 
     def answered(self) -> None:
@@ -282,7 +282,7 @@ class Lookout:
         self._say(Reason(code, {"source": self._place.host, "why": why}))
 
     def _say(self, why: Reason | None) -> None:
-        self._has_told = why is not None
+        self._has_reported = why is not None
         self._tell(why)
 
 

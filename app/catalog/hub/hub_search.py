@@ -89,7 +89,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HubModel:
     """A repository with GGUF files. What the hub does not tell is None."""
 
     repository: str
@@ -124,7 +124,7 @@ class HubFile:
 class Listing:
     """The GGUF files of a repository as they were at `revision`, the smallest first."""
 
-    about: Found
+    about: HubModel
     revision: str
     files: tuple[HubFile, ...]
 
@@ -166,7 +166,7 @@ class _Model(msgspec.Struct, frozen=True, rename="camel"):
     siblings: list[_Sibling] | None = None
 
 
-async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS) -> list[Found]:
+async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS) -> list[HubModel]:
     """Repositories whose name holds the words, the most downloaded first. Raises AppError."""
     query = [
         ("search", text),
@@ -197,7 +197,7 @@ def _read(hub: Hub, body: bytes, kind: type[T]) -> T:
         raise Unreachable("hub_odd", source=hub.host) from None
 
 
-def _found(model: _Model) -> Found | None:
+def _found(model: _Model) -> HubModel | None:
     try:
         checked_repository(model.id)
     except BadInput:
@@ -205,7 +205,7 @@ def _found(model: _Model) -> Found | None:
     tags = model.tags or []
     licences = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
     file = model.gguf or _Gguf()
-    return Found(
+    return HubModel(
         repository=model.id,
         downloads=_number(model.downloads),
         likes=_number(model.likes),

@@ -25,7 +25,7 @@ from app.decoding import decode
 
 log = logging.getLogger(__name__)
 
-Standing = Literal["going", "paused", "done", "failed"]
+DownloadState = Literal["going", "paused", "done", "failed"]
 _ID = re.compile(r"[0-9a-f]{16}")
 _STEM = "model"  # of the files of a model in several
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -48,7 +48,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # on the shelf, once it is whole
     source: str  # the hub's host, or the name of the machine that it is copied from
     started: float
-    standing: Standing = "going"
+    standing: DownloadState = "going"
     total_bytes: int | None = None
     sha256: str | None = None  # of the file; of several see `joint_hash`
     hash_from: Literal["catalogue", "server", "household"] | None = None
@@ -72,7 +72,7 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
     return hashlib.sha256("\n".join(str(part_hash) for part_hash in known).encode()).hexdigest()
 
 
-class Places(Protocol):
+class DownloadFolders(Protocol):
     """The folders that models lie in; machine/models_folders.py has them."""
 
     own: Path  # in the home: what is known of downloads stays here
@@ -88,7 +88,7 @@ class Places(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredModel:
     """A model of ours, whole or a part of it, that lies in a folder where new ones do not go."""
 
     path: Path  # of the file, or of the folder of several
@@ -96,13 +96,13 @@ class Held:
     is_part: bool
 
 
-class Book:
+class DownloadRecords:
     """The records of downloads, a small JSON file for each; their parts, and the whole files by hash.
 
     A model in several files has a folder, named by its id while they arrive, then by its hash.
     """
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: DownloadFolders) -> None:
         self.folder, self.places = places.own, places
 
     def all(self) -> Iterator[Record]:
@@ -187,11 +187,11 @@ class Book:
         ours = path.parent in self.places.all and path.suffix == ".gguf"
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
 
-    def elsewhere(self) -> list[Held]:
+    def elsewhere(self) -> list[StoredModel]:
         """Return the models in reachable folders that new files do not go to; unfinished ones first."""
         known = self.places
         near = [folder for folder in known.all if folder != known.now and folder not in known.known_away]
-        entries = [held for folder in near for held in held_in(folder)]
+        entries = [held for folder in near for held in stored_models(folder)]
         return sorted(entries, key=lambda entry: (not entry.is_part, entry.n_bytes, entry.path))
 
     def _coming(self, download_id: str) -> Path:
@@ -220,7 +220,7 @@ class Book:
         return record if _can_be_said(record) else structs.replace(record, code=None, facts={})
 
 
-def held_in(folder: Path) -> Iterator[Held]:
+def stored_models(folder: Path) -> Iterator[StoredModel]:
     """Our models in a folder, by their names. Nothing else is looked at; a folder that fails holds none."""
     try:
         paths = sorted(folder.iterdir())
@@ -230,7 +230,7 @@ def held_in(folder: Path) -> Iterator[Held]:
         is_part = path.suffix in (".part", ".parts")
         name = _ID if is_part else _SHA256
         if name.fullmatch(path.stem) and path.suffix in (".gguf", "", ".part", ".parts"):
-            yield Held(path, _folder_bytes(path) if path.is_dir() else part_bytes(path), is_part)
+            yield StoredModel(path, _folder_bytes(path) if path.is_dir() else part_bytes(path), is_part)
 
 
 def whole_bytes(path: Path) -> int:
@@ -239,7 +239,7 @@ def whole_bytes(path: Path) -> int:
     return sum(sizes) if all(sizes) else 0
 
 
-def deleted(path: Path) -> int:
+def delete_model(path: Path) -> int:
     """Delete a model of our folders, all its files; how many bytes that freed. Raises BadInput for one that stays."""
     freed, paths = 0, part_paths(path)
     for part_path in paths:

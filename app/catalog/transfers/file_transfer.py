@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import aiohttp
 
-from app.catalog.hub.hub_files import Asked, Body, Lookout, Place, Told
+from app.catalog.hub.hub_files import Body, FileFacts, FileRequest, FileSource, OutageWatch
 from app.catalog.transfers.partial_file import Part
 from app.core.errors import BadInput, Busy, Damaged, DoesNotFit, Reason, Unreachable
 
@@ -27,15 +27,15 @@ PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the cou
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DownloadTarget:
     """The file to fetch; None is learned from the hub."""
 
-    asked: Asked
+    asked: FileRequest
     total_bytes: int | None = None
     sha256: str | None = None
 
 
-async def at_once(n_bytes: int) -> None:
+async def without_limit(n_bytes: int) -> None:
     """Wait for nothing: no rate limit."""
 
 
@@ -43,13 +43,13 @@ class Files(Protocol):
     """The source of bytes: a hub, or a machine of the household."""
 
     @property
-    def place(self) -> Place: ...
+    def place(self) -> FileSource: ...
 
-    def opened(self, request: Asked, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
+    def opened(self, request: FileRequest, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
         """The bytes from `start` on, or from 0. Raises AppError, and aiohttp's errors where the line breaks."""
         ...
 
-    async def told(self, request: Asked, token: str | None) -> Told:
+    async def facts_of(self, request: FileRequest, token: str | None) -> FileFacts:
         """Return its facts about a file without the bytes. Raises as `opened` does."""
         ...
 
@@ -59,21 +59,21 @@ class Hooks:
     """Callbacks that report a transfer's progress. All are called on the loop."""
 
     token: Callable[[], Awaitable[str | None]]
-    learnt: Callable[[Wanted], Awaitable[None]]  # the hub said what it is; to be kept
+    learnt: Callable[[DownloadTarget], Awaitable[None]]  # the hub said what it is; to be kept
     moved: Callable[[], None]  # more bytes are on the disk
     room_bytes: Callable[[], int]  # free for this download, after what others were promised
     held_up: Callable[[Reason | None], None]  # why nothing comes, though it goes on; None: it comes
-    arrived: Callable[[int], Awaitable[None]] = at_once  # so many bytes; returns when more may come
+    arrived: Callable[[int], Awaitable[None]] = without_limit  # so many bytes; returns when more may come
 
 
 class Transfer:
     """Fetches one file into its part."""
 
     def __init__(
-        self, files: Files, target: Wanted, part: Part, hooks: Hooks, waits: tuple[float, ...] = WAITS
+        self, files: Files, target: DownloadTarget, part: Part, hooks: Hooks, waits: tuple[float, ...] = WAITS
     ) -> None:
         self._files, self.wanted, self._part, self._hooks = files, target, part, hooks
-        self._waits, self._lookout = waits, Lookout(files.place, hooks.held_up)
+        self._waits, self._lookout = waits, OutageWatch(files.place, hooks.held_up)
         self.is_flowing = False
 
     async def run(self, final: Callable[[str], Path]) -> Path:
@@ -134,7 +134,7 @@ class Transfer:
         with self._lookout.asking():
             async with self._files.opened(self.wanted.asked, start, token) as body:
                 self._lookout.answered()
-                total = await self._agree(body.told)
+                total = await self._agree(body.facts)
                 if body.start != self._part.n_bytes:
                     await to_its_end(self._part.begin_again)
                 self._check_room(total)
@@ -157,7 +157,7 @@ class Transfer:
         with self._lookout.listening():
             return await anext(chunks, b"")
 
-    async def _agree(self, facts: Told) -> int:
+    async def _agree(self, facts: FileFacts) -> int:
         """Compare what the hub says with what is known, keep what is new; the size of the file."""
         known, file = self.wanted, self.wanted.asked.file
         if known.total_bytes is not None and facts.total_bytes not in (None, known.total_bytes):
@@ -169,7 +169,7 @@ class Transfer:
             raise BadInput("download_no_size", file=file, source=self._files.place.host)
         commit = facts.commit or known.asked.revision
         request = replace(known.asked, revision=commit)  # from now on the same bytes, whatever changes there
-        now = Wanted(request, total, known.sha256 or facts.sha256)
+        now = DownloadTarget(request, total, known.sha256 or facts.sha256)
         if now != known:
             self.wanted = now
             await self._hooks.learnt(now)

@@ -19,7 +19,7 @@ COMING = ".moving"  # behind the name of what is not whole yet
 _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
 
 
-def carry(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
+def move_path(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
     """Afterwards a file, or a folder of files, is whole in `folder`, too; on the same disk only there.
 
     What an earlier try left is gone on with. tell: every byte counts twice, when it is copied and
@@ -39,7 +39,7 @@ def carry(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
     _copy(source, target, disk, tell)
 
 
-def drop(path: Path) -> None:
+def delete_path(path: Path) -> None:
     """Delete a file or a folder of files. Raises OSError."""
     if path.is_dir():
         shutil.rmtree(path)
@@ -47,12 +47,12 @@ def drop(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def swept(folder: Path) -> None:
+def sweep_unfinished(folder: Path) -> None:
     """Delete copies that are not whole. What cannot be deleted stays: it is in nobody's way."""
     with contextlib.suppress(OSError):
         for path in folder.glob(f"*{COMING}"):
             if _OURS.fullmatch(path.name):
-                drop(path)
+                delete_path(path)
 
 
 def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
@@ -62,7 +62,7 @@ def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
             coming.mkdir(exist_ok=True)
         for file, to in _files(source, coming):
             _copy_file(file, to, disk, tell)
-        drop(target)
+        delete_path(target)
         coming.replace(target)
         sync_folder(target.parent)
     except OSError as error:

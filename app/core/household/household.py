@@ -21,7 +21,7 @@ MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no 
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class SelfDescription:
     """A machine's description of itself, apart from its memory."""
 
     used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
@@ -50,7 +50,7 @@ class Machine:
     reason: Reason | None = None
     layers: tuple[Layers, ...] = ()
     seen_at: float | None = None  # Unix time when its link ended last
-    about: About = About()
+    about: SelfDescription = SelfDescription()
 
     def could_lend(self, released_bytes: int) -> int:
         """Return the bytes that a new placement may take once `released_bytes` of an old one are given back.
@@ -96,7 +96,7 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class Connected:
     """A link to the machine passed all checks."""
 
     id: MachineId
@@ -104,7 +104,7 @@ class Came:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Described:
     """The machine described itself."""
 
     id: MachineId
@@ -116,11 +116,11 @@ class Told:
     lending: str = ""
     lending_reason: Reason | None = None
     hottest_c: int | None = None
-    about: About = About()
+    about: SelfDescription = SelfDescription()
 
 
 @dataclass(frozen=True, slots=True)
-class Doubted:
+class SilenceNoted:
     """A machine that has been silent for a while (a reason), or is heard again (None)."""
 
     id: MachineId
@@ -128,14 +128,14 @@ class Doubted:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Disconnected:
     id: MachineId
     reason: Reason | None
     at: float | None = None  # Unix time
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class LayersHeld:
     """A placement gave (or took) layers: what each machine holds now."""
 
     layers: Mapping[MachineId, tuple[Layers, ...]]
@@ -143,7 +143,7 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Announced:
     """Somebody announced a Poolhouse on this network. A hint: checked in form, proved in nothing."""
 
     id16: str  # the first 16 hex digits of the id it claims
@@ -161,13 +161,15 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class AnnouncementEnded:
     """A stranger that said goodbye, or was silent for too long."""
 
     id16: str
 
 
-Event = Member | Removed | Came | Told | Doubted | Left | Holds | Seen | Gone
+Event = (
+    Member | Removed | Connected | Described | SilenceNoted | Disconnected | LayersHeld | Announced | AnnouncementEnded
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Household:
     """All machines by id, and who else is near: no members, by the beginning of the id they claim."""
 
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
-    strangers: Mapping[str, Seen] = field(default_factory=dict)  # heard last comes last
+    strangers: Mapping[str, Announced] = field(default_factory=dict)  # heard last comes last
     former: Mapping[str, MachineId] = field(default_factory=dict)  # names from before a renaming
 
     def today(self, reason: Reason) -> Reason:
@@ -202,7 +204,7 @@ class Household:
         )
 
 
-def with_outside(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
+def with_unlinkable(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
     """The household, where machines that answer but cannot be linked say why, and not how their last link ended.
 
     One that said goodbye, was brought up to date and is of another version now is not closed.
@@ -229,24 +231,24 @@ def apply(household: Household, event: Event) -> Household:
             strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}
         case Removed(id):
             machines.pop(id, None)
-        case Holds(layers, replaced):
+        case LayersHeld(layers, replaced):
             machines = {
                 key: replace(m, layers=layers.get(key, ()), reason=replaced.get(key, m.reason))
                 for key, m in machines.items()
             }
-        case Told():
+        case Described():
             if event.id in machines:
                 other_machines = (machine for key, machine in machines.items() if key != event.id)
                 taken = [name for machine in other_machines for name in (machine.name, machine.log_name)]
                 own = unless_taken(event.name, machines[event.id].name, taken)
-                machines[event.id] = _after(machines[event.id], replace(event, name=own))
-        case Came() | Doubted() | Left():
+                machines[event.id] = _updated(machines[event.id], replace(event, name=own))
+        case Connected() | SilenceNoted() | Disconnected():
             if event.id in machines:
-                machines[event.id] = _after(machines[event.id], event)
-        case Seen():
+                machines[event.id] = _updated(machines[event.id], event)
+        case Announced():
             if not any(map(event.is_of, machines)):
-                strangers = _with(strangers, event)
-        case Gone(id16):
+                strangers = _with_stranger(strangers, event)
+        case AnnouncementEnded(id16):
             strangers = {key: seen for key, seen in strangers.items() if key != id16}
         case _:
             assert_never(event)
@@ -267,18 +269,18 @@ def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapp
     return dict(there[-MOST_FORMER:])
 
 
-def _with(strangers: Mapping[str, Seen], seen: Seen) -> Mapping[str, Seen]:
+def _with_stranger(strangers: Mapping[str, Announced], seen: Announced) -> Mapping[str, Announced]:
     """The stranger comes last; beyond the limit, whoever was heard first goes."""
     others_near = [(key, other) for key, other in strangers.items() if key != seen.id16]
     return dict([*others_near[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 
 
-def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
+def _updated(machine: Machine, event: Connected | Described | SilenceNoted | Disconnected) -> Machine:
     match event:
-        case Came(_, address):
+        case Connected(_, address):
             address = address or machine.address
             return replace(machine, online=True, address=address, reason=None)
-        case Told():
+        case Described():
             return replace(
                 machine,
                 name=event.name,
@@ -291,8 +293,8 @@ def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
                 hottest_c=event.hottest_c,
                 about=event.about,
             )
-        case Doubted(_, reason):
+        case SilenceNoted(_, reason):
             return replace(machine, reason=reason)
-        case Left(_, reason, at):
+        case Disconnected(_, reason, at):
             gone = replace(machine, online=False, lends_bytes=0, used_bytes=0, reason=reason)
-            return replace(gone, seen_at=at, about=About(engine=machine.about.engine))
+            return replace(gone, seen_at=at, about=SelfDescription(engine=machine.about.engine))

@@ -22,7 +22,7 @@ class LinkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class LinkEnd:
     """The interface at one end of a link."""
 
     kind: LinkKind = LinkKind.UNKNOWN
@@ -82,7 +82,7 @@ CODES = {
 }
 
 
-def better_ends(used: End, candidates: Iterable[End]) -> tuple[End, ...]:
+def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, ...]:
     """Interfaces worth a try in place of the one in use, the best first; none where it is right."""
     order = BETTER.get(used.kind, ())
     better = [end for end in candidates if end.kind in order and end.interface != used.interface]
@@ -90,7 +90,7 @@ def better_ends(used: End, candidates: Iterable[End]) -> tuple[End, ...]:
     return tuple(better)
 
 
-def wrong_interface(machine: str, used: End, instead: End) -> Reason:
+def wrong_interface(machine: str, used: LinkEnd, instead: LinkEnd) -> Reason:
     """Return the reason that traffic to `machine` takes a worse path than it could."""
     facts: dict[str, Fact] = {"machine": machine, "used": used.interface or "?", "interface": instead.interface}
     return Reason(CODES[used.kind], facts)

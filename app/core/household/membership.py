@@ -29,13 +29,13 @@ from app.core.ids import MachineId
 
 C = TypeVar("C", SetRoles, Rename)
 Verify = Callable[[bytes, bytes, bytes], bool]  # (signer's DER, signed bytes, signature) -> good?
-Fit = Callable[[bytes], bool]  # (DER of who is added) -> a certificate that may be pinned?
-Room = Mapping[type[Body], int]
+CertificateCheck = Callable[[bytes], bool]  # (DER of who is added) -> a certificate that may be pinned?
+LineLimits = Mapping[type[Body], int]
 
 # 4,096 lines in all. Half of the room is the first machine's own: whatever other admins sign, it can still remove them.
-FOUNDER_ROOM: Room = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}
-OTHERS_ROOM: Room = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}  # of all others together
-SIGNER_ROOM: Room = {Add: 256, Remove: 128, SetRoles: 64, Rename: 64}  # of each of them
+FOUNDER_ROOM: LineLimits = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}
+OTHERS_ROOM: LineLimits = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}  # of all others together
+SIGNER_ROOM: LineLimits = {Add: 256, Remove: 128, SetRoles: 64, Rename: 64}  # of each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Merged:
     n_outside: int  # these, and those about machines that nobody added
 
 
-def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Fit) -> Merged:
+def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: CertificateCheck) -> Merged:
     """The log with every operation of `arrived` that this machine can trust.
 
     An operation counts once its signer is known to be, or to have been, an admin, and once the machine it is about
@@ -120,7 +120,7 @@ def founder(log: Log) -> MachineId | None:
 
 def members(log: Log) -> Mapping[MachineId, Member]:
     """Everyone who belongs to the household now, from the log alone, in four passes. No two have one name."""
-    counted, removed = _found(log)
+    counted, removed = _counted_members(log)
     changes = _changes(log, counted, removed)
     roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
     now = {
@@ -160,7 +160,7 @@ def next_turn(log: Log, machine: MachineId, leaving: MachineId | None = None) ->
     """
     turns = (
         operation.body.turn
-        for operation in _changes(log, *_found(log))
+        for operation in _changes(log, *_counted_members(log))
         if isinstance(operation.body, SetRoles | Rename)
         and operation.body.machine == machine
         and operation.signer != leaving
@@ -382,7 +382,7 @@ def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozens
     return removed
 
 
-def _found(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
+def _counted_members(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
     """Pass 3: whose chain of `add`s reaches the first machine, removed ones too; and pass 2."""
     removed = _removed(log, _ever_admins(log))
     counted: dict[MachineId, Member] = {}

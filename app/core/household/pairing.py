@@ -68,26 +68,26 @@ State = Closed | Open | Checking | Exchange | Admitted | Done
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WindowRequested:
     """The user opens a window."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ProofReceived:
     """Somebody brings a proof, or a SPAKE2 message that is none."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Proved:
+class ProofAccepted:
     """The proof is good."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class ProofRejected:
     """A bad proof: somebody guessed, or tampered with the numbers."""
 
 
@@ -112,7 +112,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Ticked:
+class TimePassed:
     """Time passed."""
 
     now_seconds: float
@@ -123,7 +123,9 @@ class Cancelled:
     """The user closes the window."""
 
 
-Event = Asked | Tried | Proved | Failed | Signed | Linked | Broken | Ticked | Cancelled
+Event = (
+    WindowRequested | ProofReceived | ProofAccepted | ProofRejected | Signed | Linked | Broken | TimePassed | Cancelled
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +195,15 @@ def step(state: State, event: Event) -> Step:
     """Return the next state of the window and the commands to run. An event without a line here ends an attempt, or
     does nothing."""
     match state, event:
-        case ((Closed() | Done()), Asked(now)):
+        case ((Closed() | Done()), WindowRequested(now)):
             return Open(MAX_TRIES, now + WINDOW_SECONDS), (ShowCode(),)
-        case ((Open() | Admitted()), Ticked(now)) if now >= state.until_seconds:
+        case ((Open() | Admitted()), TimePassed(now)) if now >= state.until_seconds:
             return _time_is_up(state)
-        case Open(), Tried(now) if now >= state.until_seconds:
+        case Open(), ProofReceived(now) if now >= state.until_seconds:
             return _time_is_up(state)
-        case Open(tries, until), Tried(now):  # counted, then checked
+        case Open(tries, until), ProofReceived(now):  # counted, then checked
             return Checking(tries - 1, until, now + ATTEMPT_SECONDS), (Check(),)
-        case _, Tried():
+        case _, ProofReceived():
             return state, (TurnAway(),)
         case ((Closed() | Done()), _):
             return state, ()
@@ -218,15 +220,15 @@ def step(state: State, event: Event) -> Step:
 def _attempt(state: Checking | Exchange, event: Event) -> Step:
     """The one legal order: Tried, Proved, Signed. All else ends the attempt."""
     match state, event:
-        case Checking(_, _, end), Proved():
+        case Checking(_, _, end), ProofAccepted():
             return Exchange(end), (Confirmed(),)  # the code is used: no way back to Open
         case Exchange(), Signed(machine, now):
             return Admitted(machine, now + LINK_SECONDS), (Admit(machine),)
-        case Checking(), Failed():
+        case Checking(), ProofRejected():
             return _after_attempt(state, wrong=True)
-        case _, (Ticked(now) | Asked(now)) if now < state.attempt_until_seconds:
+        case _, (TimePassed(now) | WindowRequested(now)) if now < state.attempt_until_seconds:
             return state, ()
-        case _, Asked() | Linked():
+        case _, WindowRequested() | Linked():
             return state, ()
         case Exchange(), _:
             return Closed(UNFINISHED), (Drop(UNFINISHED), HideCode())

@@ -201,7 +201,7 @@ def _uuid(version: str) -> Known:
     return f'{begin} "-" [89ab] [0-9a-f]{{3}} "-" [0-9a-f]{{12}}', 36, 36
 
 
-def _moments() -> dict[str, Known]:
+def _datetime_patterns() -> dict[str, Known]:
     """Return the patterns of date-times with and without zones, as the newest zod writes them and as earlier versions
     did."""
     to_a_second = f'{DATE} "T" {HOUR} ":" {MINUTE} {SECOND}'
@@ -218,7 +218,7 @@ def _moments() -> dict[str, Known]:
 
 
 PATTERNS: dict[str, Known] = {
-    **_moments(),
+    **_datetime_patterns(),
     f"^{_ON}$": FORMATS["date"],
     f"^{_AT}$": (f'{HOUR} ":" {MINUTE} ({SECOND})?', 5, 15),
     r"^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?"
@@ -236,7 +236,7 @@ PATTERNS: dict[str, Known] = {
 }
 
 
-def text_of(schema: Mapping[str, Any], least: int, most: int | None) -> str:
+def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -> str:
     """The expression for texts of a schema's pattern, or else of its format; empty where that is not kept to: an
     unknown one, or one whose texts need not be of so many characters."""
     known: Mapping[Any, Known] = PATTERNS if "pattern" in schema else FORMATS

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_constraints import BOUNDS, integers, numbers, text_of
-from app.core.json_schema.schema_types import fitting, is_deeper, kept_to, referred
+from app.core.json_schema.json_constraints import BOUNDS, integers, numbers, string_expression
+from app.core.json_schema.schema_types import is_deeper, resolve_reference, restricted_to, values_of_type
 
 MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
 MAX_DEPTH = 32
@@ -184,7 +184,7 @@ class Rules:
         return self._refs[place]
 
     def _referred(self, place: str) -> object:
-        if (target := referred(place, self._root)) is None:
+        if (target := resolve_reference(place, self._root)) is None:
             raise _no(place, "$ref points to nothing")
         return target
 
@@ -214,7 +214,7 @@ class Rules:
 
     def _string(self, schema: Mapping[str, Any], at: str) -> str:
         least, most = _bounds(schema, "minLength", "maxLength", at)
-        text = text_of(schema, least, most)
+        text = string_expression(schema, least, most)
         if "pattern" in schema and not text:
             raise _no(at, "pattern is not supported")
         if text:
@@ -333,7 +333,7 @@ def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[in
 
 def _among(values: Sequence[object], kind: object, at: str) -> str:
     """One of these values that is of the type."""
-    if not (matching := fitting(values, kind)):
+    if not (matching := values_of_type(values, kind)):
         raise _no(at, "none of its values is of its type")
     return " | ".join(map(_json, matching))
 
@@ -341,7 +341,7 @@ def _among(values: Sequence[object], kind: object, at: str) -> str:
 def _beside(schema: object, kind: object, at: str) -> object:
     """One of several, of the type that stands beside them."""
     try:
-        return kept_to(schema, kind)
+        return restricted_to(schema, kind)
     except ValueError as error:
         raise _no(at, str(error)) from None
 

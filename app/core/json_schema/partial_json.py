@@ -30,7 +30,7 @@ def value_at(text: str, at: int = 0) -> tuple[Any, int]:
     return value, end
 
 
-def value_of_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value that a text is. Raises ValueError as `value_at`, and for what stands behind it."""
     text = text.strip()
     value, end = value_at(text)
@@ -39,7 +39,7 @@ def value_of_json(text: str) -> Any:
     return value
 
 
-def whole_of(text: str) -> Any:
+def certain_part(text: str) -> Any:
     """The list or object that a text begins, without what is not whole: half a string, a number that may go on, a name
     without its value. Raises ValueError for what begins none."""
     reader = _Reader(text)
@@ -51,7 +51,7 @@ def whole_of(text: str) -> Any:
     return value
 
 
-def json_of(value: object) -> str:
+def to_json(value: object) -> str:
     """A value as JSON text that can be sent. Half a surrogate pair, which JSON can name, becomes the sign for none."""
     text = json.dumps(value, ensure_ascii=False)
     try:

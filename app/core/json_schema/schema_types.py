@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 
-def fitting(values: Sequence[object], kind: object) -> list[object]:
+def values_of_type(values: Sequence[object], kind: object) -> list[object]:
     """Return the values that are of the type, or of one of the types; None accepts any."""
     if kind is None:
         return list(values)
@@ -15,7 +15,7 @@ def fitting(values: Sequence[object], kind: object) -> list[object]:
     return [value for value in values if any(of in kinds for of in kinds_of(value))]
 
 
-def kept_to(schema: object, kind: object) -> object:
+def restricted_to(schema: object, kind: object) -> object:
     """A schema that holds beside a type. Raises ValueError where it is of another."""
     if kind is None or not (schema is True or isinstance(schema, Mapping)):
         return schema
@@ -49,7 +49,7 @@ def kinds_of(value: object) -> tuple[str, ...]:
     return ("object",)
 
 
-def referred(place: object, root: object) -> object:
+def resolve_reference(place: object, root: object) -> object:
     """Return the target of a reference within `root`; None where it points to nothing."""
     if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
         return None
@@ -102,7 +102,7 @@ NAMED = frozenset({"properties", "$defs", "definitions"})  # schemas by names, w
 Around = tuple[tuple[str, Any], ...]  # schemas and where they are, from the root to the innermost one
 
 
-def localised(schema: Any) -> Any:
+def localize_references(schema: Any) -> Any:
     """The same schema, with each reference that points to nothing from the root pointing into the innermost schema
     around it that has its target. What is found nowhere stays. It must not be deep: see `check_size`."""
     return _schema(schema, "#", ())
@@ -132,9 +132,9 @@ def _found(place: Any, around: Around) -> Any:
     if not isinstance(place, str) or not place.startswith("#/"):
         return place
     _, root = around[0]
-    if referred(place, root) is None:
+    if resolve_reference(place, root) is None:
         for at, schema in reversed(around):
-            if referred(place, schema) is not None:
+            if resolve_reference(place, schema) is not None:
                 return at + place.removeprefix("#")
     return place
 

@@ -57,7 +57,7 @@ class Draining:
     then: Paused | Off
 
 
-Word = Literal["off", "ready", "lending", "working", "draining", "paused"]
+StateWord = Literal["off", "ready", "lending", "working", "draining", "paused"]
 State = Off | Ready | Working | Draining | Paused
 
 
@@ -76,7 +76,7 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PolicyApplied:
     """The rules were asked; what they deny must be given back by the deadline."""
 
     verdict: Verdict
@@ -84,7 +84,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class StagesInspected:
     """A look at the lent stages: which hosts have layers here, how long no frame has passed, and whether a host reports
     that an answer passes here."""
 
@@ -94,7 +94,7 @@ class Looked:
     answers: bool = False
 
 
-Event = Pause | Resume | Judged | Looked
+Event = Pause | Resume | PolicyApplied | StagesInspected
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ def step(state: State, event: Event) -> Steps:
             return Ready(), ()
         case Draining(hosts, _, Paused(by_owner=True)), Resume():
             return Working(hosts), ()
-        case _, Judged(verdict, deadline_s):
-            return _judged(state, verdict, deadline_s), ()
-        case _, Looked():
-            return _looked(state, event)
+        case _, PolicyApplied(verdict, deadline_s):
+            return _with_policy(state, verdict, deadline_s), ()
+        case _, StagesInspected():
+            return _inspected(state, event)
         case _:
             return state, ()  # what is not paused by hand goes on as the rules have it
 
@@ -137,7 +137,7 @@ def reason_of(state: State) -> Reason | None:
             return None
 
 
-def word(state: State) -> Word:
+def state_word(state: State) -> StateWord:
     """One word for faces and for the other machines."""
     match state:
         case Off():
@@ -165,7 +165,7 @@ def _leave(state: State, then: Paused | Off, deadline_s: float) -> State:
             return then
 
 
-def _judged(state: State, verdict: Verdict, deadline_s: float) -> State:
+def _with_policy(state: State, verdict: Verdict, deadline_s: float) -> State:
     match verdict, state:
         case NothingLent(), _:
             return _leave(state, Off(), deadline_s)
@@ -181,7 +181,7 @@ def _judged(state: State, verdict: Verdict, deadline_s: float) -> State:
             return state
 
 
-def _looked(state: State, seen: Looked) -> Steps:
+def _inspected(state: State, seen: StagesInspected) -> Steps:
     match state:
         case Paused(until_s=float(until_s)) if seen.now_s >= until_s:
             return Ready(), ()

@@ -105,7 +105,7 @@ Network = Literal["free", "metered", "vpn"]
 
 
 @dataclass(frozen=True, slots=True)
-class Senses:
+class Readings:
     """The readings of the machine at one moment.
 
     now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time.
@@ -129,7 +129,7 @@ class Senses:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class LendableMemory:
     """Memory at one moment, in bytes.
 
     most: the owner's limit for others; promised: to others; unloaded: of all that is promised, not taken from
@@ -192,7 +192,7 @@ class NothingLent:
 Verdict = Allowed | Denied | NothingLent
 
 
-def may_lend(rules: Rules, senses: Senses, room: Room, before: Verdict | None = None) -> Verdict:
+def may_lend(rules: Rules, senses: Readings, room: LendableMemory, before: Verdict | None = None) -> Verdict:
     """Decide whether this machine lends now. `before`: the last verdict, None when the rules changed.
 
     A denial lasts until the reading that caused it is clearly over: the thresholds are apart, and short-lived causes
@@ -211,7 +211,7 @@ def may_lend(rules: Rules, senses: Senses, room: Room, before: Verdict | None = 
     return Allowed(room.lent_bytes, rules.devices)
 
 
-def _objection(rules: Rules, senses: Senses, room: Room, paused_for: str) -> str | None:
+def _objection(rules: Rules, senses: Readings, room: LendableMemory, paused_for: str) -> str | None:
     """The first rule that says no, by its reason code. `paused_for`: what the present pause is for."""
     if not within(rules.hours, senses.weekday, senses.minute):
         return "pause_hours"
@@ -246,7 +246,7 @@ def _battery_low(rules: Rules, battery: Battery | None, paused: bool) -> bool:
     return level >= 100 or battery.percent < level
 
 
-def _in_need(senses: Senses, room: Room) -> bool:
+def _in_need(senses: Readings, room: LendableMemory) -> bool:
     """Memory or battery about to end (SAFETY.md 8)."""
     battery = senses.battery
     empty = battery and not battery.plugged and battery.percent <= BATTERY_CRITICAL_PERCENT
@@ -263,7 +263,7 @@ def _executables(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(map(executable, names))
 
 
-def in_figures(why: Reason, senses: Senses) -> Reason:
+def with_figures(why: Reason, senses: Readings) -> Reason:
     """The same reason with what is sensed now; itself where that tells no more."""
     match why.code:
         case "pause_battery" if senses.battery is not None:

@@ -307,7 +307,7 @@ class Proved:
         ]
         return (*unproved, *doubted)
 
-    def told(self, error: AppError) -> AppError:
+    def explain(self, error: AppError) -> AppError:
         """The error of a plan that the machines left out would perhaps have saved."""
         if not isinstance(error, BadInput | DoesNotFit):
             return error

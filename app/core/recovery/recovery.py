@@ -83,7 +83,7 @@ class Planning:
     tries: int = 1
     without: frozenset[str] = frozenset()
     lost_once: frozenset[str] = frozenset()  # were lost once in this recovery
-    told: Reason | None = None  # what is missing, as it was said last
+    last_shortage: Reason | None = None  # as it was reported last
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
         case Planning(), Misfit(why):
             wait = Wait(state.loss.at_s + WAIT_S)
             short = Short(state, why, wait.until_s)
-            return short, ((wait,) if why == state.told else (Say(_short(state.loss, why)), wait))
+            return short, ((wait,) if why == state.last_shortage else (Say(_short(state.loss, why)), wait))
         case Planning(), Loss():
             return _again(state, event)
         case Rebuilding(planned), Loss():
@@ -216,7 +216,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
             return Steady(), (Resume(),)
         case Short(planned, why), Came():
             # who was lost before may be the one that came back
-            planning = replace(planned, without=frozenset(), told=why)
+            planning = replace(planned, without=frozenset(), last_shortage=why)
             return planning, (Plan(),)
         case Short(_, why), Waited():
             over = wait_over_reason(why)

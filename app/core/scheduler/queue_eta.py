@@ -14,7 +14,7 @@ NEWEST = 0.2  # the part that the newest request has in what is usual
 
 
 @dataclass(frozen=True, slots=True)
-class InLine:
+class QueuedRequest:
     """A request without a slot. `place`: 1 is the next; `seconds`: None before any answer has ended."""
 
     conversation: str | None
@@ -23,7 +23,7 @@ class InLine:
 
 
 @dataclass(slots=True)
-class Usual:
+class UsualDuration:
     """The usual duration of a request, learned from the last ones."""
 
     seconds: float = FIRST_S
@@ -40,7 +40,7 @@ class Usual:
         return max(1, math.ceil(self.seconds * n_before / slots))
 
 
-def line_up(waiting: Sequence[Waiting], goes_first: bool) -> int:
+def queue_place(waiting: Sequence[Waiting], goes_first: bool) -> int:
     """The place of a new request in line. One that goes first overtakes the others, each of them MAX_OVERTAKEN times
     at most, and they count it."""
     place = len(waiting)
@@ -53,14 +53,16 @@ def line_up(waiting: Sequence[Waiting], goes_first: bool) -> int:
     return place
 
 
-def line(waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: Usual, slots: int) -> tuple[InLine, ...]:
+def queued_requests(
+    waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: UsualDuration, slots: int
+) -> tuple[QueuedRequest, ...]:
     """Return the waiting requests, by their conversations, in order. elapsed_s: how long each running request has run.
 
     A slot is free when its request has taken as long as usual; one that takes longer may end any moment, and is
     expected to take as long again as it is late.
     """
     if not usual.is_known:
-        return tuple(InLine(conversation, place, None) for place, conversation in enumerate(waiting, 1))
+        return tuple(QueuedRequest(conversation, place, None) for place, conversation in enumerate(waiting, 1))
     free = [abs(usual.seconds - elapsed) for elapsed in elapsed_s[:slots]]
     free += [0.0] * (slots - len(free))
     heapq.heapify(free)
@@ -68,5 +70,5 @@ def line(waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: Usual
     for place, conversation in enumerate(waiting, 1):
         seconds = free[0]
         heapq.heapreplace(free, seconds + usual.seconds)
-        entries.append(InLine(conversation, place, seconds))
+        entries.append(QueuedRequest(conversation, place, seconds))
     return tuple(entries)

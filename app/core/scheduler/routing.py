@@ -36,7 +36,7 @@ UNKNOWN = Pace(0.005, 0.05)  # until the first measure; as long as all are unkno
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReplicaState:
     """A replica at this moment, as one request sees it."""
 
     pace: Pace | None
@@ -49,7 +49,7 @@ class Standing:
     usual_s: float = 1.0  # a request takes there
 
 
-def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0) -> Pace | None:
+def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0) -> Pace | None:
     """The pace after one more step of so many rows, that was computed after it had waited for others.
 
     While the quickest counts, so does its wait: of two answers that are read at once, the later seems to take no time.
@@ -81,7 +81,7 @@ def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
     return Pace(row_s, step_s, known[0].crowd)
 
 
-def wait_s(standing: Standing, prompt: int, output: int) -> float:
+def wait_s(standing: ReplicaState, prompt: int, output: int) -> float:
     """Return the expected seconds until a request of this length is answered there."""
     pace, ahead = standing.pace or UNKNOWN, standing.running + standing.waiting
     excess = ahead + 1 - standing.slots
@@ -91,7 +91,7 @@ def wait_s(standing: Standing, prompt: int, output: int) -> float:
     return queue_s + rows * pace.row_s + min(output, TYPICAL_OUTPUT) * pace.round_s(answers)
 
 
-def route(standings: Sequence[Standing], prompt: int, output: int) -> int | None:
+def route(standings: Sequence[ReplicaState], prompt: int, output: int) -> int | None:
     """Return the replica with the shortest wait, the first of equals; None: none of them serves."""
     waits = [(wait_s(standing, prompt, output), place) for place, standing in enumerate(standings) if standing.is_open]
     return min(waits)[1] if waits else None

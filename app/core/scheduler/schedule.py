@@ -142,14 +142,14 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
     return Batch(tuple(chosen), left > 0) if chosen else None
 
 
-def spare(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
+def has_spare_machine(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
     """Return whether a machine is idle with all known tokens in flight: it may compute a guessed one."""
     idle = under_way < limits.machines and len(rows) < limits.machines
     return idle and all(row.entered >= row.known for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class IdleSlot:
     """A slot that no request uses, and what its KV cache still holds."""
 
     slot: int
@@ -159,7 +159,7 @@ class Idle:
     kept: Kept | None = None  # None: it can be cut back to any position
 
 
-class Asked(Protocol):
+class CacheQuery(Protocol):
     """The request as far as a slot's cache matters: its conversation and its tokens."""
 
     @property
@@ -168,7 +168,7 @@ class Asked(Protocol):
     def ids(self) -> Sequence[int]: ...
 
 
-class Waiting(Asked, Protocol):
+class Waiting(CacheQuery, Protocol):
     """A request that has no slot yet."""
 
     @property
@@ -194,7 +194,9 @@ class Admission:
     evicted: tuple[int, ...] = ()
 
 
-def admit(waiting: Sequence[Waiting], idle: Sequence[Idle], reserved_cells: int, limits: Limits) -> Admission | None:
+def admit(
+    waiting: Sequence[Waiting], idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
+) -> Admission | None:
     """Choose the request that gets a slot now; None while no slot is free or the KV cache is too short for the next in
     turn.
 
@@ -229,12 +231,12 @@ def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     return low
 
 
-def reusable(request: Asked, idle: Sequence[Idle]) -> int:
+def reusable(request: CacheQuery, idle: Sequence[IdleSlot]) -> int:
     """Return how many positions of a request the slots hold already."""
     return _best_slot(request, idle)[1] if idle else 0
 
 
-def _best_slot(request: Asked, idle: Sequence[Idle]) -> tuple[Idle, int]:
+def _best_slot(request: CacheQuery, idle: Sequence[IdleSlot]) -> tuple[IdleSlot, int]:
     """The idle slot to take and the positions to keep: longest shared prefix, else an empty, else the oldest."""
     best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
     if request.conversation is None:
@@ -249,7 +251,9 @@ def _best_slot(request: Asked, idle: Sequence[Idle]) -> tuple[Idle, int]:
     return best, keep
 
 
-def _place(index: int, request: Waiting, idle: Sequence[Idle], reserved_cells: int, limits: Limits) -> Admission | None:
+def _place(
+    index: int, request: Waiting, idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
+) -> Admission | None:
     best, keep = _best_slot(request, idle)
     evictable = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
     short = reserved_cells + request.cells + sum(len(s.ids) for s in evictable) - limits.kv_cells

@@ -23,7 +23,7 @@ FADE = 0.96  # of an earlier guess for each later one: about the last 25 count
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TokenMatch:
     """A token that may come next, and how much of what is before it is as it was there."""
 
     token: int
@@ -50,12 +50,12 @@ class Lookup:
                     self._places[tokens[position - n : position].tobytes()] = position
         self._read = max(end, self._read)
 
-    def find(self, tokens: array[int], pending: Sequence[int] = ()) -> Found | None:
+    def find(self, tokens: array[int], pending: Sequence[int] = ()) -> TokenMatch | None:
         """Return the token that may follow `tokens` and then `pending`, which are guesses themselves."""
         tail = tokens[-MOST_ALIKE:] + array("i", pending)
         for n in RUNS:
             if n <= len(tail) and (place := self._places.get(tail[-n:].tobytes())):
-                return Found(tokens[place], _alike(tokens, place, tail))
+                return TokenMatch(tokens[place], _alike(tokens, place, tail))
         return None
 
 
@@ -74,13 +74,13 @@ class Score:
     right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
     made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
 
-    def chance(self, guess: Found) -> float:
+    def chance(self, guess: TokenMatch) -> float:
         """Return the probability that the guess is right."""
         grade = guess.grade
         right = self.right[grade] + FIRST_CHANCES[grade] * FIRST_WEIGHT
         return right / (self.made[grade] + FIRST_WEIGHT)
 
-    def after(self, guess: Found, token: int) -> Score:
+    def after(self, guess: TokenMatch, token: int) -> Score:
         """The token has come."""
         grade = guess.grade
         return Score(_faded(self.right, grade, float(guess.token == token)), _faded(self.made, grade, 1.0))
@@ -90,7 +90,7 @@ def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, .
     return (*counts[:grade], counts[grade] * FADE + more, *counts[grade + 1 :])
 
 
-class Way(Enum):
+class TokenOrigin(Enum):
     """The way in which a token came about."""
 
     PLAIN = auto()  # nothing was guessed
@@ -104,7 +104,7 @@ KEEP_SHARE = 0.8  # and of what guesses cost: while that is not known, they may 
 OUTLIER = 2.0  # a token that took longer, as a share of a plain one, counts as this
 RELAX = 0.995  # with each plain token: what was measured long ago is tried again some day
 LEAST_PLAIN = 4  # tokens to be measured first
-FIRST_SHARES = {Way.OPENED: 1.0, Way.RIGHT: 0.65, Way.WRONG: 1.15}
+FIRST_SHARES = {TokenOrigin.OPENED: 1.0, TokenOrigin.RIGHT: 0.65, TokenOrigin.WRONG: 1.15}
 LEAST_CHANCE = 0.1  # a wrong guess takes power, even where it takes no time
 LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
 
@@ -121,11 +121,11 @@ class Gain:
     first_s: float = 0.0
     plain_s: float = 0.0
     n_plain: int = 0
-    shares: dict[Way, float] = field(default_factory=lambda: FIRST_SHARES)
+    shares: dict[TokenOrigin, float] = field(default_factory=lambda: FIRST_SHARES)
 
-    def after(self, way: Way, seconds: float) -> Gain:
+    def after(self, way: TokenOrigin, seconds: float) -> Gain:
         """A token took so long."""
-        if way is Way.PLAIN:
+        if way is TokenOrigin.PLAIN:
             known = self.n_plain > 0
             counted = min(seconds, OUTLIER * self.plain_s) if known else seconds
             usual = KEEP * self.plain_s + (1 - KEEP) * counted if known else counted
@@ -147,7 +147,7 @@ class Gain:
         """Return whether a guess that is right with this probability makes the answer quicker, by all that is known."""
         if self.n_plain < LEAST_PLAIN or chance < LEAST_CHANCE:
             return False
-        gain = 1 - self.shares[Way.RIGHT]
-        loss = max(0.0, self.shares[Way.WRONG] - 1)
-        opening = max(0.0, self.shares[Way.OPENED] - 1)
+        gain = 1 - self.shares[TokenOrigin.RIGHT]
+        loss = max(0.0, self.shares[TokenOrigin.WRONG] - 1)
+        opening = max(0.0, self.shares[TokenOrigin.OPENED] - 1)
         return chance * gain - (1 - chance) * loss - opening > LEAST_GAIN

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.json_schema.partial_json import MAX_DEPTH, value_at, value_of_json
-from app.core.json_schema.schema_types import kinds_of, referred
+from app.core.json_schema.partial_json import MAX_DEPTH, parse_json, value_at
+from app.core.json_schema.schema_types import kinds_of, resolve_reference
 
 KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
 MAX_STEPS = 8  # of references and choices within each other
@@ -16,7 +16,7 @@ PYTHON = {"True": True, "False": False, "None": None}  # templates write these, 
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AcceptedValues:
     """The values that a schema accepts: their kinds, and the texts of an enum. free: any other text too."""
 
     kinds: frozenset[str]
@@ -24,16 +24,16 @@ class Wanted:
     free: bool = True
 
 
-ANY, NOTHING = Wanted(KINDS), Wanted(frozenset(), free=False)
+ANY, NOTHING = AcceptedValues(KINDS), AcceptedValues(frozenset(), free=False)
 
 
-def wanted(schema: object, root: object) -> Wanted:
+def accepted_values(schema: object, root: object) -> AcceptedValues:
     """Return the values that a schema accepts; `root` is the target of its references."""
-    accepted = _wanted(schema, root, MAX_STEPS, set())
+    accepted = _accepted_values(schema, root, MAX_STEPS, set())
     return ANY if accepted == NOTHING else accepted
 
 
-def _wanted(schema: object, root: object, steps: int, seen: set[str]) -> Wanted:
+def _accepted_values(schema: object, root: object, steps: int, seen: set[str]) -> AcceptedValues:
     """seen: references that were followed. What they take counts already, and those that choose among each other would
     be followed nearly for ever."""
     if not isinstance(schema, Mapping) or steps == 0:
@@ -42,39 +42,39 @@ def _wanted(schema: object, root: object, steps: int, seen: set[str]) -> Wanted:
         if (place := str(schema["$ref"])) in seen:
             return NOTHING
         seen.add(place)
-        return _wanted(referred(schema["$ref"], root), root, steps - 1, seen)
+        return _accepted_values(resolve_reference(schema["$ref"], root), root, steps - 1, seen)
     options = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if isinstance(options, list):
         kinds = frozenset(kind for option in options for kind in kinds_of(option))
-        return Wanted(kinds, frozenset(option for option in options if isinstance(option, str)), free=False)
+        return AcceptedValues(kinds, frozenset(option for option in options if isinstance(option, str)), free=False)
     for word in ("anyOf", "oneOf", "allOf"):
         if isinstance(several := schema.get(word), list):
-            return _either([_wanted(choice, root, steps - 1, seen) for choice in several])
+            return _either([_accepted_values(choice, root, steps - 1, seen) for choice in several])
     kind = schema.get("type", "object" if "properties" in schema else None)
     if kind is None:
         return ANY
     kinds = frozenset(
         type_name for type_name in (kind if isinstance(kind, list) else [kind]) if isinstance(type_name, str)
     )
-    return Wanted(kinds, free="string" in kinds)
+    return AcceptedValues(kinds, free="string" in kinds)
 
 
-def _either(several: Iterable[Wanted]) -> Wanted:
+def _either(several: Iterable[AcceptedValues]) -> AcceptedValues:
     several = list(several)
-    return Wanted(
+    return AcceptedValues(
         frozenset[str]().union(*(accepted.kinds for accepted in several)),
         frozenset[str]().union(*(accepted.texts for accepted in several)),
         any(accepted.free for accepted in several),
     )
 
 
-def value_of(text: str, accepted: Wanted) -> Any:
+def parse_argument(text: str, accepted: AcceptedValues) -> Any:
     """The value that a model means by this text. What fits nothing stays the text it is."""
     if text in accepted.texts or (accepted.kinds == {"string"} and accepted.free):
         return text
     bare = text.strip()
     try:
-        value = value_of_json(bare)
+        value = parse_json(bare)
     except ValueError:
         if bare not in PYTHON:
             return text
@@ -102,7 +102,7 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
 CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
-class Cut(Exception):
+class TextCut(Exception):
     """The text ends here."""
 
 
@@ -148,7 +148,7 @@ class Literals:
             self.at += len(sign)
             return True
         if len(rest) < len(sign) and sign.startswith(rest):
-            raise Cut
+            raise TextCut
         return False
 
     def wants(self, sign: str) -> None:
@@ -159,7 +159,7 @@ class Literals:
     def stands(self) -> str:
         self._blanks()
         if self.at >= len(self.text):
-            raise Cut
+            raise TextCut
         return self.text[self.at]
 
     def _blanks(self) -> None:
@@ -169,7 +169,7 @@ class Literals:
     def _until(self, sign: str) -> str:
         end = self.text.find(sign, self.at)
         if end < 0:
-            raise Cut
+            raise TextCut
         text, self.at = self.text[self.at : end], end + len(sign)
         return text
 
@@ -181,7 +181,7 @@ class Literals:
         if not (match := KEY.match(self.text, self.at)):
             raise ValueError("no name stands here")
         if match.end() == len(self.text):
-            raise Cut
+            raise TextCut
         self.at = match.end()
         return match[0]
 
@@ -203,7 +203,7 @@ class Literals:
         pieces: list[str] = []
         while True:
             if self.at >= len(self.text):
-                raise Cut
+                raise TextCut
             if self.text.startswith(sign, self.at):
                 self.at += len(sign)
                 return "".join(pieces)
@@ -217,7 +217,7 @@ class Literals:
 
     def _escaped(self) -> str:
         if len(self.text) < self.at + 2:
-            raise Cut
+            raise TextCut
         if code := CODE.match(self.text, self.at + 1):
             self.at = code.end()
             number = int(code[1] or code[2] or code[3], 16)
@@ -230,7 +230,7 @@ class Literals:
         if not (match := PLAIN.match(self.text, self.at)):
             raise ValueError("no value stands here")
         if match.end() == len(self.text):
-            raise Cut
+            raise TextCut
         self.at = match.end()
         word = match[0].strip()
         if word in WORDS:

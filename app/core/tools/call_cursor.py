@@ -11,13 +11,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from app.core.json_schema.partial_json import json_of
+from app.core.json_schema.partial_json import to_json
 
 MOST_ENDS = 32  # signs that end a call, within its arguments
 WHOLE_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # of JSON
 Tools = Mapping[str, Any]  # name -> schema of its arguments
 T = TypeVar("T")
-Reading = Generator[None, None, T]  # waits for more text at each step
+ParserSteps = Generator[None, None, T]  # waits for more text at each step
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +31,35 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class CallStarted:
     """A call has begun: pieces of its arguments come before all of it does."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class More:
+class ArgumentPiece:
     """The next piece of the arguments of the call that has begun."""
 
     text: str
 
 
-News = Call | Begun | More
+CallEvent = Call | CallStarted | ArgumentPiece
 
 
-class Marked(NamedTuple):
+class ReadResult(NamedTuple):
     """The result of reading a text: plain text, calls, and the rest after them."""
 
-    told: str
+    plain: str
     calls: list[Call]
     rest: str
 
 
-class Short(Exception):
+class CutShort(Exception):
     """The answer ends before it is clear what this is."""
 
 
-class Other(Exception):
+class NotACall(Exception):
     """The text is no call."""
 
 
@@ -68,24 +68,24 @@ class Cursor:
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.at_end = text, 0, False
-        self.news = list[Begun | More]()  # of the call that is read, not told yet
+        self.news = list[CallStarted | ArgumentPiece]()  # of the call that is read, not told yet
 
     def begins(self, name: str) -> None:
         """Report that it is a call of this tool, whatever comes."""
-        self.news.append(Begun(name))
+        self.news.append(CallStarted(name))
 
     def goes_on(self, text: str) -> None:
         """Report the next piece of its arguments, as JSON text."""
         if text:
-            self.news.append(More(text))
+            self.news.append(ArgumentPiece(text))
 
-    def more(self) -> Reading[None]:
+    def more(self) -> ParserSteps[None]:
         """Wait for more text. Raises Short where none comes."""
         if self.at_end:
-            raise Short
+            raise CutShort
         yield
 
-    def blanks(self) -> Reading[None]:
+    def blanks(self) -> ParserSteps[None]:
         """Pass them all, also those that come later."""
         while True:
             while self.at < len(self.text) and self.text[self.at].isspace():
@@ -94,7 +94,7 @@ class Cursor:
                 return
             yield
 
-    def takes(self, sign: str) -> Reading[bool]:
+    def takes(self, sign: str) -> ParserSteps[bool]:
         """Pass the sign if it stands here; return whether it did. Raises Short."""
         while True:
             if self.text.startswith(sign, self.at):
@@ -104,7 +104,7 @@ class Cursor:
                 return False
             yield from self.more()
 
-    def until(self, sign: str) -> Reading[str]:
+    def until(self, sign: str) -> ParserSteps[str]:
         """Return the text before the next `sign`, and pass both. Raises Short."""
         seen = self.at
         while (end := self.text.find(sign, seen)) < 0:
@@ -113,7 +113,7 @@ class Cursor:
         text, self.at = self.text[self.at : end], end + len(sign)
         return text
 
-    def one_of(self, signs: Sequence[str]) -> Reading[str]:
+    def one_of(self, signs: Sequence[str]) -> ParserSteps[str]:
         """Pass the first of these signs that stands here and return it; empty for none. Raises Short."""
         for sign in signs:
             if sign and (yield from self.takes(sign)):
@@ -122,7 +122,7 @@ class Cursor:
 
     def value(
         self, end: str, then: Sequence[str], tell: Callable[[int], None] | None = None, *, is_json: bool = False
-    ) -> Reading[str]:
+    ) -> ParserSteps[str]:
         """Return the text up to `end`, as `until` does; an `end` that is not followed by one of `then` belongs to the
         value. Raises Short.
 
@@ -135,11 +135,11 @@ class Cursor:
                 if tell is None:
                     yield from self.until(end)
                 else:
-                    yield from self._told_until(end, tell)
+                    yield from self._reported_until(end, tell)
                 behind = self.at
                 yield from self.blanks()
                 follows = bool((yield from self.one_of(then)))
-            except Short:
+            except CutShort:
                 if not first:
                     raise
                 behind, follows = first, True  # its quotes never end: they are none
@@ -152,7 +152,7 @@ class Cursor:
                 first = first or behind
             self.at = behind
 
-    def _told_until(self, end: str, tell: Callable[[int], None]) -> Reading[None]:
+    def _reported_until(self, end: str, tell: Callable[[int], None]) -> ParserSteps[None]:
         seen = self.at
         while (place := self.text.find(end, seen)) < 0:
             seen = max(self.at, len(self.text) - len(end) + 1)
@@ -162,7 +162,7 @@ class Cursor:
         self.at = place + len(end)
 
 
-Reader = Callable[[Cursor, Tools], Reading[Marked]]
+Parser = Callable[[Cursor, Tools], ParserSteps[ReadResult]]
 
 
 def ends_in_text(json_text: str) -> bool:
@@ -170,10 +170,10 @@ def ends_in_text(json_text: str) -> bool:
     return '"' in WHOLE_TEXT.sub("", json_text)
 
 
-def calls_of(news: Iterable[News]) -> list[Call]:
+def complete_calls(news: Iterable[CallEvent]) -> list[Call]:
     """Return the complete calls."""
     return [event for event in news if isinstance(event, Call)]
 
 
-def called(name: str, arguments: object) -> Call:
-    return Call(name, json_of(arguments))
+def make_call(name: str, arguments: object) -> Call:
+    return Call(name, to_json(arguments))

@@ -6,19 +6,29 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from app.core.json_schema.partial_json import value_at, whole_of
-from app.core.tools.argument_values import Cut, Literals, value_of
-from app.core.tools.call_cursor import Begun, Call, Cursor, Marked, More, News, Reading, Tools, called
-from app.core.tools.call_markers import MISTRAL, Signs, begun, signs_of
+from app.core.json_schema.partial_json import certain_part, value_at
+from app.core.tools.argument_values import Literals, TextCut, parse_argument
+from app.core.tools.call_cursor import (
+    ArgumentPiece,
+    Call,
+    CallEvent,
+    CallStarted,
+    Cursor,
+    ParserSteps,
+    ReadResult,
+    Tools,
+    make_call,
+)
+from app.core.tools.call_markers import MISTRAL, Markers, marker_start_length, markers_of
 from app.core.tools.call_parsers import (
     BETWEEN,
     ObjectPeek,
+    accepted_for,
     head_tool,
     json_calls,
     name_and_arguments,
+    parser_for,
     python_calls,
-    reader_of,
-    wanted_for,
 )
 from backends.templates.call_format import CallFormat, Payload
 
@@ -26,7 +36,7 @@ from backends.templates.call_format import CallFormat, Payload
 def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
     """The calls of a text that begins with a sign of calls and was cut: those that are whole, and one that is not.
     None where it is not clear which tool that one is of."""
-    signs = signs_of(form)
+    signs = markers_of(form)
     try:
         match form.payload:
             case Payload.OBJECTS:
@@ -38,7 +48,7 @@ def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
             case Payload.GEMMA:
                 head, sign, rest = text.partition(signs.last)[2].partition("{")
                 arguments: dict[str, Any] = {}
-                with suppress(Cut):
+                with suppress(TextCut):
                     Literals(rest).pairs(":", "}", arguments)
                 return [_half(head.strip().removeprefix("call:") if sign else None, arguments, text, tools)]
             case Payload.PYTHON:
@@ -55,7 +65,7 @@ def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
     """Its arguments lack their end, as the model's do: nobody shall take them for whole. Raises ValueError."""
     if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
         raise ValueError("no tool is called")
-    return Call(name, called(name, arguments).arguments[:-1], text)
+    return Call(name, make_call(name, arguments).arguments[:-1], text)
 
 
 def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
@@ -73,7 +83,7 @@ def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
         calls, at = calls + whole, end
     if at == len(text):
         return calls
-    value = whole_of(text[at:])
+    value = certain_part(text[at:])
     name, arguments = name_and_arguments(value, tools, form)
     if not isinstance(name, str) or name not in tools:  # an answer in JSON has names of its own
         raise ValueError("no tool is called")
@@ -82,7 +92,7 @@ def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
     return [*calls, _half(name, arguments, text[at:] if calls else text, tools)]
 
 
-def _named(form: CallFormat, signs: Signs, text: str, tools: Tools) -> list[Call]:
+def _named(form: CallFormat, signs: Markers, text: str, tools: Tools) -> list[Call]:
     """[TOOL_CALLS]name[ARGS]{… Raises ValueError."""
     begin = signs.last or next((sign for sign in signs.begins if text.startswith(sign)), "")
     rest = text.partition(begin)[2]
@@ -90,10 +100,10 @@ def _named(form: CallFormat, signs: Signs, text: str, tools: Tools) -> list[Call
         return _json(form, rest, tools)
     head, sign, arguments = rest.partition(signs.arguments)
     name = head_tool(form, signs, head, tools) if sign else None
-    return [_half(name, whole_of(arguments), text, tools)]
+    return [_half(name, certain_part(arguments), text, tools)]
 
 
-def _tagged(signs: Signs, text: str, tools: Tools) -> list[Call]:
+def _tagged(signs: Markers, text: str, tools: Tools) -> list[Call]:
     """<function=name><parameter=key>value</parameter>… Raises ValueError."""
     rest = text.partition(signs.last)[2]
     name = next((n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), "")
@@ -115,9 +125,9 @@ def _tagged(signs: Signs, text: str, tools: Tools) -> list[Call]:
                 whole, is_whole, _ = left.rpartition(signs.value_end)
                 if is_whole:
                     bare = whole.removeprefix(signs.wrap[0]).removesuffix(signs.wrap[1])
-                    accepted = wanted_for(tools[name], key.strip())
+                    accepted = accepted_for(tools[name], key.strip())
                     is_text = kinds == frozenset({"string"})
-                    values[key.strip()] = bare if is_text else value_of(bare, accepted)
+                    values[key.strip()] = bare if is_text else parse_argument(bare, accepted)
                 break
     return [_half(name, values, text, tools)]
 
@@ -134,8 +144,8 @@ class CallFinder:
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
         self._format, self._tools, self._in_pieces = form, tools, in_pieces
-        self._reader = reader_of(form)
-        signs = self._of_format = signs_of(form)
+        self._reader = parser_for(form)
+        signs = self._of_format = markers_of(form)
         self._signs = signs.begins
         if signs.is_spoken:  # models leave the sign before it out at times
             self._signs += tuple(f"{signs.last}{name}{signs.behind_name}" for name in tools)
@@ -146,14 +156,14 @@ class CallFinder:
         self._first: str | None = "" if form.prompt_marker else None  # until it is clear what the answer begins with
         self._inside = False
         self._cursor = Cursor("")
-        self._reading: Reading[Marked] | None = None  # of a call that may have begun
+        self._reading: ParserSteps[ReadResult] | None = None  # of a call that may have begun
         self._begun = False  # something but blanks has come
         self._peek: ObjectPeek | None = None
         self._name: str | None = None  # of the call that is told in pieces
         self._pieces: list[str] = []
-        self._n_told = 0  # calls of what is read that were told already
+        self._n_reported = 0  # calls of what is read that were told already
 
-    def push(self, text: str) -> tuple[str, list[News]]:
+    def push(self, text: str) -> tuple[str, list[CallEvent]]:
         """The text that can be told now, and the calls that are whole."""
         if self._first is not None:
             text = self._opening(text)
@@ -162,9 +172,9 @@ class CallFinder:
             return self._marked(at_end=False)
         return self._to_the_end(), self._looked()
 
-    def flush(self, *, is_cut: bool = False) -> tuple[str, list[News]]:
+    def flush(self, *, is_cut: bool = False) -> tuple[str, list[CallEvent]]:
         """Return the rest at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
-        text, news = "", list[News]()
+        text, news = "", list[CallEvent]()
         self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
         tail = self._held[len(self._held) - self._ending() :] if has_begun else ""
@@ -194,8 +204,8 @@ class CallFinder:
             return ""
         return first.removeprefix(marker) if marker and first.startswith(marker) else self._format.prompt_marker + first
 
-    def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[News]]:
-        plain, news = "", list[News]()
+    def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[CallEvent]]:
+        plain, news = "", list[CallEvent]()
         assert self._reader is not None
         while True:
             if self._reading is not None:
@@ -206,14 +216,14 @@ class CallFinder:
                 self._reading = self._peek = None
                 self._held = marked.rest
                 if self._name is None or marked.calls:
-                    plain += marked.told if not self._n_told else ""
+                    plain += marked.plain if not self._n_reported else ""
                     news += self._finished(marked.calls)
                 elif is_cut and at_end:
                     return plain, news
                 else:
                     news.append(self._broken(before[: self._cursor.at]))
                     self._held = before[self._cursor.at :]
-                self._n_told = 0
+                self._n_reported = 0
             start = self._start()
             if start < 0:
                 return plain + self._sure(), news
@@ -225,7 +235,7 @@ class CallFinder:
                 at = self._held.find(self._of_format.opening) + len(self._of_format.opening)
                 self._peek = ObjectPeek(at, self._tools, self._format)
 
-    def _read_on(self, reading: Reading[Marked], news: list[News], *, at_end: bool) -> Marked | None:
+    def _read_on(self, reading: ParserSteps[ReadResult], news: list[CallEvent], *, at_end: bool) -> ReadResult | None:
         """Continue the reading; return its result, or None while it waits for more."""
         cursor = self._cursor
         cursor.text, cursor.at_end, marked = self._held, at_end, None
@@ -235,32 +245,32 @@ class CallFinder:
             marked = read.value
         news += self._looked()
         if self._in_pieces:
-            news += self._told(cursor.news)
+            news += self._reported(cursor.news)
         cursor.news = []
         return marked
 
-    def _looked(self) -> list[News]:
+    def _looked(self) -> list[CallEvent]:
         """Return what the calls being written reveal so far."""
         if self._peek is None or not self._in_pieces:
             return []
-        return self._told(self._peek.look(self._held))
+        return self._reported(self._peek.look(self._held))
 
-    def _told(self, news: Sequence[News]) -> list[News]:
+    def _reported(self, news: Sequence[CallEvent]) -> list[CallEvent]:
         for event in news:
             match event:
-                case Begun(name):
+                case CallStarted(name):
                     self._name, self._pieces = name, []
-                case More(text):
+                case ArgumentPiece(text):
                     self._pieces.append(text)
                 case Call():
                     self._name = None
-                    self._n_told += 1
+                    self._n_reported += 1
         return list(news)
 
-    def _finished(self, calls: Sequence[Call]) -> list[News]:
+    def _finished(self, calls: Sequence[Call]) -> list[CallEvent]:
         """Return the calls without those that were reported; the one reported in pieces becomes what its pieces are
         together."""
-        left = list[News](calls[self._n_told :])
+        left = list[CallEvent](calls[self._n_reported :])
         if self._name is not None and left and isinstance(first := left[0], Call):
             arguments = "".join(self._pieces)
             left[0] = Call(self._name, arguments, first.half)
@@ -291,17 +301,17 @@ class CallFinder:
     def _sign_held(self) -> str:
         return next((sign for sign in self._signs if self._held.startswith(sign)), "")
 
-    def _rest_of_the_answer(self) -> list[News]:
+    def _rest_of_the_answer(self) -> list[CallEvent]:
         text = self._held.strip().removeprefix(self._sign_held())
         calls = json_calls(text, self._tools, self._format)
-        if not calls and self._sign_held() == MISTRAL and not self._n_told:  # as newer ones of the family
+        if not calls and self._sign_held() == MISTRAL and not self._n_reported:  # as newer ones of the family
             finder = CallFinder(NEWER_MISTRAL, self._tools)
             (plain, some), (rest, more) = finder.push(self._held), finder.flush()
             calls = [] if (plain + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
         if calls:
             self._held = ""
             return self._finished(calls)
-        if self._n_told and self._peek is not None:  # behind the calls stands something else
+        if self._n_reported and self._peek is not None:  # behind the calls stands something else
             self._held = self._held[self._peek.at :]
         return []
 
@@ -311,7 +321,7 @@ class CallFinder:
 
     def _sure(self) -> str:
         """All but blanks at the end, and what may be the beginning of a sign."""
-        kept = begun(self._held, self._signs)
+        kept = marker_start_length(self._held, self._signs)
         sure = self._held[: len(self._held) - kept].rstrip()
         self._held = self._held[len(sure) :]
         self._begun = self._begun or bool(sure)
@@ -321,4 +331,4 @@ class CallFinder:
         """Return how many characters at the end of the text may begin a marker that ends something."""
         signs = self._of_format
         after = (tokens[0] for tokens, _ in signs.keyed)
-        return begun(self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after))
+        return marker_start_length(self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after))

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_constraints import text_of
+from app.core.json_schema.json_constraints import string_expression
 from app.core.json_schema.json_grammar import Rules, check_size, json_grammar, literal
-from app.core.json_schema.schema_types import referred
-from app.core.tools.argument_values import QUOTE, wanted
+from app.core.json_schema.schema_types import resolve_reference
+from app.core.tools.argument_values import QUOTE, accepted_values
 from app.core.tools.call_cursor import Tools
 from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Payload
 
@@ -146,7 +146,7 @@ def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
 def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
     """A value as JSON; Gemma's texts between its own signs."""
     as_json = rules.add(schema, root)
-    accepted = wanted(schema, root)
+    accepted = accepted_values(schema, root)
     if python or not (accepted.free or accepted.texts):
         return as_json
     texts = [literal(QUOTE + text + QUOTE) for text in sorted(accepted.texts) if QUOTE not in text]
@@ -178,8 +178,8 @@ def _element(rules: Rules, key: str, schema: object, root: object, form: CallFor
     begin, end = literal(f"{form.key}{key}>"), literal(f"{form.value_end}{key}>")
     of = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
-        of = referred(schema["$ref"], root)
-    kinds = wanted(schema, root).kinds
+        of = resolve_reference(schema["$ref"], root)
+    kinds = accepted_values(schema, root).kinds
     inner_schema = of if isinstance(of, Mapping) and depth < MAX_DEPTH else {}
     sign = form.key.removesuffix("<")  # before each tag
     if kinds and not kinds & {"array", "object"}:
@@ -223,7 +223,7 @@ def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
 
 def _by_kind(rules: Rules, schema: object, root: object, key: str, form: CallFormat) -> Iterator[str]:
     """One of texts, and one of all else, as the sign behind a key tells them apart."""
-    accepted, end = wanted(schema, root), form.value_end.strip()
+    accepted, end = accepted_values(schema, root), form.value_end.strip()
     as_json = rules.add(schema, root)
     if accepted.free or accepted.texts:
         texts = [literal(text) for text in sorted(accepted.texts) if end not in text]
@@ -235,7 +235,7 @@ def _by_kind(rules: Rules, schema: object, root: object, key: str, form: CallFor
 
 def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any], Sequence[str]]:
     of = (
-        referred(schema["$ref"], schema if root is None else root)
+        resolve_reference(schema["$ref"], schema if root is None else root)
         if isinstance(schema, Mapping) and "$ref" in schema
         else schema
     )
@@ -251,7 +251,7 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
     """Return the rule of the text between the tags: strings as they are, other values as JSON."""
-    accepted = wanted(schema, root)
+    accepted = accepted_values(schema, root)
     as_json = rules.add(schema, root)  # also where only texts may stand: it says what cannot be promised
     if accepted.free:
         return rules.named(_text(rules, schema, end))
@@ -263,7 +263,7 @@ def _text(rules: Rules, schema: object, end: str) -> str:
     """Any text in which `end` does not stand; of a format that is kept to, one of that."""
     bounds = schema if isinstance(schema, Mapping) else {}
     least, most = bounds.get("minLength") or 0, bounds.get("maxLength")
-    if bounds.get("type") == "string" and (text := text_of(bounds, least, most)):
+    if bounds.get("type") == "string" and (text := string_expression(bounds, least, most)):
         return text
     if "minLength" in bounds or "maxLength" in bounds:
         return f"[^<]{{{least},{'' if most is None else most}}}"

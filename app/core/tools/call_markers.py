@@ -28,7 +28,7 @@ HARMONY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class Markers:
     """The markers that a parser of these calls looks for."""
 
     begins: tuple[str, ...]  # a call may begin with any of these
@@ -65,7 +65,7 @@ class Signs:
 
 
 @lru_cache(maxsize=64)
-def signs_of(form: CallFormat) -> Signs:
+def markers_of(form: CallFormat) -> Markers:
     address, _, behind = form.lead.rpartition(NAME)
     lasts = _parts(behind)
     outer: tuple[str, ...] = _parts(form.section)
@@ -73,16 +73,16 @@ def signs_of(form: CallFormat) -> Signs:
         opening = JSON_HEAD.sub("", form.section + form.lead).strip()
         closing = (form.trail + form.section_end).strip().removeprefix("]").strip()
         begins: tuple[str, ...] = (opening, *form.other_begins) if opening else form.other_begins
-        return Signs(begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing)
+        return Markers(begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing)
     if form.payload is Payload.HARMONY:
         ends: tuple[str, ...] = (CALL_END,)
-        return Signs(HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", "")
+        return Markers(HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", "")
     if form.payload is Payload.PYTHON:
         begin, end = (form.section.strip().removesuffix("["), form.section_end.strip().removeprefix("]"))
-        return Signs((begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", "")
+        return Markers((begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", "")
     if form.payload is Payload.NESTED:
         begin, ends = form.section.strip(), (form.trail.strip(),)
-        return Signs((begin,), False, (), begin, form.lead, form.named, "", ends, (form.section_end,), form.key,
+        return Markers((begin,), False, (), begin, form.lead, form.named, "", ends, (form.section_end,), form.key,
                      form.value_end, ("", ""), (), "", "")  # fmt: skip
     last = lasts[-1] if lasts else ""
     outer = (*outer, *lasts[:-1])
@@ -106,7 +106,7 @@ def signs_of(form: CallFormat) -> Signs:
         keyed.setdefault(tuple(TOKEN.findall(text)), set()).add(kind)
     after = next((text for _, text in form.keyed), "")
     wrap = (after[len(after.rstrip()) :], form.value_end[: len(form.value_end) - len(form.value_end.lstrip())])
-    return Signs(
+    return Markers(
         begins, is_tagged and bool(outer), outer, last, inner, SLOT.split(form.named)[0].strip(), arguments,
         ends, closes, form.key.strip(), form.value_end.strip(), wrap,
         tuple((tokens, frozenset(kinds)) for tokens, kinds in keyed.items() if tokens), "", "",
@@ -123,7 +123,7 @@ def _last_token(text: str) -> str:
     return tokens[-1] if tokens else text
 
 
-def begun(text: str, signs: Iterable[str]) -> int:
+def marker_start_length(text: str, signs: Iterable[str]) -> int:
     """Return how many characters at the end of `text` may begin one of these markers."""
     return max((_begun(text, sign) for sign in signs), default=0)
 

@@ -8,25 +8,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.core.json_schema.partial_json import JsonScan, json_of, value_at, value_of_json
-from app.core.tools.argument_values import Cut, Literals, Wanted, value_of, wanted
+from app.core.json_schema.partial_json import JsonScan, parse_json, to_json, value_at
+from app.core.tools.argument_values import AcceptedValues, Literals, TextCut, accepted_values, parse_argument
 from app.core.tools.call_cursor import (
     MOST_ENDS,
-    Begun,
+    ArgumentPiece,
     Call,
+    CallEvent,
+    CallStarted,
     Cursor,
-    Marked,
-    More,
-    News,
-    Other,
-    Reader,
-    Reading,
-    Short,
+    CutShort,
+    NotACall,
+    Parser,
+    ParserSteps,
+    ReadResult,
     Tools,
-    called,
     ends_in_text,
+    make_call,
 )
-from app.core.tools.call_markers import KIMI, MISTRAL, MISTRAL_ID, SLOT, Signs, signs_of
+from app.core.tools.call_markers import KIMI, MISTRAL, MISTRAL_ID, SLOT, Markers, markers_of
 from backends.templates.call_format import ID, CallFormat, Payload
 
 BETWEEN = " \t\r\n;,"
@@ -65,12 +65,12 @@ def _call(value: object, tools: Tools, form: CallFormat) -> Call | None:
     name, arguments = name_and_arguments(value, tools, form)
     if isinstance(arguments, str):  # some write it as JSON within JSON
         try:
-            arguments = value_of_json(arguments)
+            arguments = parse_json(arguments)
         except ValueError:
             return None
     if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
         return None
-    return called(name, arguments)
+    return make_call(name, arguments)
 
 
 def _values(text: str) -> list[Any]:
@@ -93,10 +93,10 @@ class ObjectPeek:
         self.at, self._tools, self._format = at, tools, form
         self._steps = self._all()
         self._text = ""
-        self._news: list[News] = []
+        self._news: list[CallEvent] = []
         self._is_over = False
 
-    def look(self, text: str) -> list[News]:
+    def look(self, text: str) -> list[CallEvent]:
         """Return what has come of the calls now."""
         self._text, self._news = text, []
         if not self._is_over:
@@ -106,7 +106,7 @@ class ObjectPeek:
                 self._is_over = True
         return self._news
 
-    def _all(self) -> Reading[None]:
+    def _all(self) -> ParserSteps[None]:
         while True:
             while self.at < len(self._text) and self._text[self.at] in BETWEEN + "[":
                 self.at += 1
@@ -116,7 +116,7 @@ class ObjectPeek:
             if self._text[self.at] != "{" or not (yield from self._object()):
                 return
 
-    def _object(self) -> Reading[bool]:
+    def _object(self) -> ParserSteps[bool]:
         """Read one object; return whether it was a call."""
         self.at += 1
         name, depth = "", 1
@@ -159,10 +159,10 @@ class ObjectPeek:
             if arguments is None:
                 return False
 
-    def _arguments(self, name: str, at: int) -> Reading[str | None]:
+    def _arguments(self, name: str, at: int) -> ParserSteps[str | None]:
         """Them as text, once they are whole."""
         scan, sent, begin = JsonScan(at), at, at
-        self._news.append(Begun(name))
+        self._news.append(CallStarted(name))
         while True:
             try:
                 scan.read(self._text)
@@ -170,7 +170,7 @@ class ObjectPeek:
                 self.at = scan.at
                 return None
             if scan.at > sent:
-                self._news.append(More(self._text[sent : scan.at]))
+                self._news.append(ArgumentPiece(self._text[sent : scan.at]))
                 sent = self.at = scan.at
             if scan.is_whole:
                 return self._text[begin:sent]
@@ -183,9 +183,9 @@ CDATA, CDATA_END = "<![CDATA[", "]]>"
 TEXT_ALONE = frozenset({"string"})
 
 
-def reader_of(form: CallFormat) -> Reader | None:
+def parser_for(form: CallFormat) -> Parser | None:
     """Reads a call from its first sign on. None: its calls are the rest of the answer, once they have begun."""
-    signs = signs_of(form)
+    signs = markers_of(form)
     match form.payload:
         case Payload.OBJECTS:
             return _Objects(form, signs).read if signs.closing and signs.opening else None
@@ -204,43 +204,43 @@ def reader_of(form: CallFormat) -> Reader | None:
 class _OfFormat:
     """The facts that a reader has of its format."""
 
-    def __init__(self, form: CallFormat, signs: Signs) -> None:
+    def __init__(self, form: CallFormat, signs: Markers) -> None:
         self._format, self._signs = form, signs
 
 
 class _Objects(_OfFormat):
     """<tool_call>{"name": …, "arguments": {…}}</tool_call>, and lists of these."""
 
-    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+    def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         opening, closing = self._signs.opening, self._signs.closing
         behind = cursor.at = cursor.text.find(opening) + len(opening)
         yield from cursor.blanks()
         if cursor.text[cursor.at : cursor.at + 1] not in ("", *JSON_BEGINS):
-            return Marked(cursor.text[:behind], [], cursor.text[behind:])  # but spoken of
+            return ReadResult(cursor.text[:behind], [], cursor.text[behind:])  # but spoken of
         first = 0  # where it ended if no text of its arguments held the sign
         for _ in range(MOST_ENDS):
             try:
                 yield from cursor.until(closing)
-            except Short:
+            except CutShort:
                 calls = json_calls(cursor.text[behind:], tools, self._format)
                 if calls or not first:
-                    return Marked("" if calls else cursor.text, calls, "")
+                    return ReadResult("" if calls else cursor.text, calls, "")
                 break
             whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
             for start in (whole.find(opening), whole.rfind(opening)):  # the first may have been begun and left
                 inner = whole[start + len(opening) : -len(closing)]
                 if calls := json_calls(inner, tools, self._format):
-                    return Marked(whole[:start].rstrip(), calls, rest)
+                    return ReadResult(whole[:start].rstrip(), calls, rest)
             first = first or cursor.at
             if not ends_in_text(whole[behind : -len(closing)]):
                 break  # else its end stands in a text of its arguments
-        return Marked(cursor.text[:first], [], cursor.text[first:])
+        return ReadResult(cursor.text[:first], [], cursor.text[first:])
 
 
 class _Between(_OfFormat, ABC):
     """A call whose name stands between signs."""
 
-    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+    def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         cursor.at = start = len(cursor.text) - len(cursor.text.lstrip())
         behind = start
         cursor.at += len(self._address(cursor.text[start:], tools))
@@ -250,18 +250,18 @@ class _Between(_OfFormat, ABC):
                     behind = behind if behind > start else cursor.at
                     yield from cursor.blanks()
             call = yield from self._call(cursor, tools)
-        except (Short, Other):
+        except (CutShort, NotACall):
             if behind == start:
                 behind = start + max(
                     (len(s) for s in (self._signs.last, *self._signs.begins) if cursor.text.startswith(s, start)),
                     default=1,
                 )
-            return Marked(cursor.text[:behind], [], cursor.text[behind:])
+            return ReadResult(cursor.text[:behind], [], cursor.text[behind:])
         yield from self._close(cursor)
-        return Marked("", [call], cursor.text[cursor.at :])
+        return ReadResult("", [call], cursor.text[cursor.at :])
 
     @abstractmethod
-    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+    def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         """The call that begins here, read up to the end of its arguments. Raises Short, Other."""
 
     def _address(self, text: str, tools: Tools) -> str:
@@ -274,7 +274,7 @@ class _Between(_OfFormat, ABC):
         """Return the markers that may still follow a call."""
         return (*self._signs.ends, *self._signs.closes)
 
-    def _close(self, cursor: Cursor) -> Reading[None]:
+    def _close(self, cursor: Cursor) -> ParserSteps[None]:
         """Pass the signs that end it, as far as they are written."""
         behind = cursor.at
         try:
@@ -284,7 +284,7 @@ class _Between(_OfFormat, ABC):
                     behind = cursor.at
                     if sign in self._signs.closes[-1:] or sign in KIMI:
                         break
-        except Short:  # the answer ends with its last call
+        except CutShort:  # the answer ends with its last call
             behind = len(cursor.text) if cursor.text[behind:].isspace() else behind
         cursor.at = behind
 
@@ -292,7 +292,7 @@ class _Between(_OfFormat, ABC):
 class _Named(_Between):
     """<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and the like."""
 
-    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+    def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         start = len(cursor.text) - len(cursor.text.lstrip())
         marked = yield from super().read(cursor, tools)
         if self._format.payload is Payload.NAMED and not marked.calls and not self._signs.outer:
@@ -302,27 +302,27 @@ class _Named(_Between):
                 while not cursor.at_end:
                     yield
                 if calls := json_calls(cursor.text[begin:], tools, self._format):
-                    return Marked("", calls, "")
-                size = len(marked.told)
-                return Marked(cursor.text[:size], [], cursor.text[size:])
+                    return ReadResult("", calls, "")
+                size = len(marked.plain)
+                return ReadResult(cursor.text[:size], [], cursor.text[size:])
         return marked
 
-    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+    def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         signs = self._signs
         if self._format.payload is Payload.HARMONY:
             begin = next((s for s in signs.begins if cursor.text.startswith(s, cursor.at)), None)
             if begin is None:
-                raise Other
+                raise NotACall
             cursor.at += len(begin)
         elif not (yield from cursor.takes(signs.last)):
-            raise Other
+            raise NotACall
         head = yield from self._head(cursor, tools)
         if (name := head_tool(self._format, signs, head, tools)) is None:
-            raise Other
+            raise NotACall
         yield from cursor.blanks()
         return (yield from _json(cursor, name))
 
-    def _head(self, cursor: Cursor, tools: Tools) -> Reading[str]:
+    def _head(self, cursor: Cursor, tools: Tools) -> ParserSteps[str]:
         """Return the text before the marker of the arguments, and pass both."""
         sign = self._signs.arguments
         most = max(map(len, tools), default=0) + MOST_AROUND_NAME + len(self._signs.inner)
@@ -337,11 +337,11 @@ class _Named(_Between):
                 cursor.at += end + len(sign)
                 return text[:end]
             if len(text) >= most or _is_other(text, sign[0], mine):
-                raise Other
+                raise NotACall
             yield from cursor.more()
 
 
-def head_tool(form: CallFormat, signs: Signs, head: str, tools: Tools) -> str | None:
+def head_tool(form: CallFormat, signs: Markers, head: str, tools: Tools) -> str | None:
     """The tool that is meant by what stands before its arguments: some models leave out what belongs before or behind
     the name."""
     if form.payload is Payload.HARMONY:
@@ -371,10 +371,10 @@ def head_tool(form: CallFormat, signs: Signs, head: str, tools: Tools) -> str | 
 class _Tagged(_Between):
     """<tool_call><function=name><parameter=key>value</parameter></function></tool_call> and the like."""
 
-    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+    def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         signs = self._signs
         if not (yield from cursor.takes(signs.last)):
-            raise Other
+            raise NotACall
         yield from cursor.blanks()
         name = yield from self._name(cursor, tools)
         schema = tools[name]
@@ -391,19 +391,19 @@ class _Tagged(_Between):
                 cursor.at = behind  # it forgot the end of its call
                 break
             if not (yield from cursor.takes(signs.key)):
-                raise Other
+                raise NotACall
             key, kinds = yield from self._key(cursor)
             if not arguments:  # until here the name may only be spoken of
                 cursor.begins(name)
-            cursor.goes_on(f"{', ' if arguments else '{'}{json_of(key)}: ")
-            arguments[key] = yield from self._value(cursor, wanted_for(schema, key), kinds)
+            cursor.goes_on(f"{', ' if arguments else '{'}{to_json(key)}: ")
+            arguments[key] = yield from self._value(cursor, accepted_for(schema, key), kinds)
         cursor.goes_on("}")
-        return called(name, arguments)
+        return make_call(name, arguments)
 
     def _left(self) -> Sequence[str]:
         return (*self._signs.ends[1:], *self._signs.closes)
 
-    def _name(self, cursor: Cursor, tools: Tools) -> Reading[str]:
+    def _name(self, cursor: Cursor, tools: Tools) -> ParserSteps[str]:
         """Pass a tool's name and the marker after it, and return the name. Raises Short, Other."""
         start, signs = cursor.at, self._signs
         for name in sorted(tools, key=len, reverse=True):
@@ -420,15 +420,15 @@ class _Tagged(_Between):
             if (yield from cursor.one_of((signs.key, *signs.ends))):
                 cursor.at = behind
                 return name
-        raise Other
+        raise NotACall
 
-    def _number(self, cursor: Cursor) -> Reading[None]:
+    def _number(self, cursor: Cursor) -> ParserSteps[None]:
         """Pass a number or an id behind a name."""
         parts = SLOT.split(self._format.named)
         if len(parts) > 1:
             yield from cursor.until(parts[1].strip() or '"')
 
-    def _key(self, cursor: Cursor) -> Reading[tuple[str, frozenset[str]]]:
+    def _key(self, cursor: Cursor) -> ParserSteps[tuple[str, frozenset[str]]]:
         """A key, and the kinds of value that the sign behind it tells of. Raises Short, Other."""
         first = self._signs.keyed[0][0][0]
         key = (yield from cursor.until(first)).strip()
@@ -437,25 +437,25 @@ class _Tagged(_Between):
             cursor.at = behind
             if (yield from self._passes(cursor, tokens[1:])):
                 return key, kinds
-        raise Other
+        raise NotACall
 
-    def _passes(self, cursor: Cursor, tokens: Sequence[str]) -> Reading[bool]:
+    def _passes(self, cursor: Cursor, tokens: Sequence[str]) -> ParserSteps[bool]:
         for token in tokens:
             yield from cursor.blanks()
             if not (yield from cursor.takes(token)):
                 return False
         return True
 
-    def _value(self, cursor: Cursor, accepted: Wanted, kinds: frozenset[str]) -> Reading[Any]:
+    def _value(self, cursor: Cursor, accepted: AcceptedValues, kinds: frozenset[str]) -> ParserSteps[Any]:
         signs = self._signs
         is_text = kinds == TEXT_ALONE or ("string" in kinds and accepted.kinds == TEXT_ALONE and accepted.free)
         then = (signs.key, *signs.ends, *signs.closes)
         if not is_text:
             text = self._bare((yield from cursor.value(signs.value_end, then, is_json="string" not in accepted.kinds)))
             if "string" not in kinds and accepted.kinds == TEXT_ALONE:
-                accepted = Wanted(frozenset(kinds))
-            value = value_of(text, accepted)
-            cursor.goes_on(json_of(value))
+                accepted = AcceptedValues(frozenset(kinds))
+            value = parse_argument(text, accepted)
+            cursor.goes_on(to_json(value))
             return value
         begin, wrap = cursor.at, signs.wrap
         sent = -1
@@ -477,7 +477,7 @@ class _Tagged(_Between):
         whole = yield from cursor.value(signs.value_end, then, tell)
         text = self._bare(whole)
         if sent < 0:
-            cursor.goes_on(json_of(text))
+            cursor.goes_on(to_json(text))
         else:
             start = begin + len(whole) - len(whole.removeprefix(wrap[0]))
             cursor.goes_on(_inside(text[sent - start :]) + '"')
@@ -490,20 +490,20 @@ class _Tagged(_Between):
 class _Nested(_OfFormat):
     """Elements of XML whose tags stand behind a sign of their own, also those within arguments."""
 
-    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+    def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         begin = cursor.at = cursor.text.find(self._signs.last) + len(self._signs.last)
         yield from cursor.blanks()
         try:
             if not (yield from cursor.takes(self._signs.inner)):
-                raise Other
+                raise NotACall
             yield from cursor.until(self._signs.closes[0])
-        except (Short, Other):
-            return Marked(cursor.text[:begin], [], cursor.text[begin:])
+        except (CutShort, NotACall):
+            return ReadResult(cursor.text[:begin], [], cursor.text[begin:])
         inner, rest = cursor.text[begin : cursor.at], cursor.text[cursor.at :]
         try:
-            return Marked("", self.calls(inner.removesuffix(self._signs.closes[0]), tools), rest)
+            return ReadResult("", self.calls(inner.removesuffix(self._signs.closes[0]), tools), rest)
         except ValueError:
-            return Marked(cursor.text[: cursor.at], [], rest)
+            return ReadResult(cursor.text[: cursor.at], [], rest)
 
     def calls(self, text: str, tools: Tools) -> list[Call]:
         """Raises ValueError."""
@@ -513,7 +513,7 @@ class _Nested(_OfFormat):
             body, end, _ = rest.partition(signs.ends[0])
             if not sign or not end or name not in tools:
                 raise ValueError("no tool is called")
-            calls.append(called(name, self._elements(body, tools[name], tools[name])))
+            calls.append(make_call(name, self._elements(body, tools[name], tools[name])))
         return calls
 
     def _elements(self, text: str, schema: Any, root: Any) -> Any:
@@ -541,33 +541,33 @@ class _Nested(_OfFormat):
         if elements or schema is root:
             of = properties if isinstance(properties, Mapping) else {}
             return {tag: self._elements(body, of.get(tag), root) for tag, body in elements}
-        accepted = wanted(schema, root)
+        accepted = accepted_values(schema, root)
         if not text.strip() and accepted.kinds in ({"array"}, {"object"}):
             return [] if accepted.kinds == {"array"} else {}
-        return value_of(text, accepted)
+        return parse_argument(text, accepted)
 
 
 class _Python(_OfFormat):
     """<|tool_call_start|>[name(key='value'), …]<|tool_call_end|>."""
 
-    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+    def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         begin = cursor.at = cursor.text.find(self._signs.last) + len(self._signs.last)
         yield from cursor.blanks()
         if cursor.text[cursor.at : cursor.at + 1] not in ("", "["):
-            return Marked(cursor.text[:begin], [], cursor.text[begin:])
+            return ReadResult(cursor.text[:begin], [], cursor.text[begin:])
         closing = self._signs.closes[0]
         for _ in range(MOST_ENDS):
             try:
                 yield from cursor.until(closing)
                 inner, is_over = cursor.text[begin : cursor.at].removesuffix(closing), False
-            except Short:  # its end may be left out
+            except CutShort:  # its end may be left out
                 inner, cursor.at, is_over = cursor.text[begin:], len(cursor.text), True
             calls, half = python_calls(inner, tools)
             if half is None or is_over:
                 break  # else its end stands in a text of its arguments
         if calls is None or half is not None:
-            return Marked(cursor.text[:begin], [], cursor.text[begin:])
-        return Marked("", calls, cursor.text[cursor.at :])
+            return ReadResult(cursor.text[:begin], [], cursor.text[begin:])
+        return ReadResult("", calls, cursor.text[cursor.at :])
 
 
 def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
@@ -584,14 +584,14 @@ def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str,
             end = text.find("(", begin)
             name, arguments = (text[begin:end] if end > 0 else text[begin:]).strip(), {}
             if end < 0:
-                raise Cut
+                raise TextCut
             if name not in tools:
                 return None, None
             literals.at = end + 1
             literals.pairs("=", ")", arguments)
-            calls.append(called(name, arguments))
+            calls.append(make_call(name, arguments))
             name = ""
-    except Cut:
+    except TextCut:
         return calls, (name, arguments)
     except ValueError:
         return None, None
@@ -601,43 +601,43 @@ def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str,
 class _Gemma(_Between):
     """<|tool_call>call:name{key:<|"|>text<|"|>,other:1}<tool_call|>."""
 
-    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+    def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         if not (yield from cursor.takes(self._signs.last)):
-            raise Other
+            raise NotACall
         name = (yield from cursor.until("{")).strip().removeprefix("call:")
         if name not in tools:
-            raise Other
+            raise NotACall
         begin, end = cursor.at, self._signs.ends[0]
         while True:
             try:
                 text = yield from cursor.until(end)
-            except Short:
+            except CutShort:
                 text, cursor.at = cursor.text[begin:], len(cursor.text)
             text = cursor.text[begin : cursor.at].removesuffix(end)
             literals, arguments = Literals(text), dict[str, Any]()
             try:
                 literals.pairs(":", "}", arguments)
-            except Cut:  # the sign stands in a text
+            except TextCut:  # the sign stands in a text
                 if cursor.at_end and end not in cursor.text[cursor.at :]:
-                    raise Short from None
+                    raise CutShort from None
                 continue
             except ValueError:
-                raise Other from None
+                raise NotACall from None
             cursor.at -= len(end) if cursor.text[begin : cursor.at].endswith(end) else 0
-            return called(name, _fitting(arguments, tools[name]))
+            return make_call(name, _fitting(arguments, tools[name]))
 
 
 def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
     """Texts as the values that they mean, where no text may stand."""
     fitted = dict[str, Any]()
     for key, value in arguments.items():
-        accepted = wanted_for(schema, key)
+        accepted = accepted_for(schema, key)
         is_other = isinstance(value, str) and "string" not in accepted.kinds
-        fitted[key] = value_of(value, accepted) if is_other else value
+        fitted[key] = parse_argument(value, accepted) if is_other else value
     return fitted
 
 
-def _json(cursor: Cursor, name: str) -> Reading[Call]:
+def _json(cursor: Cursor, name: str) -> ParserSteps[Call]:
     """A call with the object that begins here as its arguments. Raises Short, Other."""
     begin = sent = cursor.at
     scan, has_begun = JsonScan(begin), False
@@ -645,7 +645,7 @@ def _json(cursor: Cursor, name: str) -> Reading[Call]:
         try:
             scan.read(cursor.text)
         except ValueError:
-            raise Other from None
+            raise NotACall from None
         if scan.at > sent:
             if not has_begun:
                 cursor.begins(name)
@@ -657,10 +657,10 @@ def _json(cursor: Cursor, name: str) -> Reading[Call]:
             break
         yield from cursor.more()
     try:
-        value = value_of_json(cursor.text[begin : cursor.at])
+        value = parse_json(cursor.text[begin : cursor.at])
     except ValueError:
-        raise Other from None
-    return called(name, value)
+        raise NotACall from None
+    return make_call(name, value)
 
 
 def _is_other(text: str, first: str, mine: Sequence[str]) -> bool:
@@ -674,9 +674,9 @@ def _is_other(text: str, first: str, mine: Sequence[str]) -> bool:
     return False
 
 
-def wanted_for(schema: object, key: str) -> Wanted:
+def accepted_for(schema: object, key: str) -> AcceptedValues:
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    return wanted(properties.get(key) if isinstance(properties, Mapping) else None, schema)
+    return accepted_values(properties.get(key) if isinstance(properties, Mapping) else None, schema)
 
 
 def without_cdata(text: str) -> str:

@@ -37,7 +37,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Begins:
+class AnswerStart:
     """The state in which an answer begins, as the end of its prompt shows."""
 
     in_thought: bool = False  # the prompt opened one
@@ -46,15 +46,15 @@ class Begins:
     passes_calls: bool = False  # messages to tools are told as they are, for who looks for calls
 
 
-def begins(form: ReasoningFormat, prompt: str) -> Begins:
+def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:
     """Return whether a prompt ends with an open thought, or with one that was ended for the model."""
     end = prompt.rstrip()
     in_thought = end.endswith(form.begin.strip())
     closed = any(end.endswith(sign.strip()) for sign in (*form.end, *form.answer_begin))
-    return Begins(in_thought, not in_thought and closed)
+    return AnswerStart(in_thought, not in_thought and closed)
 
 
-def marks(form: ReasoningFormat) -> tuple[str, ...]:
+def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
     """Return the possible single tokens of the markers: control tokens among them are shown as text, to be found."""
     signs = [form.begin, *form.end, *form.answer_begin, *form.answer_end]
     if form.messages is not None:
@@ -73,11 +73,11 @@ class ThoughtSplitter:
     def __init__(
         self,
         form: ReasoningFormat,
-        where: Begins | None = None,
+        where: AnswerStart | None = None,
         controls: frozenset[str] = frozenset(),
         calls: tuple[str, ...] = (),
     ) -> None:
-        where = where or Begins()
+        where = where or AnswerStart()
         self._reader: _Tags | _Messages
         if form.messages is not None:
             self._reader = _Messages(form.messages, where)
@@ -113,13 +113,15 @@ class _Place(Enum):
 class _Tags:
     """Thoughts between two signs, before the answer."""
 
-    def __init__(self, form: ReasoningFormat, where: Begins, controls: frozenset[str], calls: tuple[str, ...]) -> None:
+    def __init__(
+        self, form: ReasoningFormat, where: AnswerStart, controls: frozenset[str], calls: tuple[str, ...]
+    ) -> None:
         self._form, self._held = form, ""
         self._place = _Place.THOUGHT if where.in_thought else _Place.ANSWER if where.in_answer else _Place.BEGIN
         self._calls = tuple(f"\n{sign}" for sign in calls)
         self._n_thoughts = int(where.in_thought and where.goes_on)
         self._thought_begun = bool(self._n_thoughts)  # something but blanks was told of it
-        self._told = False  # of the answer
+        self._has_answer = False  # of the answer
         self._parted = False  # the answer goes on behind another thought
         begin_control = bool(controls & set(MARK.findall(form.begin)))
         self._again = (form.begin,) if begin_control else ()  # nobody quotes a control token
@@ -228,7 +230,7 @@ class _Tags:
         self._hide(parts, len(self._held) - len(self._held.lstrip()) + len(sign) if again else len(sign))
         if again:
             self._place, self._thought_begun = _Place.THOUGHT, False
-            self._parted = self._told
+            self._parted = self._has_answer
         return True
 
     def _ended(self, parts: list[Part], at: int, sign: str, *, at_end: bool) -> bool:
@@ -248,12 +250,12 @@ class _Tags:
         return True
 
     def _line_begins(self, at: int) -> bool:
-        return self._held[:at].endswith("\n") or (at == 0 and not self._told)
+        return self._held[:at].endswith("\n") or (at == 0 and not self._has_answer)
 
     def _tell(self, parts: list[Part], text: str) -> None:
         if text:
             parts.append(Part(Kind.ANSWER, PARAGRAPH + text if self._parted else text, text))
-            self._told, self._parted = self._told or not text.isspace(), False
+            self._has_answer, self._parted = self._has_answer or not text.isspace(), False
             self._held = self._held[len(text) :]
 
     def _hide(self, parts: list[Part], n: int) -> None:
@@ -270,7 +272,7 @@ OWN = ("assistant", "user", "self", "all")  # recipients that are no tools
 class _Messages:
     """Thoughts are messages of their own, each with a header that says on which channel, or to whom."""
 
-    def __init__(self, signs: MessageSigns, where: Begins) -> None:
+    def __init__(self, signs: MessageSigns, where: AnswerStart) -> None:
         self._signs, self._passes = signs, where.passes_calls
         self._held = ""
         self._kind: Kind | None = None  # of the message that is written; None: its header comes

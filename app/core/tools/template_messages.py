@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.core.json_schema.partial_json import json_of
+from app.core.json_schema.partial_json import to_json
 from backends.templates.call_format import CallFormat, Ids, Payload
 
 
@@ -45,7 +45,7 @@ ID_CHARACTERS = 9  # of Mistral's ids
 Message = dict[str, Any]  # as chat templates read it
 
 
-def as_told(form: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
+def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
     """A conversation as templates of this format of calls take it."""
     if form is None:
         return messages
@@ -68,13 +68,13 @@ def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
         if calls := message.get("tool_calls"):
             text = message.get("content") or ""
             plain = {key: value for key, value in message.items() if key != "tool_calls"}
-            converted.append(plain | {"content": f"{text}{chr(10) if text else ''}{written(form, calls)}"})
+            converted.append(plain | {"content": f"{text}{chr(10) if text else ''}{calls_as_text(form, calls)}"})
         else:
             converted.append(message)
     return converted
 
 
-def written(form: CallFormat, calls: Sequence[Message]) -> str:
+def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
     """Calls as a model writes them: as objects of JSON, or as Python."""
     texts = []
     for call in calls:
@@ -83,8 +83,8 @@ def written(form: CallFormat, calls: Sequence[Message]) -> str:
             values = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
             texts.append(f"{name}({values})")
         else:
-            head = f"{form.lead}{form.head}{json_of(name)[1:-1]}{form.named}"
-            texts.append(f"{head}{json_of(arguments)}{form.rest}{form.trail}")
+            head = f"{form.lead}{form.head}{to_json(name)[1:-1]}{form.named}"
+            texts.append(f"{head}{to_json(arguments)}{form.rest}{form.trail}")
     return f"{form.section}{form.between.join(texts)}{form.section_end}"
 
 
@@ -100,7 +100,7 @@ def arguments_as_text(messages: Sequence[Message]) -> list[Message]:
 
 def _as_text(call: Message) -> Message:
     function = call["function"]
-    return {**call, "function": {**function, "arguments": json_of(function["arguments"])}}
+    return {**call, "function": {**function, "arguments": to_json(function["arguments"])}}
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from app.core import wire_json
 from app.core.errors import AppError, Busy
-from app.core.log_line import about
+from app.core.log_line import log_extra
 from app.core.scheduler.requester import KEYLESS, Requester
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
 from app.gateway.access.decompression import ENCODINGS, BadPacking, unpacked_body, unreadable
@@ -173,7 +173,7 @@ class Auth:
                 if request.method == "POST":
                     await _bid_go_on(request)
                     body = await unpacked_body(request, MAX_BODY_BYTES)
-                    request[BODY] = wire_json.replaced(body)
+                    request[BODY] = wire_json.replace_lone_surrogates(body)
                 answer = await handler(request)
             return answer if answer.prepared else await in_pieces(request, _named(request, answer))
         except (web.RequestPayloadError, BadPacking):
@@ -238,7 +238,7 @@ class Auth:
         """Count and log a request: the key's name, the path and the outcome; no text and no key."""
         self._figures.requests.labels(path=path, status=str(status)).inc()
         asker = request[ASKER]
-        facts = about(
+        facts = log_extra(
             asker.request, method=request.method, path=path, key=asker.key, status=status, seconds=round(seconds, 6)
         )
         log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from app.core.errors import BadInput
-from app.core.json_schema.partial_json import value_of_json
+from app.core.json_schema.partial_json import parse_json
 from app.gateway.api_request import (
     MOST_CALLS,
     THOUGHT,
@@ -249,7 +249,7 @@ def _is_another(call: Json, last: list[str]) -> bool:
 def _half(arguments: str) -> str | None:
     """Return arguments that are no JSON, and can only be passed as text to a client that expects an object."""
     try:
-        return None if isinstance(value_of_json(arguments or "{}"), dict) else arguments
+        return None if isinstance(parse_json(arguments or "{}"), dict) else arguments
     except ValueError:
         return arguments
 

@@ -20,13 +20,13 @@ import aiohttp
 import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
-from app.core.log_line import about
+from app.core.log_line import log_extra
 from app.core.reasons import fact_text
 from app.decoding import decode
 from app.gateway.api_request import NO_LIMIT, ApiRequest, Piece
 from app.gateway.refusals import too_deep
 from app.gateway.upstreams.upstream_dialect import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
-from app.machine.json_state import decoded
+from app.machine.json_state import read_json
 from app.machine.paths import write_atomically
 from app.machine.secrets.secret_stores import SecretMap
 from app.machine.settings import Upstream
@@ -189,7 +189,7 @@ class Upstreams:
                 request,
                 chosen.name,
                 _kind(error),
-                extra=about(request, upstream=chosen.name),
+                extra=log_extra(request, upstream=chosen.name),
             )
             raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None
         finally:
@@ -308,7 +308,7 @@ class Upstreams:
             request,
             tokens,
             chosen.name,
-            extra=about(request, tokens=tokens, upstream=chosen.name),
+            extra=log_extra(request, tokens=tokens, upstream=chosen.name),
         )
         facts: dict[str, Any] = {"upstream": chosen.name, "model": chosen.model, "tokens": tokens}
         self._note(Reason("log_node_upstream", facts))

@@ -13,8 +13,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app import __version__
 from app.core.bench import (
     WARM_UP_TOKENS,
-    Round,
-    Timed,
+    BenchRound,
+    TimedAnswer,
     energy,
     figures,
     is_same,
@@ -123,7 +123,7 @@ class Asking(QObject):
         self,
         client: NodeClient,
         body: Json,
-        done: Callable[[Timed], object],
+        done: Callable[[TimedAnswer], object],
         failed: Callable[[AppError], object],
         parent: QObject,
     ) -> None:
@@ -150,7 +150,7 @@ class Asking(QObject):
         if self._first is None:
             self._failed(BadInput("bench_silent", model=self._model))
         else:
-            self._done(Timed(self._first, self._last, Ended.of(told)))
+            self._done(TimedAnswer(self._first, self._last, Ended.of(told)))
 
     def _broke(self, error: AppError) -> None:
         self._call = None
@@ -179,10 +179,10 @@ class BenchRun(QObject):
         self.extent = fitted(extent, loaded["context"], loaded["users"])
         self._n_vocab, self._seed = n_vocab, seed
         self._left = list(self.extent.streams)
-        self._rounds: list[Round] = []
+        self._rounds: list[BenchRound] = []
         self._results: list[Json] = []
         self._predicted: list[tuple[float, float]] = []
-        self._timed: list[Timed] = []
+        self._timed: list[TimedAnswer] = []
         self._asking: list[Asking] = []
         self._answers = 0
         self._began = self._round_began = 0.0
@@ -207,7 +207,7 @@ class BenchRun(QObject):
             return None
         return {"ttft_s": first.mean, "decode_tok_s": speed.mean}
 
-    def _warm(self, _: Timed) -> None:
+    def _warm(self, _: TimedAnswer) -> None:
         self._asking.clear()
         self._began = time.perf_counter()
         self._meter.begin()
@@ -219,12 +219,12 @@ class BenchRun(QObject):
         for stream in range(streams):
             self._ask((streams, run, stream), self.extent.output, self._answered)
 
-    def _ask(self, which: Which, n_tokens: int, done: Callable[[Timed], object]) -> None:
+    def _ask(self, which: Which, n_tokens: int, done: Callable[[TimedAnswer], object]) -> None:
         body = question(self._seed, which, self.extent.prompt, n_tokens, self._n_vocab)
         body["model"] = self._model
         self._asking.append(Asking(self._client, body, done, self._broke, self))
 
-    def _answered(self, timed: Timed) -> None:
+    def _answered(self, timed: TimedAnswer) -> None:
         self._timed.append(timed)
         self._answers += 1
         answer = timed.answer
@@ -239,7 +239,7 @@ class BenchRun(QObject):
         for asking in self._asking:
             asking.deleteLater()
         self._asking.clear()
-        self._rounds.append(Round(tuple(self._timed), took))
+        self._rounds.append(BenchRound(tuple(self._timed), took))
         if len(self._rounds) < self.extent.runs and self._has_time_for(took):
             self._next_round()
             return

@@ -12,7 +12,7 @@ from PySide6.QtCore import QByteArray, QObject, QUrl, Signal
 from PySide6.QtNetwork import QHttp1Configuration, QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
 from app.core.errors import AppError, Reason, Unreachable
-from app.core.wire_json import error_of, replaced
+from app.core.wire_json import error_of, replace_lone_surrogates
 from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint
 
@@ -239,6 +239,6 @@ def _header(reply: QNetworkReply, name: str) -> bytes:
 
 def _object(data: bytes) -> Json | None:
     try:
-        return decode(replaced(data), Json)
+        return decode(replace_lone_surrogates(data), Json)
     except ValueError:
         return None

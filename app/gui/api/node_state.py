@@ -14,7 +14,7 @@ from app import __version__
 from app.api.plans import LoadedModel
 from app.api.snapshot import Snapshot
 from app.core.errors import AppError
-from app.core.wire_json import patched, replaced
+from app.core.wire_json import apply_merge_patch, replace_lone_surrogates
 from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint, Launcher
 from app.gui.api.node_client import NodeClient
@@ -254,7 +254,7 @@ class NodeState(QObject):
         """One server-sent event; false for what is none (a heartbeat), cannot be read or does not follow."""
         fields = dict(line.split(b": ", 1) for line in event.split(b"\n") if b": " in line and line[:1] != b":")
         try:
-            data = decode(replaced(fields.get(b"data", b"null")), Json)
+            data = decode(replace_lone_surrogates(fields.get(b"data", b"null")), Json)
         except ValueError:
             return False
         told = fields.get(b"id", b"").decode("latin-1")
@@ -265,7 +265,7 @@ class NodeState(QObject):
             self._last_id = ""
             self._lost()
             return False
-        snapshot = data if whole else patched(self.snapshot, data)
+        snapshot = data if whole else apply_merge_patch(self.snapshot, data)
         try:
             self._typed = snapshot, convert(snapshot, Snapshot)  # 0.1 ms for twelve machines
         except ValueError:

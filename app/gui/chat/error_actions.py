@@ -97,7 +97,7 @@ class ErrorActions:
 
     def _make_room(self, chat: Chat, *, may_enlarge: bool) -> list[Action]:
         """Leaving out is offered once. The hosts of a guest choose their contexts themselves."""
-        questions = [message for message in tree.told(tree.path(chat)) if message.role is Role.USER]
+        questions = [message for message in tree.prompt_messages(tree.path(chat)) if message.role is Role.USER]
         actions, handlers = list[Action](), self._handlers
         if len(questions) > 1 and not self._session.leaves_out(chat.id):
             actions.append((_tr(LEAVE_OUT), handlers.leave_out))

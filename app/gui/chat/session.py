@@ -159,7 +159,7 @@ class Session(QObject):
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
-        branch, notes = self._fitting(chat, tree.told(tree.path_to(chat, question_id)))
+        branch, notes = self._fitting(chat, tree.prompt_messages(tree.path_to(chat, question_id)))
         message = Message(self._history.new_message_id(), question_id, Role.ASSISTANT, "", self._history.now())
         self._begin(tree.add(chat, message), message.id, "", branch, notes)
 
@@ -168,7 +168,7 @@ class Session(QObject):
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
-        branch, notes = self._fitting(chat, tree.told(tree.path_to(chat, message)))
+        branch, notes = self._fitting(chat, tree.prompt_messages(tree.path_to(chat, message)))
         self._begin(chat, message, chat.messages[message].text, branch, notes)
 
     def stop(self, chat: ChatId) -> None:

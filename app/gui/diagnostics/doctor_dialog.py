@@ -13,7 +13,7 @@ from PySide6.QtCore import QProcess, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from app.core.diagnostics import Check, Wall, check_of, command, likeliest
+from app.core.diagnostics import Check, Firewall, check_of, firewall_command, likeliest_cause
 from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
@@ -68,11 +68,11 @@ NETWORK = {
 }
 
 
-def firewall_page(wall: Wall | None, platform: str = sys.platform) -> SystemPage | None:
+def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> SystemPage | None:
     """For the firewall of this computer; None where the system has no page for it."""
     if not platform.startswith("linux"):
         return FIREWALL.get(platform)
-    own = {Wall.UFW: "gufw", Wall.FIREWALLD: "firewall-config"}.get(wall) if wall else None
+    own = {Firewall.UFW: "gufw", Firewall.FIREWALLD: "firewall-config"}.get(wall) if wall else None
     if own and (there := shutil.which(own)):
         return SystemPage(program=(there,))
     return _of_kde(KDE_FIREWALL)
@@ -107,11 +107,11 @@ def port_of(address: str) -> int | None:
     return int(port) if port.isdecimal() and ":" in address else None
 
 
-def own_wall() -> Wall | None:
+def own_wall() -> Firewall | None:
     """The firewall program of this computer, where there is one we know the command for."""
     if sys.platform == "win32":
-        return Wall.WINDOWS
-    for name, wall in (("ufw", Wall.UFW), ("firewall-cmd", Wall.FIREWALLD)):
+        return Firewall.WINDOWS
+    for name, wall in (("ufw", Firewall.UFW), ("firewall-cmd", Firewall.FIREWALLD)):
         if shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin"):
             return wall
     return None
@@ -132,9 +132,9 @@ class CommandButton(QPushButton):
             self.clicked.connect(lambda: self._copy(wall))
             return
         menu = QMenu(self)
-        menu.addAction(self.tr("For Windows"), lambda: self._copy(Wall.WINDOWS))
-        menu.addAction(self.tr("For Ubuntu and Debian (ufw)"), lambda: self._copy(Wall.UFW))
-        menu.addAction(self.tr("For Fedora (firewalld)"), lambda: self._copy(Wall.FIREWALLD))
+        menu.addAction(self.tr("For Windows"), lambda: self._copy(Firewall.WINDOWS))
+        menu.addAction(self.tr("For Ubuntu and Debian (ufw)"), lambda: self._copy(Firewall.UFW))
+        menu.addAction(self.tr("For Fedora (firewalld)"), lambda: self._copy(Firewall.FIREWALLD))
         self.setMenu(menu)
 
     @property
@@ -142,9 +142,9 @@ class CommandButton(QPushButton):
         """Whether the port is known that the command is about."""
         return self._port is not None
 
-    def _copy(self, wall: Wall) -> None:
+    def _copy(self, wall: Firewall) -> None:
         if self._port is not None:
-            text = command(wall, self._port)
+            text = firewall_command(wall, self._port)
             QGuiApplication.clipboard().setText(text)
             self._copied(text)
 
@@ -282,7 +282,7 @@ class DoctorDialog(Dialog):
 
     def _show(self, checks: list[Check]) -> None:
         self._call = None
-        self.checks, self.cause = checks, likeliest(checks)
+        self.checks, self.cause = checks, likeliest_cause(checks)
         self._again.setEnabled(True)
         self.list.show_checks(checks)
         self.fold.rename(self.tr("All checks (%n)", "", len(checks)))

@@ -23,8 +23,8 @@ from PySide6.QtWidgets import QFileDialog, QListWidget, QListWidgetItem, QPlainT
 from app import __version__
 from app.core.diagnostics import Check
 from app.core.errors import AppError
-from app.core.log_line import readable
-from app.core.redaction import Known, redacted
+from app.core.log_line import readable_line
+from app.core.redaction import PrivateNames, redact
 from app.decoding import decode
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import current_status
@@ -65,7 +65,7 @@ def gathered(told: Told) -> dict[str, str]:
         texts["checks.json"] = _json(list(told.checks))
     texts |= _settings(told.home)
     texts |= {f"logs/{path.name}": _end_of(path) for path in _logs(told.home)}
-    return redacted(texts, _known(told))
+    return redact(texts, _known(told))
 
 
 def write(path: Path, files: Mapping[str, str]) -> None:
@@ -114,21 +114,21 @@ def _end_of(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LOG_BYTES))
         text = file.read().decode("utf-8", "replace")
-    return "\n".join(map(readable, text.split("\n")))
+    return "\n".join(map(readable_line, text.split("\n")))
 
 
 def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _known(told: Told) -> Known:
+def _known(told: Told) -> PrivateNames:
     """All names that may stand in these texts."""
     machines = {*_names([told.snapshot.get(part) for part in ("node", "machines", "strangers")])}
     for file in (told.home / "settings.json", told.home / "household" / "household.json"):
         machines |= set(_names_of_file(file))
     people = {_user(), platform.node(), platform.node().partition(".")[0]}
     folders = (*_chosen_folders(told.home), str(told.home), str(Path.home()))
-    return Known(tuple(machines), tuple(people - {""}), folders)
+    return PrivateNames(tuple(machines), tuple(people - {""}), folders)
 
 
 def _chosen_folders(home: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 
-from app.core.log_line import readable
+from app.core.log_line import readable_line
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
@@ -115,4 +115,4 @@ def last_lines(path: Path) -> str:
     except OSError:
         return ""
     lines = text.split("\n")[1 if begin else 0 :]
-    return "\n".join(map(readable, lines))
+    return "\n".join(map(readable_line, lines))

@@ -14,18 +14,18 @@ from typing import Any, Protocol
 from app.core.errors import BadInput
 from app.core.recovery.recovery import Notice, Recovered
 from app.core.scheduler.requester import OWNER, Requester
-from app.core.tools.call_markers import signs_of
+from app.core.tools.call_markers import markers_of
 from app.core.tools.reasoning import (
     AS_IT_IS,
-    Begins,
+    AnswerStart,
     Kind,
     Part,
     Thinking,
     ThoughtSplitter,
+    answer_start,
     before_answer,
-    begins,
     ended_early,
-    marks,
+    marker_tokens,
     template_options,
 )
 from app.inference.pipeline.sequence import Finish, Request, Token
@@ -216,9 +216,9 @@ class Completer:
         )
         said, thought = _begun(question.messages or ())
         if said or thought:
-            where = Begins(in_thought=not said, in_answer=bool(said), goes_on=True)
+            where = AnswerStart(in_thought=not said, in_answer=bool(said), goes_on=True)
         else:
-            where = begins(self.reasoning, prompt.text)
+            where = answer_start(self.reasoning, prompt.text)
         notes = [] if self._text.vocabulary.has_template else ["template_none"]
         notes += ["template_without_tools"] if "tools" in prompt.folded else []
         where = replace(where, passes_calls=bool(question.tools))
@@ -269,10 +269,10 @@ class Completer:
         signs = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
         return {token: mark.encode() for token, mark in signs if token is not None}
 
-    def _splitter(self, where: Begins, signs: Mapping[int, bytes], *, calls: bool) -> ThoughtSplitter:
+    def _splitter(self, where: AnswerStart, signs: Mapping[int, bytes], *, calls: bool) -> ThoughtSplitter:
         form = self.call_format
         controls = frozenset(sign.decode() for sign in signs.values())
-        call_signs = signs_of(form).begins if calls and form is not None else ()
+        call_signs = markers_of(form).begins if calls and form is not None else ()
         return ThoughtSplitter(self.reasoning, where, controls, call_signs)
 
     async def _resumed(
@@ -294,7 +294,7 @@ class Completer:
         else:
             forced = before_answer(self.reasoning, calls=calls, thought=bool(ids))
         more = await self._text.tokenize(forced, special=True, bos=False) if forced else ()
-        where = Begins(in_answer=not (calls and self.reasoning.messages), passes_calls=calls)
+        where = AnswerStart(in_answer=not (calls and self.reasoning.messages), passes_calls=calls)
         reader.resume(forced, self._splitter(where, await self._signs(), calls=calls))
         ids += more
         left = question.max_tokens - len(ids)
@@ -309,7 +309,7 @@ class _Asked:
     """A prompt. where: its answer begins; None: it is no chat, and nothing is parted from its text."""
 
     ids: tuple[int, ...]
-    where: Begins | None
+    where: AnswerStart | None
     notes: tuple[str, ...] = ()  # as Summary.notes
     thought: str = ""  # what was thought of an answer that goes on within its thought
 

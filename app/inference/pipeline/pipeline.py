@@ -25,8 +25,8 @@ from app.core.recovery.recovery import (
     reconnected_notice,
     reconnecting_notice,
 )
-from app.core.scheduler.queue_eta import InLine
-from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
+from app.core.scheduler.queue_eta import QueuedRequest
+from app.core.scheduler.routing import COLD_STEPS, ReplicaState, pace_of
 from app.core.scheduler.schedule import Limits
 from app.inference.pipeline.recovering import Rebuilder, recovered
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
@@ -141,7 +141,7 @@ class Pipeline:
         """Return how a new request would fare here, for routing."""
         work, (ahead, held) = self._work, self._work.standing(request)
         serves = self.lost is None and self.news is None
-        return Standing(
+        return ReplicaState(
             pace_of([stage.pace for stage in self._stages]),
             serves,
             work.n_running,

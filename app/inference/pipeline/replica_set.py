@@ -10,8 +10,8 @@ from functools import partial
 
 from app.core.errors import Reason, StageLost
 from app.core.recovery.recovery import Loss, Notice, leaving_notice
-from app.core.scheduler.queue_eta import InLine
-from app.core.scheduler.routing import Standing, route
+from app.core.scheduler.queue_eta import QueuedRequest
+from app.core.scheduler.routing import ReplicaState, route
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Finish, Request, Token, heard
 from app.inference.pipeline.sequence import Sequence as Asking
@@ -167,7 +167,7 @@ class Replicas:
             choice = route(mended, known, output)
         return None if choice is None else places[choice]
 
-    def _standing(self, replica: Replica, request: Request) -> Standing:
+    def _standing(self, replica: Replica, request: Request) -> ReplicaState:
         standing = replica.pipeline.standing(request)
         return replace(standing, is_open=standing.is_open and not replica.draining)
 

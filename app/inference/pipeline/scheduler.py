@@ -16,11 +16,20 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from app.core.errors import AppError, BadInput, Busy
-from app.core.log_line import about
+from app.core.log_line import log_extra
 from app.core.recovery import fault_table
 from app.core.recovery.recovery import Loss, Notice, ended_in_step, may_recover, too_often_reason
-from app.core.scheduler.queue_eta import InLine, Usual, line, line_up
-from app.core.scheduler.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
+from app.core.scheduler.queue_eta import QueuedRequest, UsualDuration, queue_place, queued_requests
+from app.core.scheduler.schedule import (
+    Admission,
+    Batch,
+    IdleSlot,
+    Limits,
+    admit,
+    has_spare_machine,
+    next_batch,
+    reusable,
+)
 from app.core.scheduler.speculation import Gain
 from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
 from app.inference.pipeline.speculative_tokens import Guess, take_back
@@ -105,14 +114,14 @@ class Scheduler:
         self.place = 0  # of several pipelines of the model, which one this is
         self._waiting: list[Sequence] = []
         self._running: dict[int, Sequence] = {}  # by slot
-        self._idle = {slot: Idle(slot, 0) for slot in range(limits.slots)}
+        self._idle = {slot: IdleSlot(slot, 0) for slot in range(limits.slots)}
         self._to_empty: deque[Sequence] = deque()  # gone, but their slots still hold them
         self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that found nothing to do
         self._door = asyncio.Event()  # somebody came or went
         self._number = 0  # of the last micro-batch
         self._under_way = 0  # micro-batches that have not come back
         self._order: Order | None = None  # of what the present stages are told
-        self.usual = Usual()  # how long a request takes
+        self.usual = UsualDuration()  # how long a request takes
         self._held = False  # nothing enters
         self._gain = Gain()  # of one answer alone
         self._quiet = asyncio.Event()  # nothing is under way, while held
@@ -142,7 +151,7 @@ class Scheduler:
             seconds = self.usual.wait(len(self._waiting) + 1, self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=seconds)
         sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room), self)
-        self._waiting.insert(line_up(self._waiting, request.goes_first), sequence)
+        self._waiting.insert(queue_place(self._waiting, request.goes_first), sequence)
         self._door.set()
         return sequence
 
@@ -227,7 +236,7 @@ class Scheduler:
         for sequence in self._running.values():
             sequence.rewind(alone=len(self._running) == 1)
         free = set(range(self._limits.slots)) - set(self._running)
-        self._idle = {slot: Idle(slot, 0) for slot in free}
+        self._idle = {slot: IdleSlot(slot, 0) for slot in free}
         self._to_empty.clear()
         self._lanes.clear()
         self._under_way, self._held = 0, False
@@ -390,7 +399,7 @@ class Scheduler:
     def _guess(self) -> MicroBatch | None:
         """A position whose token is only guessed, while a machine would stand idle otherwise."""
         running = self._running.values()
-        if self._held or self._shape.recurrent or not spare(running, self._limits, self._under_way):
+        if self._held or self._shape.recurrent or not has_spare_machine(running, self._limits, self._under_way):
             return None
         for sequence in sorted(running, key=lambda s: len(s.guesses.pending)):
             if sequence.guessable and (guess := sequence.guesses.next(sequence.tokens, self._gain)):
@@ -445,7 +454,7 @@ class Scheduler:
             while self._to_empty:
                 slot = self._to_empty.popleft().slot
                 await order.forget(slot, 0)
-                self._idle[slot] = Idle(slot, 0)
+                self._idle[slot] = IdleSlot(slot, 0)
             while admission := self._admission():
                 await self._begin(admission, order, stages)
             if order.is_behind and not self._under_way:
@@ -474,9 +483,9 @@ class Scheduler:
         sequence.under_way = 1  # so that nobody releases its slot meanwhile
         self._running[sequence.slot] = sequence
         name, slot = sequence.request.name, sequence.slot
-        log.info("%s has slot %d", name or "an answer", slot, extra=about(name, slot=slot))
+        log.info("%s has slot %d", name or "an answer", slot, extra=log_extra(name, slot=slot))
         for slot in admission.evicted:
-            self._idle[slot] = Idle(slot, 0)
+            self._idle[slot] = IdleSlot(slot, 0)
             await order.forget(slot, 0)
         if held > admission.keep:
             await order.forget(sequence.slot, admission.keep)
@@ -507,5 +516,5 @@ class Scheduler:
         else:
             held = sequence.tokens[: sequence.entered]
             kept = sequence.kept if self._shape.recurrent else None
-            self._idle[sequence.slot] = Idle(sequence.slot, self._number, sequence.conversation, held, kept)
+            self._idle[sequence.slot] = IdleSlot(sequence.slot, self._number, sequence.conversation, held, kept)
         self._door.set()

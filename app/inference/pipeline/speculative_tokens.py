@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.core.scheduler.speculation import Found, Gain, Lookup, Score, Way
+from app.core.scheduler.speculation import Gain, Lookup, Score, TokenMatch, TokenOrigin
 from app.inference.pipeline.step import Step
 from app.inference.stages.stage_client import StageClient, forget
 
@@ -59,8 +59,8 @@ class Guesses:
     wrong: list[Guess] = field(default_factory=list)  # until the runs have forgotten them
     _lookup: Lookup = field(default_factory=Lookup)
     _score: Score = field(default_factory=Score)
-    _found: Found | None = None  # for the token that comes next, whether or not it was guessed
-    _way: Way | None = None  # of the next token; None: not measured from its start
+    _found: TokenMatch | None = None  # for the token that comes next, whether or not it was guessed
+    _way: TokenOrigin | None = None  # of the next token; None: not measured from its start
     _followed: bool = False  # the first run had computed that position when the token before it came
 
     def next(self, tokens: array[int], gain: Gain) -> Guess | None:
@@ -77,8 +77,8 @@ class Guesses:
         guess = Guess(match.token, len(tokens) + len(self.pending), chance)
         self.pending.append(guess)
         self.n_made += 1
-        if self._way is Way.PLAIN:
-            self._way = Way.OPENED
+        if self._way is TokenOrigin.PLAIN:
+            self._way = TokenOrigin.OPENED
         return guess
 
     def came(self, tokens: array[int], seconds: float, followed: bool, gain: Gain) -> Gain:
@@ -98,10 +98,10 @@ class Guesses:
             self._score = self._score.after(self._found, token)
         self._lookup.read(tokens)
         self._found = self._lookup.find(tokens)
-        self._way = Way.PLAIN
+        self._way = TokenOrigin.PLAIN
         if self.pending:
             right = self.pending[0].token == token
-            self._way = Way.RIGHT if right else Way.WRONG
+            self._way = TokenOrigin.RIGHT if right else TokenOrigin.WRONG
             if right:
                 self.n_right += 1
                 self.pending.popleft().judge(True)

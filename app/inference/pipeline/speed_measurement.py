@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.recovery.recovery import Recovered
-from app.core.scheduler.routing import Pace, learned
+from app.core.scheduler.routing import Pace, updated_pace
 
 FORGET_SLOW = 0.995  # a slow step counts this much less with each later one: about the 99th percentile
 
@@ -69,7 +69,7 @@ class StageMeter:
         self.steps += 1
         self.busy_s += busy_s
         self.wait_s += wait_s
-        self.pace = learned(self.pace, busy_s, n_rows, prefill, wait_s)
+        self.pace = updated_pace(self.pace, busy_s, n_rows, prefill, wait_s)
         if prefill:
             self.slow_row_s = max(busy_s / n_rows, self.slow_row_s * FORGET_SLOW)
         else:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.core.verification import is_wanted
+from app.core.verification import takes_sample
 from app.inference.pipeline.step import Run, Step
 from backends.contract import Role
 from backends.frames import SEGMENT
@@ -46,7 +46,7 @@ class Samples:
             return  # every decoded token comes by here
         n_bytes = len(step.rows) + len(after.rows)
         rested_s = self._clock() - self._checked_s.get(run.pipeline, float("-inf"))
-        if is_wanted(n_rows, n_bytes, self._draw(), rested_s):
+        if takes_sample(n_rows, n_bytes, self._draw(), rested_s):
             for gone in _bound(self._kept):
                 self._put_off.pop(gone, None)
             self._kept[run.pipeline] = Sample(run, n_rows, bytes(step.rows), bytes(after.rows))

@@ -28,7 +28,7 @@ from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_of, ended, refused, telling
 from app.machine.hardware.cores import Threads, beside_others
-from app.machine.sensors.cpu_load import OthersCores
+from app.machine.sensors.cpu_load import OtherProgramsLoad
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head
 from backends.worker.confine import READS
@@ -250,7 +250,7 @@ class Worker(asyncio.SubprocessProtocol):
         self._threads: Threads | None = None  # None: nothing is told of them
         self._yields = False
         self._shared_at = 0.0
-        self._others: OthersCores | None = None
+        self._others: OtherProgramsLoad | None = None
         self._asked_at: list[float] = []  # when orders were given that have no answer yet
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
@@ -314,7 +314,7 @@ class Worker(asyncio.SubprocessProtocol):
         """Keep the worker informed of how many threads it may use. yields: fewer while other programs compute."""
         self._threads, self._yields = threads, yields
         with contextlib.suppress(psutil.Error):
-            self._others = OthersCores(self.pid)
+            self._others = OtherProgramsLoad(self.pid)
 
     # what its node asks of it
 

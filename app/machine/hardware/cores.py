@@ -63,13 +63,13 @@ class Cores:
         return Cores(min(self.logical, most), min(self.whole, most))
 
 
-def threads() -> Threads:
+def worker_threads() -> Threads:
     """Return the threads of a worker on this machine: at most its fast cores, whole ones to begin with."""
-    cores = fast().within(quota_cores())
+    cores = fast_cores().within(quota_cores())
     return Threads(cores.logical, cores.whole)
 
 
-def fast() -> Cores:
+def fast_cores() -> Cores:
     """The fast cores that this process may use; all of them where the system does not tell them apart."""
     cores = None
     if sys.platform == "linux":

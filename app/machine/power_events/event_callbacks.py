@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Going(StrEnum):
+class PowerEvent(StrEnum):
     """An event reported by the system."""
 
     SLEEPS = "sleeps"
@@ -20,7 +20,7 @@ class Going(StrEnum):
     STAYS = "stays"  # it is awake again, or does not end after all
 
 
-Tell = Callable[[Going], Awaitable[None]]
+Tell = Callable[[PowerEvent], Awaitable[None]]
 
 
 log = logging.getLogger(__name__)
@@ -28,13 +28,13 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5  # between two looks of a source's thread whether it shall end
 
 
-class Heard:
+class LoopCallback:
     """Called with the system's word, on a thread of the system's. Nothing is raised: the caller is no Python."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tell: Tell, waits_s: float) -> None:
         self._loop, self._tell, self._waits_s = loop, tell, waits_s
 
-    def __call__(self, going: Going) -> None:
+    def __call__(self, going: PowerEvent) -> None:
         """Returns when it was told, or so late that the system would not wait. Of good news nobody waits for that."""
         if self._loop.is_closed():
             return
@@ -44,18 +44,18 @@ class Heard:
         except RuntimeError:  # it was closed meanwhile
             telling.close()
             return
-        if going is Going.STAYS:
+        if going is PowerEvent.STAYS:
             return
         try:
             done.result(self._waits_s)
         except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
             log.info("not everybody heard in time that this computer %s: %r", going, error)
 
-    async def _told(self, going: Going) -> None:
+    async def _told(self, going: PowerEvent) -> None:
         await self._tell(going)
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """A source of power events. One thread opens it, looks and closes it."""
 
     def look(self, seconds: float) -> None:
@@ -65,7 +65,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-async def hear(opened: Callable[[], Source]) -> None:
+async def run_source(opened: Callable[[], EventSource]) -> None:
     """Run until cancelled: a thread of its own holds what `opened` makes, which is closed when this returns.
 
     Raises OSError or AttributeError where the system has nothing of that kind.
@@ -80,7 +80,7 @@ async def hear(opened: Callable[[], Source]) -> None:
         await asyncio.wait((serving,))
 
 
-def _serve(opened: Callable[[], Source], over: threading.Event) -> None:
+def _serve(opened: Callable[[], EventSource], over: threading.Event) -> None:
     source = opened()
     try:
         while not over.is_set():

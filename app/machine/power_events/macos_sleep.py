@@ -12,14 +12,14 @@ import logging
 from ctypes import POINTER, byref, c_double, c_int32, c_ssize_t, c_ubyte, c_uint32, c_void_p
 from typing import Any
 
-from app.machine.power_events.event_callbacks import Going, Heard, Source, Tell, hear
+from app.machine.power_events.event_callbacks import EventSource, LoopCallback, PowerEvent, Tell, run_source
 
 log = logging.getLogger(__name__)
 
 # IOKit/IOMessage.h: iokit_common_msg(x) is sys_iokit, 0x38 << 26, with x
 CAN_SLEEP, WILL_SLEEP = 0xE0000270, 0xE0000280  # kIOMessageCanSystemSleep, …SystemWillSleep
 WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # of some wakings only the first is said
-MEANS = {WILL_SLEEP: Going.SLEEPS, WILL_POWER_ON: Going.STAYS, HAS_POWERED_ON: Going.STAYS}
+MEANS = {WILL_SLEEP: PowerEvent.SLEEPS, WILL_POWER_ON: PowerEvent.STAYS, HAS_POWERED_ON: PowerEvent.STAYS}
 ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # else the system waits for half a minute
 WAITS_SECONDS = 4.5  # app/node/lending/lending_policy.py takes no longer
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
@@ -35,7 +35,7 @@ class RootPower:
     iokit, core: the two libraries; mode: kCFRunLoopDefaultMode. Raises OSError when it is refused.
     """
 
-    def __init__(self, heard: Heard, iokit: Any, core: Any, mode: c_void_p) -> None:
+    def __init__(self, heard: LoopCallback, iokit: Any, core: Any, mode: c_void_p) -> None:
         _declare(iokit, core)
         self._heard, self._iokit, self._core, self._mode = heard, iokit, core, mode
         self._called = CALLED(self._said)  # kept here for as long as IOKit may call it
@@ -84,7 +84,7 @@ def _declare(iokit: Any, core: Any) -> None:
         function.restype, function.argtypes = result, arguments
 
 
-def _here(heard: Heard) -> Source:
+def _here(heard: LoopCallback) -> EventSource:
     """Return the source of this computer. Raises OSError or AttributeError where there is none."""
     iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
     core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
@@ -93,8 +93,8 @@ def _here(heard: Heard) -> Source:
 
 async def listen(tell: Tell) -> None:
     """Listen until cancelled; return at once where there is no IOKit."""
-    heard = Heard(asyncio.get_running_loop(), tell, WAITS_SECONDS)
+    heard = LoopCallback(asyncio.get_running_loop(), tell, WAITS_SECONDS)
     try:
-        await hear(lambda: _here(heard))
+        await run_source(lambda: _here(heard))
     except (OSError, AttributeError) as error:
         log.info("nothing says when this computer sleeps: %s", error)

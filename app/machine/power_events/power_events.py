@@ -12,7 +12,7 @@ import logging
 import subprocess
 import sys
 
-from app.machine.power_events.event_callbacks import Going, Tell
+from app.machine.power_events.event_callbacks import PowerEvent, Tell
 from app.machine.power_events.keep_awake import END_SECONDS, Start, started
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ DELAY = (
 AGAIN_SECONDS = 60.0  # between two attempts to reach the bus
 
 
-MEMBERS = {"PrepareForSleep": Going.SLEEPS, "PrepareForShutdown": Going.ENDS}
+MEMBERS = {"PrepareForSleep": PowerEvent.SLEEPS, "PrepareForShutdown": PowerEvent.ENDS}
 
 
 class Delay:
@@ -117,4 +117,4 @@ async def _hear(tell: Tell, delay: Delay) -> None:
                 delay.release()
             else:
                 delay.hold()
-                await tell(Going.STAYS)
+                await tell(PowerEvent.STAYS)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from ctypes import POINTER, byref, c_int, c_ssize_t, c_void_p, wintypes
 from typing import Any
 
-from app.machine.power_events.event_callbacks import Going, Heard, Source, Tell, hear
+from app.machine.power_events.event_callbacks import EventSource, LoopCallback, PowerEvent, Tell, run_source
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class SessionWindow:
     It agrees at once when asked whether the session may end; when the session does end, that is reported and awaited.
     """
 
-    def __init__(self, heard: Heard, user32: Any, kernel32: Any) -> None:
+    def __init__(self, heard: LoopCallback, user32: Any, kernel32: Any) -> None:
         _declare(user32, kernel32)
         self._heard, self._user32 = heard, user32
         self._called = WNDPROC(self._said)  # kept here for as long as the window lives
@@ -93,7 +93,7 @@ class SessionWindow:
             return 1
         if message == END:
             if first:  # else somebody had it go on
-                self._heard(Going.ENDS)
+                self._heard(PowerEvent.ENDS)
             return 0
         if message == CLOSE:  # from another program: what it would do is take our ear away
             return 0
@@ -130,7 +130,7 @@ BY_CALLBACK = 2  # DEVICE_NOTIFY_CALLBACK: winuser.h
 WAITS_SECONDS = 1.5  # a program that takes longer than two is not waited for
 
 
-MEANS = {SUSPEND: Going.SLEEPS, RESUMED: Going.STAYS}
+MEANS = {SUSPEND: PowerEvent.SLEEPS, RESUMED: PowerEvent.STAYS}
 
 
 # DEVICE_NOTIFY_CALLBACK_ROUTINE: powrprof.h
@@ -144,7 +144,7 @@ class Subscription(ctypes.Structure):
 
 
 @contextmanager
-def sleep_told(heard: Heard, powrprof: Any) -> Iterator[None]:
+def sleep_told(heard: LoopCallback, powrprof: Any) -> Iterator[None]:
     """Inside, `heard` is called before the system sleeps and once it is awake. Raises OSError when that is refused."""
 
     def said(_context: int | None, kind: int, _setting: int | None) -> int:
@@ -176,7 +176,7 @@ async def listen(tell: Tell) -> None:
 
 
 async def _hear_of_sleep(tell: Tell) -> None:
-    heard = Heard(asyncio.get_running_loop(), tell, WAITS_SECONDS)
+    heard = LoopCallback(asyncio.get_running_loop(), tell, WAITS_SECONDS)
     try:
         with sleep_told(heard, LIBRARY("powrprof")):
             await asyncio.Event().wait()
@@ -185,12 +185,12 @@ async def _hear_of_sleep(tell: Tell) -> None:
 
 
 async def _hear_of_the_end(tell: Tell) -> None:
-    heard = Heard(asyncio.get_running_loop(), tell, END_WAITS_SECONDS)
+    heard = LoopCallback(asyncio.get_running_loop(), tell, END_WAITS_SECONDS)
 
-    def opened() -> Source:
+    def opened() -> EventSource:
         return SessionWindow(heard, LIBRARY("user32"), LIBRARY("kernel32"))
 
     try:
-        await hear(opened)
+        await run_source(opened)
     except (OSError, AttributeError) as error:
         log.info("nothing says when this session ends: %s", error)

@@ -9,7 +9,7 @@ import psutil
 WATCHED_S = 0.3
 
 
-class OthersCores:
+class OtherProgramsLoad:
     """The cores that other programs keep busy between two looks: not this process, and not its child `pid`."""
 
     def __init__(self, pid: int) -> None:
@@ -32,7 +32,7 @@ class OthersCores:
         return busy_s - sum(map(_used_s, self._ours)), time.monotonic()
 
 
-def others_share() -> float:
+def other_programs_share() -> float:
     """0 to 1, of all cores, without this process; blocks for a moment."""
     me = psutil.Process()
     before_s, began_s = _used_s(me), time.monotonic()

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import psutil
 
 from app.core.household.link import LinkKind
-from app.core.lending.policy import Battery, Network, Rules, Senses, executable
+from app.core.lending.policy import Battery, Network, Readings, Rules, executable
 from app.machine import interfaces
 from app.machine.sensors import wayland_idle
 from app.machine.sensors.desktop_activity import full_screen, idle_seconds
@@ -130,7 +130,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Senser:
+class OwnerSensors:
     """Looks only at what the rules ask about, and no more often than that can change.
 
     Blocks for up to some seconds when a tool of the system hangs: call it in a thread.
@@ -148,14 +148,14 @@ class Senser:
         self._programs: _Slow[frozenset[str]] = _Slow(PROGRAMS_SECONDS, frozenset)
         self._asked: frozenset[str] = frozenset()
 
-    def look(self, rules: Rules) -> Senses:
+    def look(self, rules: Rules) -> Readings:
         """Return the readings of this moment that these rules need."""
         now_s, local = self._clock(), time.localtime()
         programs = frozenset(map(executable, rules.programs))
         if programs != self._asked:
             self._asked = programs
-            self._programs = _Slow(PROGRAMS_SECONDS, lambda: running(programs))
-        return Senses(
+            self._programs = _Slow(PROGRAMS_SECONDS, lambda: running_among(programs))
+        return Readings(
             now_s=now_s,
             weekday=local.tm_wday,
             minute=local.tm_hour * 60 + local.tm_min,
@@ -212,7 +212,7 @@ def hottest_celsius() -> float | None:
     return max(readings, default=None)
 
 
-def running(programs: frozenset[str]) -> frozenset[str]:
+def running_among(programs: frozenset[str]) -> frozenset[str]:
     """Return which of these executables (as `policy.executable` writes them) are running."""
     matches = set()
     for process in psutil.process_iter(["name"]):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from app.core.errors import BadInput
-from app.core.household.household import Gone, Seen
+from app.core.household.household import Announced, AnnouncementEnded
 from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.network.discovery.announcement import believable
@@ -37,7 +37,7 @@ class KnownPlaces:
     ) -> None:
         self._members, self._met, self._dial, self._clock = members, met, dial, clock
         self.own: str | None = None  # where this machine is reached best, once that is known
-        self._announced: dict[str, Seen] = {}  # as many as discovery keeps
+        self._announced: dict[str, Announced] = {}  # as many as discovery keeps
         self._told: dict[MachineId, tuple[Address, ...]] = {}
         self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")
         self._dialled_seconds: dict[MachineId, float] = {}

@@ -32,7 +32,7 @@ from zeroconf import (
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from app.core.errors import Reason
-from app.core.household.household import MOST_STRANGERS, Gone, Seen
+from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
 from app.core.reasons import os_cause
 from app.network.discovery.announcement import (
     MOST_ADDRESSES,
@@ -76,7 +76,7 @@ class _Heard:
     heard_seconds: float
     said: Said | None = None
     addresses: tuple[str, ...] = ()
-    told: Seen | None = None
+    told: Announced | None = None
 
 
 class Hearing(RecordUpdateListener):
@@ -89,7 +89,7 @@ class Hearing(RecordUpdateListener):
         self._clock, self._news = clock, news
         self._heard: dict[str, _Heard] = {}
         self._changed: set[str] = set()
-        self._ended: list[Gone] = []
+        self._ended: list[AnnouncementEnded] = []
         self._ours: dict[str, float] = {}  # own address -> until when nobody else may have it
         self._allowance, self._allowed_seconds = float(NEW_STRANGERS), clock()
         self._fresh_records = 0
@@ -117,20 +117,20 @@ class Hearing(RecordUpdateListener):
         """Return when the machine that has been silent longest was last heard; None if none was."""
         return min((heard.heard_seconds for heard in self._heard.values()), default=None)
 
-    def take(self) -> list[Seen | Gone]:
+    def take(self) -> list[Announced | AnnouncementEnded]:
         """Return what changed since the last call, machines that left first."""
         now = self._clock()
         for id16, heard in list(self._heard.items()):
             if now - heard.heard_seconds > FORGOTTEN_SECONDS:
                 self._drop(id16)
-        news: list[Seen | Gone] = list(self._ended)
+        news: list[Announced | AnnouncementEnded] = list(self._ended)
         self._ended.clear()
         ours = [key for key, until in self._ours.items() if until == float("inf")]
         for id16 in sorted(self._changed & self._heard.keys()):
             heard = self._heard[id16]
             seen = _seen(id16, heard, ours)
             if seen is None and heard.told is not None:
-                news.append(Gone(id16))
+                news.append(AnnouncementEnded(id16))
             elif seen is not None and seen != heard.told:
                 news.append(seen)
             heard.told = seen
@@ -229,7 +229,7 @@ class Hearing(RecordUpdateListener):
     def _drop(self, id16: str | None) -> None:
         heard = self._heard.pop(id16, None) if id16 is not None else None
         if heard is not None and id16 is not None and heard.told is not None:
-            self._ended.append(Gone(id16))
+            self._ended.append(AnnouncementEnded(id16))
 
     def _purge(self) -> None:
         """Take out of zeroconf's cache whatever is not of somebody we listen to."""
@@ -250,13 +250,13 @@ class Hearing(RecordUpdateListener):
         cache.async_remove_records(unwanted)
 
 
-def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Seen | None:
+def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Announced | None:
     """The hint, once it is whole."""
     addresses = believable(heard.addresses, ours)
     if heard.said is None or not addresses:
         return None
     said = heard.said
-    return Seen(id16, addresses, heard.port, said.protocol, said.name, said.pairing_port, said.system, said.device)
+    return Announced(id16, addresses, heard.port, said.protocol, said.name, said.pairing_port, said.system, said.device)
 
 
 def _text(record: DNSAddress) -> str:
@@ -273,7 +273,7 @@ class Discovery:
         self,
         id16: str,
         port: int,
-        report: Callable[[Seen | Gone], None],
+        report: Callable[[Announced | AnnouncementEnded], None],
         is_member: Callable[[str], bool],
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,

@@ -195,7 +195,7 @@ class PairingWindow:
         self._me, self._admission, self._sock = me, admission, sock
         self._changed, self._clock = changed, clock
         self._context = pairing_server_context(me.identity.pem, me.identity.passphrase)
-        self._state, _ = pairing.step(pairing.Closed(), pairing.Asked(clock()))
+        self._state, _ = pairing.step(pairing.Closed(), pairing.WindowRequested(clock()))
         self._ended = asyncio.Event()
         room = WaitingRoom[socket.socket](CALLERS, CALLERS_OF_ONE_NETWORK)
         self._entrance = Entrance(self._call, room, HANDSHAKE_SECONDS)
@@ -282,7 +282,7 @@ class PairingWindow:
 
     async def _tick(self) -> None:
         while True:
-            self._apply(pairing.Ticked(self._clock()))
+            self._apply(pairing.TimePassed(self._clock()))
             await asyncio.sleep(TICK_SECONDS)
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
@@ -332,8 +332,8 @@ class PairingWindow:
             await wire.send(answer)
             return keeper, await wire.receive(PairProof)
         except WrongProof:  # numbers that are none: as if it had guessed
-            if pairing.Check() in self._apply(pairing.Tried(self._clock())):
-                await self._refuse(wire, self._apply(pairing.Failed()))
+            if pairing.Check() in self._apply(pairing.ProofReceived(self._clock())):
+                await self._refuse(wire, self._apply(pairing.ProofRejected()))
         except AppError as error:
             await self._refuse(wire, (), error.reason)
         except BadMessage:
@@ -343,7 +343,7 @@ class PairingWindow:
 
     async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
         """Check one proof at a time; after a valid one no other newcomer is heard."""
-        if pairing.Check() not in self._apply(pairing.Tried(self._clock())):  # counted, then checked
+        if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):  # counted, then checked
             await wire.refuse(self._why_not())
             return
         commands: tuple[pairing.Command, ...] = ()
@@ -353,7 +353,7 @@ class PairingWindow:
             await self._exchange(wire, keeper, proof)
             return
         except WrongProof:
-            event = pairing.Failed()
+            event = pairing.ProofRejected()
         except AppError as error:
             why = error.reason
         except BROKEN as error:
@@ -385,7 +385,7 @@ class PairingWindow:
 
     async def _exchange(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
         confirm = keeper.proved(proof)
-        self._must(pairing.Proved(), pairing.Confirmed)
+        self._must(pairing.ProofAccepted(), pairing.Confirmed)
         await wire.send(confirm)
         machine, der, name = keeper.signed(await wire.receive(PairSigned))
         self._must(pairing.Signed(machine, self._clock()), pairing.Admit)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from app.core.errors import Busy, Reason, Refused, Unreachable
-from app.core.household.link import End, LinkKind
+from app.core.household.link import LinkEnd, LinkKind
 from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.network.peer.frame_channel import FrameChannel
@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 Opening = Callable[[], Awaitable[FrameChannel]]
 Asking = Callable[[FrameChannel, str], Awaitable[Found]]
-EndOf = Callable[[str, str], End]
+EndOf = Callable[[str, str], LinkEnd]
 """Our interface behind a connection, by both its addresses, ours first."""
 
 
@@ -180,22 +180,22 @@ class Measured:
     round_trips: RoundTrips
     out_bytes_per_s: float
     in_bytes_per_s: float
-    far: End  # the other end's interface, as it says
+    far: LinkEnd  # the other end's interface, as it says
 
 
-def said_of(end: End) -> bytes:
+def said_of(end: LinkEnd) -> bytes:
     """An end as the other side hears it: kind, speed of the card, name."""
     return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MOST_END_BYTES]
 
 
-def end_said(text: bytes) -> End:
+def end_said(text: bytes) -> LinkEnd:
     """The other side's word, fit to be shown; what cannot be is unknown."""
     kind, _, rest = text[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
     speed, _, name = rest.partition(" ")
     known = {str(link_kind): link_kind for link_kind in LinkKind}
     bits = int(speed) if speed.isdecimal() and len(speed) <= MOST_SPEED_DIGITS else 0
     shown = name if NAMED.fullmatch(name) else ""
-    return End(known.get(kind, LinkKind.UNKNOWN), shown, bits or None)
+    return LinkEnd(known.get(kind, LinkKind.UNKNOWN), shown, bits or None)
 
 
 def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
@@ -301,7 +301,7 @@ class Probes:
 
     async def _absorbed(
         self, channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], name: str
-    ) -> tuple[float | None, End]:
+    ) -> tuple[float | None, LinkEnd]:
         """Take and answer chunks until DONE; the rate at which they came, and what it says."""
         samples, total = [(self._clock(), 0)], 0
         while (message := await receive())[:1] != DONE:
@@ -316,7 +316,7 @@ class Probes:
             await channel.send(answer)
         return rate_of(samples), end_said(message[1:])
 
-    async def _served(self, channel: FrameChannel, end: End) -> None:
+    async def _served(self, channel: FrameChannel, end: LinkEnd) -> None:
         """Echo and answer until GIVE, then pour. Raises Busy, ValueError."""
         echoes = received = 0
         while True:

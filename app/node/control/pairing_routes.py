@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from app.core.errors import BadInput, Refused, Unreachable
-from app.core.household.household import Machine, Seen
+from app.core.household.household import Announced, Machine
 from app.core.household.machine_names import same_name
 from app.core.household.membership import Member
 from app.core.household.operations import Role
@@ -68,7 +68,7 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 
 
 async def join(
-    network: Network, ref: str, code: str, near: Iterable[Seen], machines: Mapping[MachineId, Machine]
+    network: Network, ref: str, code: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine]
 ) -> Json:
     """Join the household whose member shows `code`: at an address, or `near` under a name.
 
@@ -91,7 +91,7 @@ def _joined(network: Network, member: Member) -> Json:
     return {"machine": told, "guest": own is not None and own.is_guest}
 
 
-def _places(ref: str, near: Iterable[Seen], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
+def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
     """Where to knock: at the machine nearby that is called `ref` or "", else at the address `ref`.
 
     Raises BadInput, and Refused for a machine of this household.
@@ -119,12 +119,12 @@ def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineI
         raise Refused("peer_is_this" if machine.id == me else "pairing_member", name=machine.name)
 
 
-def _is_called(seen: Seen, ref: str) -> bool:
+def _is_called(seen: Announced, ref: str) -> bool:
     by_id = len(ref) >= MIN_PREFIX and seen.id16.startswith(ref)
     return by_id or (seen.name is not None and same_name(seen.name, ref))
 
 
-def _door(seen: Seen) -> list[Address]:
+def _door(seen: Announced) -> list[Address]:
     return [Address(host, seen.pairing_port or 0) for host in seen.addresses]
 
 

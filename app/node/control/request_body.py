@@ -38,7 +38,7 @@ async def body(request: web.Request, kind: type[R]) -> R:
     """Return the body of `request` as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
-        return decode(wire_json.replaced(raw) or b"{}", kind)
+        return decode(wire_json.replace_lone_surrogates(raw) or b"{}", kind)
     except ValueError as error:
         raise BadInput("bad_request", why=explain(str(error))) from None
 

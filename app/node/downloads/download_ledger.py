@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import structs
 
 from app.catalog.files import Disk
-from app.catalog.transfers.download_records import Book, Places, Record
+from app.catalog.transfers.download_records import DownloadFolders, DownloadRecords, Record
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, no_room, to_its_end
 from app.core.errors import BadInput, Reason
 from app.core.reasons import with_reason
@@ -121,8 +121,8 @@ def download_json(record: Record, live: Live) -> Json:
 class Ledger:
     """Records by id, the oldest first. What is seen of them is on the disk, too."""
 
-    def __init__(self, places: Places, disk: Disk) -> None:
-        self.book, self._disk = Book(places), disk
+    def __init__(self, places: DownloadFolders, disk: Disk) -> None:
+        self.book, self._disk = DownloadRecords(places), disk
         self._records: dict[str, Record] = {}
         self._live: dict[str, Live] = {}
         self._writing = asyncio.Lock()

@@ -17,9 +17,9 @@ from app.catalog.catalogue import Catalogue, Offer, OfferedFile
 from app.catalog.files import Disk
 from app.catalog.gguf.gguf_names import part_names
 from app.catalog.hub.hub_address import MAIN, Hub
-from app.catalog.hub.hub_files import Asked, HubFiles, Lookout, Told
+from app.catalog.hub.hub_files import FileFacts, FileRequest, HubFiles, OutageWatch
 from app.catalog.transfers.download_records import PartFacts, Record, id_of, joint_hash
-from app.catalog.transfers.file_transfer import Files, Hooks, Transfer, Wanted, to_its_end
+from app.catalog.transfers.file_transfer import DownloadTarget, Files, Hooks, Transfer, to_its_end
 from app.catalog.transfers.hash_pins import Pin
 from app.catalog.transfers.partial_file import Part, part_bytes
 from app.core.errors import BadInput, Busy, Damaged, Reason, Refused, Unreachable
@@ -71,7 +71,7 @@ class Fetch:
         record, book = self._record, self._ledger.book
         part = Part(book.part(record.id), self._around.disk)
 
-        async def learnt(found: Wanted) -> None:
+        async def learnt(found: DownloadTarget) -> None:
             await self._ledger.change(
                 self._id,
                 revision=found.asked.revision,
@@ -80,7 +80,7 @@ class Fetch:
                 hash_from=record.hash_from or ("server" if found.sha256 else None),
             )
 
-        wanted = Wanted(self._asked(record.file), record.total_bytes, record.sha256)
+        wanted = DownloadTarget(self._asked(record.file), record.total_bytes, record.sha256)
         transfer = self._transfer(wanted, part, learnt, 0)
         path = await transfer.run(lambda sha256: part.path.with_name(book.whole(sha256).name))
         await self._ledger.change(self._id, sha256=transfer.wanted.sha256)
@@ -109,15 +109,15 @@ class Fetch:
         )
         self._ledger.check_room(self._record)
 
-    async def _told(self, asked: Asked) -> Told:
+    async def _told(self, asked: FileRequest) -> FileFacts:
         """What the hub says of one file; tried again where the line breaks."""
-        lookout = Lookout(self._around.files.place, self._held_up)
+        lookout = OutageWatch(self._around.files.place, self._held_up)
         self._live.starting()
         for tries, wait_s in enumerate((*self._around.waits, None), 1):
             token = await self._around.token()
             try:
                 with lookout.asking():
-                    told = await self._around.files.told(asked, token)
+                    told = await self._around.files.facts_of(asked, token)
             except (Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError) as error:
                 log.info("the question about %s broke: %s", asked.file, error)
                 if wait_s is None:
@@ -129,7 +129,7 @@ class Fetch:
                 return told
         raise AssertionError("the last try ends the loop")
 
-    def _agreed(self, name: str, known: PartFacts, told: Told) -> PartFacts:
+    def _agreed(self, name: str, known: PartFacts, told: FileFacts) -> PartFacts:
         source = self._around.files.place.host
         total = known.total_bytes or told.total_bytes
         if not total:
@@ -146,11 +146,11 @@ class Fetch:
             return facts.total_bytes
         part = Part(final.with_name(final.name + ".part"), self._around.disk)
 
-        async def learnt(found: Wanted) -> None:
+        async def learnt(found: DownloadTarget) -> None:
             await self._note(number, PartFacts(found.total_bytes, found.sha256))
 
         name = part_names(record.file)[number]
-        wanted = Wanted(self._asked(name), facts.total_bytes, facts.sha256)
+        wanted = DownloadTarget(self._asked(name), facts.total_bytes, facts.sha256)
         transfer = self._transfer(wanted, part, learnt, before)
         await transfer.run(lambda _: final)
         await self._note(number, PartFacts(part.n_bytes, transfer.wanted.sha256))
@@ -165,15 +165,15 @@ class Fetch:
 
     # both
 
-    def _asked(self, file: str) -> Asked:
-        return Asked(self._record.repository, file, self._record.revision)
+    def _asked(self, file: str) -> FileRequest:
+        return FileRequest(self._record.repository, file, self._record.revision)
 
     def _held_up(self, why: Reason | None) -> None:
         if self._live.is_held_up(why):
             self._around.changed()
 
     def _transfer(
-        self, wanted: Wanted, part: Part, learnt: Callable[[Wanted], Awaitable[None]], before: int
+        self, wanted: DownloadTarget, part: Part, learnt: Callable[[DownloadTarget], Awaitable[None]], before: int
     ) -> Transfer:
         def moved() -> None:
             if self._live.moved(before + part.n_bytes, transfer.is_flowing):

@@ -18,8 +18,8 @@ from app.catalog.gguf.gguf_names import part_names
 from app.catalog.hub.hub_address import MAIN, checked
 from app.catalog.hub.hub_files import new_session
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
-from app.catalog.transfers.download_records import Places, Record, deleted, id_of, whole_bytes
-from app.catalog.transfers.file_transfer import WAITS, at_once
+from app.catalog.transfers.download_records import DownloadFolders, Record, delete_model, id_of, whole_bytes
+from app.catalog.transfers.file_transfer import WAITS, without_limit
 from app.catalog.transfers.hash_pins import pin_of
 from app.core.errors import AppError, BadInput, Damaged, Unreachable, bug
 from app.node.cancellation import in_thread
@@ -48,13 +48,18 @@ class Downloads:
     """Every download there is, until a person takes it off the list."""
 
     def __init__(
-        self, places: Places, shelf: Shelf, around: Around, disk: Disk | None = None, waits: tuple[float, ...] = WAITS
+        self,
+        places: DownloadFolders,
+        shelf: Shelf,
+        around: Around,
+        disk: Disk | None = None,
+        waits: tuple[float, ...] = WAITS,
     ) -> None:
         self._disk, self._waits = disk or Disk(), waits
         self._list, self._shelf = Ledger(places, self._disk), shelf
         self.book = self._list.book
         self._around, self._changed = around, around.changed
-        self.arrived: Callable[[int], Awaitable[None]] = at_once  # as in app/catalog/transfers/file_transfer.py
+        self.arrived: Callable[[int], Awaitable[None]] = without_limit  # as in app/catalog/transfers/file_transfer.py
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._hands = asyncio.Lock()  # what people ask is done one after another
@@ -165,7 +170,7 @@ class Downloads:
     async def forget(self, path: Path) -> int:
         """Delete a downloaded file that nobody wants, and its line; the bytes that freed. Raises AppError."""
         sha256 = self.owns(path)
-        freed = await asyncio.to_thread(deleted, path) if sha256 else 0
+        freed = await asyncio.to_thread(delete_model, path) if sha256 else 0
         for record in self._list:
             if record.sha256 == sha256 and record.standing == "done":
                 await self.remove(record.id)
@@ -298,7 +303,7 @@ class Downloads:
         except BadInput as error:
             if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
                 with contextlib.suppress(AppError):  # what is wrong with it matters more
-                    await asyncio.to_thread(deleted, path)
+                    await asyncio.to_thread(delete_model, path)
             raise
         await self._list.change(download_id, standing="done", model=entry.name)
         live.finished(entry.model.file_bytes)
@@ -358,7 +363,7 @@ class Downloads:
             return 0
         if self._name_on_shelf(record) is not None:
             return 0
-        return deleted(self._list.book.whole_of(record))
+        return delete_model(self._list.book.whole_of(record))
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

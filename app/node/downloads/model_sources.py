@@ -17,8 +17,8 @@ from app.catalog.gguf.gguf_check import part_paths
 from app.catalog.gguf.gguf_names import part_names
 from app.catalog.hub import hub_search as online
 from app.catalog.hub.hub_address import HUB, Hub
-from app.catalog.hub.hub_search import Found, HubFile
-from app.catalog.other_apps import Other, OtherApps, app_of
+from app.catalog.hub.hub_search import HubFile, HubModel
+from app.catalog.other_apps import ForeignModel, OtherApps, app_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.catalog.transfers.hash_pins import Pin, Pins
@@ -349,12 +349,12 @@ def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
     return None if same else Reason("model_changed", {**facts})
 
 
-def _found_json(found: Found, hub: Hub) -> Json:
+def _found_json(found: HubModel, hub: Hub) -> Json:
     maker, _, name = found.repository.partition("/")
     return {**asdict(found), "name": name, "maker": maker, "splits": found.splits, "page": hub.page(found.repository)}
 
 
-def _other_json(other: Other, on_shelf: str | None) -> Json:
+def _other_json(other: ForeignModel, on_shelf: str | None) -> Json:
     model = other.model
     return {
         "path": str(other.path),

@@ -16,9 +16,9 @@ from msgspec import structs
 
 from app.catalog.files import Disk
 from app.catalog.shelf import Entry, Shelf
-from app.catalog.transfers.download_records import Held, held_in
+from app.catalog.transfers.download_records import StoredModel, stored_models
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
-from app.catalog.transfers.move_model import carry, drop, swept
+from app.catalog.transfers.move_model import delete_path, move_path, sweep_unfinished
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Reason
 from app.core.reasons import os_cause, said, with_reason
 from app.machine.models_folders import ModelsFolders
@@ -92,14 +92,14 @@ class Move:
 
     # inside
 
-    async def _part(self, held: Held) -> None:
+    async def _part(self, held: StoredModel) -> None:
         self.name = self._around.downloads.name_of(held.path.stem)
         await self._carried(held)
         await asyncio.to_thread(self._dropped, held.path)
         if held.path.stem not in self._around.downloads:  # cancelled meanwhile
             await asyncio.to_thread(self._dropped, self._around.folders.now / held.path.name)
 
-    async def _model(self, held: Held) -> None:
+    async def _model(self, held: StoredModel) -> None:
         names = await asyncio.to_thread(self._names, held.path)
         self.name = names[0] if names else held.path.stem[:12]
         await self._until_unloaded(held.path)
@@ -113,11 +113,11 @@ class Move:
         await asyncio.to_thread(self._dropped, held.path)
         self._around.changed()
 
-    async def _carried(self, held: Held) -> None:
+    async def _carried(self, held: StoredModel) -> None:
         around, folder = self._around, self._around.folders.now
         self._base, self._twice = self.done_bytes, 0
         await asyncio.to_thread(self._check_room, held)
-        work = partial(carry, held.path, folder, around.disk)
+        work = partial(move_path, held.path, folder, around.disk)
         await in_thread(work, self._count)
         self.done_bytes = self._base + held.n_bytes
         self._pace.clear()
@@ -129,7 +129,7 @@ class Move:
         self._pace.mark(self.done_bytes)
         self._around.changed()
 
-    def _check_room(self, held: Held) -> None:
+    def _check_room(self, held: StoredModel) -> None:
         """Before each: the disk may be fuller now. Raises AppError."""
         around, folder = self._around, self._around.folders.now
         around.downloads.book.ensure(folder)
@@ -162,7 +162,7 @@ class Move:
 
     def _dropped(self, path: Path) -> None:
         try:
-            drop(path)
+            delete_path(path)
         except OSError as error:
             raise BadInput("models_move_left", path=str(path), why=os_cause(error)) from error
 
@@ -347,7 +347,7 @@ class ModelsFolder:
         """Former folders that hold models still, or cannot be looked at."""
         away = self._folders.known_away
         former = (one for one in map(Path, self._choice.former) if one not in given_up)
-        return tuple(str(one) for one in former if one in away or any(held_in(one)))
+        return tuple(str(one) for one in former if one in away or any(stored_models(one)))
 
     def _judge(self, path: str) -> Json:
         folders = self._folders
@@ -385,10 +385,10 @@ class ModelsFolder:
         if copied:
             check_room(folder, copied, self._around.disk)
 
-    def _held(self, folder: Path) -> list[Held]:
+    def _held(self, folder: Path) -> list[StoredModel]:
         """What a move to that folder would bring."""
         near = (one for one in self._folders.all if one not in self._folders.known_away)
-        return [held for one in near if one != folder for held in held_in(one)]
+        return [held for one in near if one != folder for held in stored_models(one)]
 
     async def _look(self) -> None:
         """Which folders are there now. A change of that is told, and what waited for it goes on."""
@@ -426,7 +426,7 @@ class ModelsFolder:
         def work() -> None:
             try:
                 why = self._folders.look(folder)
-                held = list(held_in(folder)) if why is None else []
+                held = list(stored_models(folder)) if why is None else []
             finally:  # a thread that has done its work lives on for a moment
                 is_back.set()
             amount = sum(not one.is_part for one in held), sum(one.n_bytes for one in held)
@@ -443,7 +443,7 @@ class ModelsFolder:
         """Delete what an earlier move left half-way."""
         for folder in self._folders.all:
             if folder not in self._folders.known_away:
-                swept(folder)
+                sweep_unfinished(folder)
 
     def _mend(self) -> None:
         """A move may have broken off between a file and what the shelf says of it."""

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from app.catalog.gguf.gguf_names import part_names
-from app.catalog.hub.hub_files import Asked, Body, Told
+from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
 from app.catalog.transfers.download_records import Record
 from app.catalog.transfers.hash_pins import Pin
 from app.core.errors import AppError, Refused, Unreachable
@@ -109,7 +109,7 @@ class MemberFiles:
         self._network, self._record = network, record
 
     @asynccontextmanager
-    async def opened(self, asked: Asked, start: int, token: str | None) -> AsyncGenerator[Body, None]:
+    async def opened(self, asked: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
         """No token goes there."""
         machine = self._machine()
         number = part_names(self._record.file).index(asked.file)
@@ -122,9 +122,9 @@ class MemberFiles:
             async with aclosing(machine.chunks(answer)) as chunks:
                 yield Body(told, begins, _Content(chunks))
 
-    async def told(self, asked: Asked, token: str | None) -> Told:
+    async def facts_of(self, asked: FileRequest, token: str | None) -> FileFacts:
         """A copy is begun only of files whose hashes and sizes are known."""
-        return Told()
+        return FileFacts()
 
     def _machine(self) -> GuestClient:
         """Raises Unreachable."""
@@ -152,7 +152,7 @@ def _client(member: Member, link: PeerLink) -> GuestClient:
     return GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH)
 
 
-def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[Told, int]:
+def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]:
     """The size of the file, and where in it the answer begins. Raises Refused."""
     begins, total = 0, answer.content_length
     if answer.status == 206:
@@ -162,7 +162,7 @@ def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[Told, int]:
         begins, total = start, int(found[3])
     if not total:
         raise Refused("peer_refused")
-    return Told(total_bytes=total), begins
+    return FileFacts(total_bytes=total), begins
 
 
 async def _has(machine: GuestClient, sha256: str) -> bool:

@@ -24,7 +24,7 @@ from app.catalog.hub.hub_files import why_away
 from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.decoding import decode
-from app.machine.json_state import read_or
+from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.machine.release_address import ReleasePlace
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
@@ -67,7 +67,7 @@ class Updates:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file, self.place, self._daily, self._note, self._now = file, place, daily, note, now
-        self._kept = read_or(file, Kept, "what is known of updates")
+        self._kept = read_json_or_default(file, Kept, "what is known of updates")
         self._asking = asyncio.Lock()
 
     async def run(self) -> None:

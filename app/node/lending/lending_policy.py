@@ -23,36 +23,36 @@ from app.core.lending.lending import (
     Draining,
     Event,
     GiveBack,
-    Judged,
-    Looked,
     Off,
     Pause,
     Paused,
+    PolicyApplied,
     Ready,
     Resume,
+    StagesInspected,
     State,
-    Word,
+    StateWord,
     Working,
     reason_of,
+    state_word,
     step,
-    word,
 )
 from app.core.lending.policy import (
     LINK_LEAST_MBIT,
     PROCESSOR,
     Allowed,
     Denied,
-    Room,
+    LendableMemory,
+    Readings,
     Rules,
-    Senses,
     Verdict,
-    in_figures,
     may_lend,
+    with_figures,
 )
 from app.core.reasons import with_reason
 from app.machine import settings
 from app.machine.hardware import devices
-from app.machine.sensors.owner_activity import Senser
+from app.machine.sensors.owner_activity import OwnerSensors
 from app.machine.settings import Choices
 from app.node.verification.spare_memory import SpareMemory
 
@@ -92,7 +92,7 @@ class MemoryRules:
         if chosen_bytes > total:
             raise BadInput("lend_more_than_there", asked_bytes=chosen_bytes, total_bytes=total)
 
-    def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> Room:
+    def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> LendableMemory:
         """The memory now, as it bounds what others may use.
 
         used_bytes: promised to others; unloaded_bytes: of what is promised, not taken from the free memory
@@ -101,7 +101,9 @@ class MemoryRules:
         now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
         most = min(most, self.limit_bytes or most)
-        return Room(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes, self.limit_bytes)
+        return LendableMemory(
+            most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes, self.limit_bytes
+        )
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
         """What models of this machine's own user may use here in all, in place of those that it holds.
@@ -168,19 +170,19 @@ class LendingPolicy:
         is_lender: Callable[[], bool],
         used_by: Callable[[], list[str]],
         changed: Callable[[], None],
-        senser: Senser | None = None,
+        senser: OwnerSensors | None = None,
     ) -> None:
         self._choices, self._uses, self._is_lender = choices, uses, is_lender
         self._used_by, self._changed = used_by, changed
-        self._senser = senser or Senser()
+        self._senser = senser or OwnerSensors()
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
         self.check_room = SpareMemory(lambda: self.memory.spare_bytes(*self._uses()))
         self.memory.on_call_bytes = self.check_room.on_call_bytes
         self.state: State = Off()
-        self._senses = Senses(time.monotonic())
+        self._senses = Readings(time.monotonic())
         self._verdict: Verdict | None = None
-        self._since, self._told = time.time(), word(self.state)
+        self._since, self._told = time.time(), state_word(self.state)
         self._borrowed: Borrowed
         self._news = asyncio.Event()
         self._leaves: Reason | None = None  # this computer sleeps or ends in a moment
@@ -339,7 +341,7 @@ class LendingPolicy:
         deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
         return {
             "state": self.state_word(),
-            **with_reason("reason", why and in_figures(why, self._senses)),
+            **with_reason("reason", why and with_figures(why, self._senses)),
             "code": why.code if why else None,
             "used_by": self._used_by(),
             "lent_bytes": lent,
@@ -353,10 +355,10 @@ class LendingPolicy:
             "gives_back_in_s": None if deadline_s is None else max(0, round(deadline_s - now_s)),
         }
 
-    def state_word(self) -> Word:
+    def state_word(self) -> StateWord:
         """One word for faces and for the other machines: working only while something computes."""
         if not isinstance(self.state, Ready | Working):
-            return word(self.state)
+            return state_word(self.state)
         if not (isinstance(self.state, Working) or self._uses()[0]):
             return "ready"
         return "working" if self._borrowed.quiet_s() < QUIET_SECONDS else "lending"
@@ -395,7 +397,7 @@ class LendingPolicy:
             was_paused = isinstance(self.state, Paused)
             lent = self._borrowed
             hosts = frozenset(lent.borrowers())
-            seen = Looked(time.monotonic(), hosts, lent.quiet_s(), lent.answers())
+            seen = StagesInspected(time.monotonic(), hosts, lent.quiet_s(), lent.answers())
             for command in self._step(seen):
                 await self._borrowed.stop_now(command.why)
                 self._news.set()  # what was given back is seen at once
@@ -430,7 +432,7 @@ class LendingPolicy:
         now_s = time.monotonic()
         in_need = isinstance(verdict, Denied) and verdict.at_once
         drain_s = min(self.rules.drain_s, LEAVE_SECONDS) if self._leaves else self.rules.drain_s
-        self._step(Judged(verdict, now_s if in_need else now_s + drain_s))
+        self._step(PolicyApplied(verdict, now_s if in_need else now_s + drain_s))
 
     def _verdict_now(self) -> Verdict:
         senses = replace(self._senses, now_s=time.monotonic())
@@ -449,7 +451,7 @@ class LendingPolicy:
         before = self.state
         self.state, commands = step(before, event)
         if self.state != before:
-            if (word(before), reason_of(before)) != (word(self.state), reason_of(self.state)):
+            if (state_word(before), reason_of(before)) != (state_word(self.state), reason_of(self.state)):
                 self._since = time.time()
             self._changed()
         return commands

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from app.core.errors import Reason
 from app.core.lending.policy import Battery
-from app.machine.power_events.event_callbacks import Going
+from app.machine.power_events.event_callbacks import PowerEvent
 from app.machine.power_events.keep_awake import Awake
 from app.machine.sensors import owner_activity
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 LOOK_SECONDS = 5.0  # far below the time after which any system sleeps
 UNDER_WAY = ("starting", "running", "checking")  # states of a download
-WHY = {Going.SLEEPS: Reason("pause_sleep"), Going.ENDS: Reason("pause_shutdown")}
+WHY = {PowerEvent.SLEEPS: Reason("pause_sleep"), PowerEvent.ENDS: Reason("pause_shutdown")}
 
 
 def is_needed(snapshot: Json, battery: Battery | None) -> bool:
@@ -67,9 +67,9 @@ class Terms(Protocol):
     def stay(self) -> None: ...
 
 
-async def follow(terms: Terms, going: Going) -> None:
+async def follow(terms: Terms, going: PowerEvent) -> None:
     """Do what the system's word asks for."""
-    if going is Going.STAYS:
+    if going is PowerEvent.STAYS:
         terms.stay()
     else:
         await terms.leave(WHY[going])

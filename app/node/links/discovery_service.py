@@ -17,7 +17,7 @@ import psutil
 from app.core.diagnostics import Check
 from app.core.errors import BadInput, Fact, Reason
 from app.core.household import household as facts
-from app.core.household.household import Gone, Machine, Seen
+from app.core.household.household import Announced, AnnouncementEnded, Machine
 from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
 from app.core.reasons import with_reason
@@ -111,7 +111,7 @@ class DiscoveryService:
             return None
         return any(seen.is_of(machine) for seen in self._near.values())
 
-    def json(self, strangers: Mapping[str, Seen]) -> Json:
+    def json(self, strangers: Mapping[str, Announced]) -> Json:
         """For the snapshot: who is near and no member, and whether that can be known."""
         return {
             "strangers": {key: _stranger_json(seen) for key, seen in strangers.items()},
@@ -139,8 +139,8 @@ class DiscoveryService:
 
     # inside
 
-    def _heard(self, news: Seen | Gone) -> None:
-        if isinstance(news, Seen):
+    def _heard(self, news: Announced | AnnouncementEnded) -> None:
+        if isinstance(news, Announced):
             self._near[news.id16] = news
         else:
             self._near.pop(news.id16, None)
@@ -215,7 +215,7 @@ def likeliest(addresses: Sequence[str]) -> str | None:
     return on_the_way if on_the_way in addresses else next(iter(addresses), None)
 
 
-def _stranger_json(seen: Seen) -> Json:
+def _stranger_json(seen: Announced) -> Json:
     pairing = seen.pairing_port
     return {
         "id": seen.id16,

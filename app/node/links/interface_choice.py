@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Fact, Reason
-from app.core.household.link import End, Link, better_ends, wrong_interface
+from app.core.household.link import Link, LinkEnd, better_ends, wrong_interface
 from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.core.reasons import os_cause, with_reason
 from app.machine.interfaces import Interface
-from app.machine.json_state import read_or
+from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network import measured_paths
 from app.network.network import Network
@@ -37,7 +37,7 @@ class BetterInterfaces:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._tried: set[Tried] = set()
-        self.found: dict[MachineId, tuple[End, Reason]] = {}  # what to use, and the sentence
+        self.found: dict[MachineId, tuple[LinkEnd, Reason]] = {}  # what to use, and the sentence
 
     def forget(self) -> None:
         """Other interfaces are there: all may be different."""
@@ -53,8 +53,10 @@ class BetterInterfaces:
         self, machine: MachineId, link: Link, interfaces: Sequence[Interface], ways: Iterable[Address]
     ) -> None:
         """See whether the interface that this link uses is the right one."""
-        used = End(link.kind, link.interface, link.negotiated_bits_per_s)
-        ends = [End(one.kind, one.name, one.negotiated_bits_per_s) for one in interfaces if one.is_up and one.addresses]
+        used = LinkEnd(link.kind, link.interface, link.negotiated_bits_per_s)
+        ends = [
+            LinkEnd(one.kind, one.name, one.negotiated_bits_per_s) for one in interfaces if one.is_up and one.addresses
+        ]
         better = better_ends(used, ends)
         known = self.found.get(machine)
         if known is not None and known[0] not in better:
@@ -70,7 +72,7 @@ class BetterInterfaces:
                 return
 
     async def _leads_there(
-        self, machine: MachineId, end: End, interfaces: Sequence[Interface], ways: Sequence[Address]
+        self, machine: MachineId, end: LinkEnd, interfaces: Sequence[Interface], ways: Sequence[Address]
     ) -> bool:
         through = through_of(interfaces, end.interface)
         if len(self._tried) > MOST_TRIED:
@@ -188,5 +190,5 @@ def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:
     def lost(aside: Path) -> None:
         note(Reason("log_node_interfaces_lost", {"path": str(aside)}))
 
-    read = read_or(file, dict[str, str], "chosen interfaces", lost=lost)
+    read = read_json_or_default(file, dict[str, str], "chosen interfaces", lost=lost)
     return {MachineId(machine): name for machine, name in read.items()}

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason
-from app.core.household.link import End, Link, LinkKind
+from app.core.household.link import Link, LinkEnd, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import with_reason
 from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
-from app.machine.json_state import read_or
+from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network import measured_paths
 from app.network.network import Network
@@ -108,7 +108,7 @@ def known_json(known: Known) -> Json:
 
 def load(file: Path) -> dict[MachineId, Known]:
     """What an earlier start measured. A damaged file is no loss: links are measured again."""
-    read = read_or(file, dict[str, Known], "measured links")
+    read = read_json_or_default(file, dict[str, Known], "measured links")
     return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
 
 
@@ -187,10 +187,10 @@ class LinkRegistry:
             for machine, link in self._network.links.items()
         }
 
-    def end(self, own: str, other: str) -> End:
+    def end(self, own: str, other: str) -> LinkEnd:
         """Our interface behind a connection between these addresses."""
         found = carrying(self._interfaces, own, other)
-        return End(found.kind, found.name, found.negotiated_bits_per_s) if found else End()
+        return LinkEnd(found.kind, found.name, found.negotiated_bits_per_s) if found else LinkEnd()
 
     # news
 

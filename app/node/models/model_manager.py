@@ -14,7 +14,7 @@ import msgspec
 from app.api import requests
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
-from app.core.household.household import Told
+from app.core.household.household import Described
 from app.core.ids import MachineId
 from app.core.planner.advice import advise
 from app.core.planner.placement import ONE_PIPELINE, Plan
@@ -94,7 +94,7 @@ class LenderChanges:
     def __init__(self) -> None:
         self._known: dict[MachineId, Known] = {}
 
-    def is_new(self, told: Told) -> bool:
+    def is_new(self, told: Described) -> bool:
         """Whether a plan may be another one after this."""
         about = (told.name, told.lends_bytes, told.used_bytes, told.lending, told.about.engine)
         before, self._known[told.id] = self._known.get(told.id), about
@@ -105,7 +105,7 @@ class LenderChanges:
         self._known.pop(machine, None)
 
 
-def wants_back(told: Told) -> StageLost | None:
+def wants_back(told: Described) -> StageLost | None:
     """What ends a run there, if its owner takes the memory back."""
     if told.lending != "draining":
         return None
@@ -208,7 +208,7 @@ class ModelManager:
             if running.uses(machine):
                 running.give_up(why, machine)
 
-    def lender_told(self, told: Told) -> None:
+    def lender_told(self, told: Described) -> None:
         """A lender that drains gets its memory back: its answers go on without it, or it waits for them."""
         is_new, why = self._lender_news.is_new(told), wants_back(told)
         for running in self.loaded:

@@ -35,7 +35,7 @@ from app.core.recovery.placement_lifecycle import (
     step,
 )
 from app.core.recovery.recovery import Loss, Notice
-from app.core.scheduler.queue_eta import InLine
+from app.core.scheduler.queue_eta import QueuedRequest
 from app.inference.pipeline.completion import Completer
 from app.inference.pipeline.replica_set import Replica, Replicas
 from app.inference.pipeline.speed_measurement import StageFigures
@@ -228,7 +228,7 @@ class Placement:
         """Answers that have a slot."""
         return self._replicas.n_running if self._replicas else 0
 
-    def line(self) -> tuple[InLine, ...]:
+    def line(self) -> tuple[QueuedRequest, ...]:
         """Who waits for a slot."""
         return self._replicas.line() if self._replicas and self.is_ready else ()
 

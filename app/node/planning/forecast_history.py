@@ -20,7 +20,7 @@ from app.core.planner.forecast import forecast
 from app.core.planner.forecast_correction import MOST_FACTOR, Corrections, Factor, Habit
 from app.core.planner.placement import Candidate, Forecast, Part, Plan
 from app.inference.pipeline.completion import Summary
-from app.machine.json_state import read_or
+from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.node.planning.speed_cache import far_off
 
@@ -225,7 +225,7 @@ def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | 
 
 def load(file: Path) -> _File:
     """What was kept. A damaged file is no loss."""
-    read = read_or(file, _File, "what came of forecasts")
+    read = read_json_or_default(file, _File, "what came of forecasts")
     habits = {key: one for key, one in read.placements.items() if _is_sound(one)}
     return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
 

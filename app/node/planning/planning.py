@@ -129,7 +129,7 @@ class Planner:
                 topologies=topologies,
             )
         except AppError as error:
-            raise known.told(error) from error
+            raise known.explain(error) from error
         found = replace(found, reasons=(*found.reasons, *known.reasons))
         found = said_why(found, self._outlook.unforecast(model) if speeds else None)
         found = why_unmeasured(found, self._outlook.unmeasured)

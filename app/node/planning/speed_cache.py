@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from app.core.model_shape import ModelShape
 from app.core.planner.speed_estimates import Speed
-from app.machine.json_state import read_or
+from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class SpeedCache:
             self._write()
 
     def _read(self) -> dict[str, _Kept]:
-        found = read_or(self._path, _File, "measured speeds")
+        found = read_json_or_default(self._path, _File, "measured speeds")
         return dict(found.entries) if found.format == FORMAT else {}
 
     def _write(self) -> None:

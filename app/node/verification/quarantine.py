@@ -16,7 +16,7 @@ from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import BadInput, Reason
 from app.core.household.household import Machine
 from app.core.ids import MachineId
-from app.machine.json_state import decoded, put_aside
+from app.machine.json_state import put_aside, read_json
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Quarantine:
     def _read(self) -> _File:
         """What was kept. What is damaged stays beside it, and is told: who was doubted is used again."""
         try:
-            return decoded(self._file, _File)
+            return read_json(self._file, _File)
         except FileNotFoundError:
             return _File()
         except (OSError, ValueError) as error:

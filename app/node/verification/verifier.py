@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from app.core.errors import AppError, DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
-from app.core.verification import Finding, distance_of, distances, found, limit, noise_of, rows_of, verdict
+from app.core.verification import (
+    Finding,
+    distance_of,
+    distances,
+    final_finding,
+    finding_of,
+    honest_limit,
+    noise_of,
+    rows_of,
+)
 from app.inference.pipeline.step import Step
 from app.inference.stages.verification_samples import Sample, Samples
 from app.node.placement.stages import StageSet
@@ -38,8 +47,8 @@ class Check:
         nearer = map(min, *(distances(rows, way) for way in (one, other)))
         distance = distance_of(list(nearer), chooses=chooses)
         noise = noise_of(distances(one, other), chooses=chooses)
-        most = limit(noise, run.number, same_kind=self._same_kind(machine))
-        said = found(distance, noise, most)
+        most = honest_limit(noise, run.number, same_kind=self._same_kind(machine))
+        said = finding_of(distance, noise, most)
         log.info("a sample of %s: %s, %.2g of at most %.2g apart", name, said, distance, most)
         return said
 
@@ -109,7 +118,7 @@ class Verifier:
                     raise
                 log.info("who is right about a sample of %s stays open: %s", name, error.reason)
                 return False
-        match verdict(lender, third):
+        match final_finding(lender, third):
             case Finding.DIFFERS:
                 await self.doubts.differs(machine, name)
             case Finding.UNCLEAR if lender is Finding.DIFFERS:

@@ -139,6 +139,6 @@ def test_words_for_what_went_wrong(error: Exception, words: str) -> None:
 
 
 async def test_an_answer_that_was_an_error_is_given_up_as_that_error() -> None:
-    lookout = hub_files.Lookout(Hub(), lambda _: None)
+    lookout = hub_files.OutageWatch(Hub(), lambda _: None)
     busy = Unreachable("hub_fault", source="x", status=500)
     assert lookout.gave_up(busy, 3) is busy

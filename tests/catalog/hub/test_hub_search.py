@@ -11,7 +11,7 @@ import pytest
 
 from app.catalog.hub import hub_search as online
 from app.catalog.hub.hub_address import Hub
-from app.catalog.hub.hub_search import Found, Listing
+from app.catalog.hub.hub_search import HubModel, Listing
 from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import AppError, BadInput
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
@@ -25,7 +25,7 @@ async def server() -> AsyncGenerator[HubServer, None]:
         yield running
 
 
-async def search(server: HubServer, text: str = "tiny", seconds: float = 20) -> list[Found]:
+async def search(server: HubServer, text: str = "tiny", seconds: float = 20) -> list[HubModel]:
     return await online.search(server.hub, text, 30, None, seconds)
 
 
@@ -41,9 +41,9 @@ async def refused(server: HubServer, seconds: float = 20) -> str:
 
 async def test_a_search_finds_repositories_with_what_is_known_of_them(server: HubServer) -> None:
     first, second = await search(server)
-    assert first == Found(REPOSITORY, 7, 3, "2026-10-02", True, "apache-2.0", "llama", 1234, 64)
+    assert first == HubModel(REPOSITORY, 7, 3, "2026-10-02", True, "apache-2.0", "llama", 1234, 64)
     assert first.splits is True
-    assert second == Found("b/c", None, None, None, False, None, None, None, None)
+    assert second == HubModel("b/c", None, None, None, False, None, None, None, None)
     assert second.splits is None
     (request,) = server.requests
     assert isinstance(request.query_string, str)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from app.catalog.gguf.gguf_check import read_header
-from app.catalog.shelf import model_hashes, silent
+from app.catalog.shelf import model_hashes, no_progress
 from app.catalog.transfers.download_records import joint_hash
 from testbed import tiny
 from tests.catalog.conftest import Home, new_home
@@ -53,7 +53,7 @@ def test_it_is_kept_with_the_model_until_somebody_touches_the_file(home: Home) -
     about = path.stat()
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1_000_000_000))
     assert shelf.whole_hash(entry) is None
-    again = shelf.verify(entry, silent)
+    again = shelf.verify(entry, no_progress)
     assert shelf.whole_hash(again) == of(path)
     path.unlink()
     assert shelf.whole_hash(again) is None

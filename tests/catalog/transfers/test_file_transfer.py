@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from app.catalog.files import Disk
-from app.catalog.hub.hub_files import Asked, HubFiles, new_session
-from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, Hooks, Transfer, Wanted
+from app.catalog.hub.hub_files import FileRequest, HubFiles, new_session
+from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, DownloadTarget, Hooks, Transfer
 from app.catalog.transfers.partial_file import Part
 from app.core.errors import AppError, Reason
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
@@ -30,19 +30,19 @@ class Line:
         self.server, self.folder = server, folder
         self.token: str | None = None
         self.room = 1 << 50
-        self.learnt: list[Wanted] = []
+        self.learnt: list[DownloadTarget] = []
         self.moves: list[int] = []
         self.held_up: list[Reason | None] = []
         self.moved = asyncio.Event()
         self.disk = Disk()
-        self.wanted = Wanted(Asked(REPOSITORY, FILE, "main"))
+        self.wanted = DownloadTarget(FileRequest(REPOSITORY, FILE, "main"))
         self.part: Part
 
     async def run(self, tries: int = 3) -> Path:
         async def token() -> str | None:
             return self.token
 
-        async def learnt(wanted: Wanted) -> None:
+        async def learnt(wanted: DownloadTarget) -> None:
             self.learnt.append(wanted)
             self.wanted = wanted
 
@@ -209,9 +209,9 @@ async def test_a_circle_of_redirects_ends(line: Line) -> None:
 
 
 async def test_what_is_not_there_is_named(line: Line) -> None:
-    line.wanted = Wanted(Asked(REPOSITORY, "gone.gguf", "main"))
+    line.wanted = DownloadTarget(FileRequest(REPOSITORY, "gone.gguf", "main"))
     await line.fails("hub_file_unknown")
-    line.wanted = Wanted(Asked("no/body", FILE, "main"))
+    line.wanted = DownloadTarget(FileRequest("no/body", FILE, "main"))
     await line.fails("hub_unknown")
 
 

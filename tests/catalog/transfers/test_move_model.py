@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from app.catalog.files import CHUNK_BYTES, Disk
-from app.catalog.transfers.move_model import COMING, carry, swept
+from app.catalog.transfers.move_model import COMING, move_path, sweep_unfinished
 from app.core.errors import AppError, BadInput, Damaged, DoesNotFit
 
 DATA = bytes(range(256)) * 4096 * 3  # three chunks
@@ -53,7 +53,7 @@ def nothing(_: int) -> None:
 def test_on_the_same_disk_it_is_renamed(both: tuple[Path, Path]) -> None:
     file, folder = both
     inode = file.stat().st_ino
-    carry(file, folder, Disk(), nothing)
+    move_path(file, folder, Disk(), nothing)
     assert (folder / NAME).stat().st_ino == inode
     assert not file.exists()
 
@@ -61,7 +61,7 @@ def test_on_the_same_disk_it_is_renamed(both: tuple[Path, Path]) -> None:
 def test_between_disks_every_byte_is_read_back(both: tuple[Path, Path]) -> None:
     file, folder = both
     told = list[int]()
-    carry(file, folder, OtherDisk(), told.append)
+    move_path(file, folder, OtherDisk(), told.append)
     assert (folder / NAME).read_bytes() == file.read_bytes() == DATA
     assert (folder / NAME).stat().st_mtime_ns == file.stat().st_mtime_ns
     assert sum(told) == 2 * len(DATA)
@@ -74,7 +74,7 @@ def test_a_folder_of_files_goes_whole(tmp_path: Path) -> None:
     new.mkdir()
     for number in (1, 2):
         (old / f"model-0000{number}-of-00002.gguf").write_bytes(DATA[: number * 1000])
-    carry(old, new, OtherDisk(), nothing)
+    move_path(old, new, OtherDisk(), nothing)
     there = sorted((new / old.name).iterdir())
     assert [one.read_bytes() for one in there] == [DATA[:1000], DATA[:2000]]
     assert [one.name for one in new.iterdir()] == [old.name]
@@ -88,12 +88,12 @@ def test_it_goes_on_where_it_broke(both: tuple[Path, Path], code: int, kind: typ
     disk = OtherDisk(breaks_after=2)
     disk.code = code
     with pytest.raises(kind) as caught:
-        carry(file, folder, disk, nothing)
+        move_path(file, folder, disk, nothing)
     assert caught.value.reason.code == reason
     assert file.read_bytes() == DATA
     assert not (folder / NAME).exists()
     again = OtherDisk()
-    carry(file, folder, again, nothing)
+    move_path(file, folder, again, nothing)
     assert again.written == len(DATA) - 2 * CHUNK_BYTES
     assert (folder / NAME).read_bytes() == DATA
 
@@ -102,20 +102,20 @@ def test_what_an_earlier_try_left_is_not_believed(both: tuple[Path, Path]) -> No
     file, folder = both
     (folder / (NAME + COMING)).write_bytes(b"x" * 1000)
     disk = OtherDisk()
-    carry(file, folder, disk, nothing)
+    move_path(file, folder, disk, nothing)
     assert (folder / NAME).read_bytes() == DATA
     (folder / NAME).write_bytes(b"y" * len(DATA))  # damaged since, and nothing was deleted here
-    carry(file, folder, disk, nothing)
+    move_path(file, folder, disk, nothing)
     assert (folder / NAME).read_bytes() == DATA
     before = disk.written
-    carry(file, folder, disk, nothing)  # whole on both sides: it broke off just before the end
+    move_path(file, folder, disk, nothing)  # whole on both sides: it broke off just before the end
     assert disk.written == before
 
 
 def test_a_disk_that_keeps_something_else_is_told(both: tuple[Path, Path]) -> None:
     file, folder = both
     with pytest.raises(Damaged) as caught:
-        carry(file, folder, OtherDisk(damages=True), nothing)
+        move_path(file, folder, OtherDisk(damages=True), nothing)
     assert caught.value.reason.code == "models_move_damaged"
     assert file.read_bytes() == DATA
     assert not list(folder.iterdir())
@@ -125,5 +125,5 @@ def test_only_our_half_copies_are_swept(tmp_path: Path) -> None:
     for name in (NAME + COMING, f"holidays{COMING}", NAME):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / ("cd" * 32 + COMING)).mkdir()
-    swept(tmp_path)
+    sweep_unfinished(tmp_path)
     assert {one.name for one in tmp_path.iterdir()} == {f"holidays{COMING}", NAME}

@@ -10,23 +10,23 @@ from app.core.errors import Reason
 from app.core.household.household import (
     MOST_FORMER,
     MOST_STRANGERS,
-    Came,
-    Doubted,
-    Gone,
+    Announced,
+    AnnouncementEnded,
+    Connected,
+    Described,
+    Disconnected,
     Household,
-    Left,
     Machine,
     Member,
     Removed,
-    Seen,
-    Told,
+    SilenceNoted,
     apply,
-    with_outside,
+    with_unlinkable,
 )
 from app.core.ids import MachineId
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
-SEEN = Seen("a" * 16, ("10.0.0.2",), 4242, protocol=1)
+SEEN = Announced("a" * 16, ("10.0.0.2",), 4242, protocol=1)
 
 
 def after(*events: object) -> Household:
@@ -40,8 +40,8 @@ def test_a_stranger_is_seen_changes_and_goes() -> None:
     named = replace(SEEN, name="attic-pc", pairing_port=4243)
     assert after(SEEN).strangers == {"a" * 16: SEEN}
     assert after(SEEN, named).strangers == {"a" * 16: named}
-    assert after(SEEN, named, Gone("a" * 16)).strangers == {}
-    assert after(Gone("a" * 16)).strangers == {}
+    assert after(SEEN, named, AnnouncementEnded("a" * 16)).strangers == {}
+    assert after(AnnouncementEnded("a" * 16)).strangers == {}
 
 
 def test_a_member_is_no_stranger() -> None:
@@ -54,13 +54,13 @@ def test_a_member_is_no_stranger() -> None:
 def test_whoever_left_was_seen_last_when_its_link_ended() -> None:
     member = Member(ATTIC, "attic-pc", ())
     assert after(member).machines[ATTIC].seen_at is None
-    left = after(member, Came(ATTIC, "10.0.0.2"), Left(ATTIC, None, 1.5)).machines[ATTIC]
+    left = after(member, Connected(ATTIC, "10.0.0.2"), Disconnected(ATTIC, None, 1.5)).machines[ATTIC]
     assert (left.online, left.seen_at) == (False, 1.5)
 
 
 def test_an_announcement_changes_no_member() -> None:
     before = after(Member(ATTIC, "attic-pc", ("lender",)))
-    forged = Seen("a" * 16, ("10.0.0.66",), 1, protocol=9, name="den-pc", pairing_port=2)
+    forged = Announced("a" * 16, ("10.0.0.66",), 1, protocol=9, name="den-pc", pairing_port=2)
     assert apply(before, forged).machines == before.machines
 
 
@@ -87,9 +87,9 @@ def test_whoever_is_heard_again_stays() -> None:
 def test_the_household_before_stays_as_it_was() -> None:
     before = after(SEEN, Member(DEN, "den-pc", ()))
     copy = Household(dict(before.machines), dict(before.strangers))
-    apply(before, Gone(SEEN.id16))
-    apply(before, Told(DEN, "other", "CPU", 1, 1, 0))
-    apply(before, Came(DEN, None))
+    apply(before, AnnouncementEnded(SEEN.id16))
+    apply(before, Described(DEN, "other", "CPU", 1, 1, 0))
+    apply(before, Connected(DEN, None))
     assert before == copy
 
 
@@ -112,13 +112,13 @@ def test_who_may_not_lend_has_paused_nothing(roles: tuple[str, ...], lending: st
     assert replace(machine, online=False).state == "offline"
 
 
-def named(name: str) -> Told:
-    return Told(ATTIC, name, "", 1, 1, 0)
+def named(name: str) -> Described:
+    return Described(ATTIC, name, "", 1, 1, 0)
 
 
 def test_a_reason_from_before_a_renaming_says_the_new_name() -> None:
     late = Reason("machine_heard_late", {"name": "attic", "seconds": 3})
-    came = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()), Doubted(ATTIC, late))
+    came = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()), SilenceNoted(ATTIC, late))
     assert came.today(late) is late
     household = apply(apply(came, named("loft")), named("barn"))
     for fact in ("attic", "loft"):
@@ -142,23 +142,23 @@ def test_of_who_closed_it_is_not_said_that_its_connection_broke() -> None:
     broke = Reason("stage_unreachable", {"machine": "attic"})
     there = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()))
     assert there.today(broke) is broke
-    closed = apply(there, Left(ATTIC, Reason("shutting_down"), 1.0))
+    closed = apply(there, Disconnected(ATTIC, Reason("shutting_down"), 1.0))
     assert closed.today(broke) == Reason("machine_closed", {"machine": "attic"})
     of_den = Reason("stage_unreachable", {"machine": "den"})
     assert closed.today(of_den) is of_den
-    lost = apply(there, Left(ATTIC, Reason("link_lost", {"name": "attic"}), 1.0))
+    lost = apply(there, Disconnected(ATTIC, Reason("link_lost", {"name": "attic"}), 1.0))
     assert lost.today(broke) is broke
 
 
 def test_of_who_answers_and_does_not_link_is_said_why_and_not_that_it_was_closed() -> None:
     differs = Reason("version_differs", {"older": "attic", "newer": "den"})
     there = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()))
-    closed = apply(there, Left(ATTIC, Reason("shutting_down"), 1.0))
-    seen = with_outside(closed, {ATTIC: differs}).machines
+    closed = apply(there, Disconnected(ATTIC, Reason("shutting_down"), 1.0))
+    seen = with_unlinkable(closed, {ATTIC: differs}).machines
     assert (seen[ATTIC].reason, seen[DEN].reason) == (differs, None)
-    assert with_outside(closed, {}) == closed
-    back = apply(closed, Came(ATTIC, None))
-    assert with_outside(back, {ATTIC: differs}) == back  # it is linked by now
+    assert with_unlinkable(closed, {}) == closed
+    back = apply(closed, Connected(ATTIC, None))
+    assert with_unlinkable(back, {ATTIC: differs}) == back  # it is linked by now
 
 
 def test_former_names_are_bounded() -> None:

@@ -18,7 +18,6 @@ from app.core.household.pairing import (
     WINDOW_SECONDS,
     Admit,
     Admitted,
-    Asked,
     Broken,
     Cancelled,
     Check,
@@ -30,29 +29,30 @@ from app.core.household.pairing import (
     Drop,
     Event,
     Exchange,
-    Failed,
     HideCode,
     Keep,
     Linked,
     Open,
-    Proved,
+    ProofAccepted,
+    ProofReceived,
+    ProofRejected,
     ShowCode,
     Signed,
     State,
-    Ticked,
-    Tried,
+    TimePassed,
     TurnAway,
+    WindowRequested,
     Withdraw,
     step,
 )
 from app.core.ids import MachineId
 
 M = MachineId("a" * 64)
-RIGHT: tuple[Event, ...] = (Tried(1), Proved(), Signed(M, 2), Linked(M))
+RIGHT: tuple[Event, ...] = (ProofReceived(1), ProofAccepted(), Signed(M, 2), Linked(M))
 
 
 def run(*events: Event, state: State | None = None) -> tuple[State, list[Command]]:
-    state = state or step(Closed(), Asked(0))[0]
+    state = state or step(Closed(), WindowRequested(0))[0]
     done: list[Command] = []
     for event in events:
         state, commands = step(state, event)
@@ -61,7 +61,7 @@ def run(*events: Event, state: State | None = None) -> tuple[State, list[Command
 
 
 def test_opening_shows_a_code() -> None:
-    assert step(Closed(), Asked(5)) == (Open(3, 5 + WINDOW_SECONDS), (ShowCode(),))
+    assert step(Closed(), WindowRequested(5)) == (Open(3, 5 + WINDOW_SECONDS), (ShowCode(),))
 
 
 def test_the_right_order_pairs() -> None:
@@ -80,9 +80,9 @@ def test_every_other_order_of_the_same_events_admits_nobody() -> None:
 
 def test_every_short_sequence_admits_only_through_the_right_one() -> None:
     """Whatever others send meanwhile: what it changes nothing by is left out."""
-    events: list[Event] = [*RIGHT, Failed(), Broken(), Ticked(3)]
+    events: list[Event] = [*RIGHT, ProofRejected(), Broken(), TimePassed(3)]
     for order in itertools.product(events, repeat=5):
-        state, _ = step(Closed(), Asked(0))
+        state, _ = step(Closed(), WindowRequested(0))
         counted: list[Event] = []
         for event in order:
             before = state
@@ -94,7 +94,7 @@ def test_every_short_sequence_admits_only_through_the_right_one() -> None:
 
 
 def test_the_third_wrong_code_closes_the_window() -> None:
-    wrong = (Tried(1), Failed())
+    wrong = (ProofReceived(1), ProofRejected())
     state, commands = run(*wrong)
     assert isinstance(state, Open)
     assert commands[-1] == Drop(Reason("code_wrong", {"tries_left": 2}))
@@ -106,9 +106,9 @@ def test_the_third_wrong_code_closes_the_window() -> None:
     assert run(*wrong, *wrong, *wrong, *RIGHT)[0] == Closed(TOO_MANY)  # the fourth, though right
 
 
-@pytest.mark.parametrize("end", [Broken(), Ticked(ATTEMPT_SECONDS + 1)])
+@pytest.mark.parametrize("end", [Broken(), TimePassed(ATTEMPT_SECONDS + 1)])
 def test_a_try_is_counted_before_it_is_checked(end: Event) -> None:
-    state, commands = run(Tried(1), end)
+    state, commands = run(ProofReceived(1), end)
     assert state == Open(2, WINDOW_SECONDS)
     assert commands[-1] == Drop(OUT_OF_ORDER)
 
@@ -116,27 +116,27 @@ def test_a_try_is_counted_before_it_is_checked(end: Event) -> None:
 def test_one_proof_at_a_time() -> None:
     for n in range(1, 5):
         before, _ = run(*RIGHT[:n])
-        assert step(before, Tried(2)) == (before, (TurnAway(),))
+        assert step(before, ProofReceived(2)) == (before, (TurnAway(),))
 
 
 def test_a_proved_code_is_used_up() -> None:
-    for end in (Broken(), Failed(), Ticked(ATTEMPT_SECONDS + 1)):
+    for end in (Broken(), ProofRejected(), TimePassed(ATTEMPT_SECONDS + 1)):
         state, commands = run(*RIGHT[:2], end)
         assert state == Closed(UNFINISHED)
         assert HideCode() in commands
 
 
 def test_time_runs_out() -> None:
-    assert run(Ticked(WINDOW_SECONDS - 0.1))[0] == Open(3, WINDOW_SECONDS)
-    for late in (Ticked(WINDOW_SECONDS), Tried(WINDOW_SECONDS)):
+    assert run(TimePassed(WINDOW_SECONDS - 0.1))[0] == Open(3, WINDOW_SECONDS)
+    for late in (TimePassed(WINDOW_SECONDS), ProofReceived(WINDOW_SECONDS)):
         assert run(late) == (Closed(EXPIRED), [HideCode()])
-    state, commands = run(*RIGHT[:3], Ticked(2 + LINK_SECONDS))
+    state, commands = run(*RIGHT[:3], TimePassed(2 + LINK_SECONDS))
     assert state == Closed(UNFINISHED)
     assert commands[-2:] == [Withdraw(M), HideCode()]
 
 
 def test_an_attempt_may_end_after_the_window() -> None:
-    state, _ = run(Tried(WINDOW_SECONDS - 1), Proved(), Ticked(WINDOW_SECONDS + 1))
+    state, _ = run(ProofReceived(WINDOW_SECONDS - 1), ProofAccepted(), TimePassed(WINDOW_SECONDS + 1))
     assert isinstance(state, Exchange)
 
 
@@ -150,14 +150,14 @@ def test_cancelling_ends_every_state() -> None:
 
 def test_late_news_changes_nothing() -> None:
     for state in (Closed(EXPIRED), Done(M), Admitted(M, 9), Open(3, 9)):
-        for event in (Proved(), Failed(), Broken(), Linked(MachineId("b" * 64))):
+        for event in (ProofAccepted(), ProofRejected(), Broken(), Linked(MachineId("b" * 64))):
             assert step(state, event) == (state, ())
     for attempt in (Checking(2, 9, 9), Exchange(9)):
-        for news in (Asked(1), Linked(M), Ticked(1)):
+        for news in (WindowRequested(1), Linked(M), TimePassed(1)):
             assert step(attempt, news) == (attempt, ())
 
 
 def test_a_window_can_be_opened_again() -> None:
     for state in (Closed(TOO_MANY), Done(M)):
-        assert step(state, Asked(7)) == (Open(3, 7 + WINDOW_SECONDS), (ShowCode(),))
-        assert step(state, Tried(7)) == (state, (TurnAway(),))
+        assert step(state, WindowRequested(7)) == (Open(3, 7 + WINDOW_SECONDS), (ShowCode(),))
+        assert step(state, ProofReceived(7)) == (state, (TurnAway(),))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.core.json_schema.json_constraints import FORMATS, text_of
+from app.core.json_schema.json_constraints import FORMATS, string_expression
 from app.core.json_schema.json_grammar import json_grammar
 from app.core.tools.call_grammar import calls_grammar
 from tests.core.call_formats import FORMATS as CALL_FORMATS
@@ -109,9 +109,9 @@ def test_durations_and_names(name: str, right: tuple[str, ...], wrong: tuple[str
 @pytest.mark.parametrize("name", FORMATS)
 def test_how_long_texts_of_a_format_are(name: str) -> None:
     _, least, most = FORMATS[name]
-    assert text_of({"format": name}, least, most)
-    assert not text_of({"format": name}, least + 1, None)
-    assert not text_of({"format": name}, 0, most - 1)
+    assert string_expression({"format": name}, least, most)
+    assert not string_expression({"format": name}, least + 1, None)
+    assert not string_expression({"format": name}, 0, most - 1)
 
 
 def test_a_format_stands_once_in_a_grammar_and_others_are_any_text() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_constraints import PATTERNS, text_of
+from app.core.json_schema.json_constraints import PATTERNS, string_expression
 from app.core.json_schema.json_grammar import json_grammar
 from app.core.tools.call_grammar import calls_grammar
 from tests.core.call_formats import FORMATS
@@ -81,4 +81,4 @@ def test_a_known_one_goes_before_its_format_and_any_other_is_refused() -> None:
 def test_it_is_kept_to_between_tags_too() -> None:
     mail = {"type": "string", "pattern": next(one for one in ZOD if "@" in one)}
     tool = {"type": "object", "properties": {"to": mail}, "required": ["to"]}
-    assert text_of(mail, 0, None) in calls_grammar(FORMATS["qwen_coder"], {"send": tool}, many=False)
+    assert string_expression(mail, 0, None) in calls_grammar(FORMATS["qwen_coder"], {"send": tool}, many=False)

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.json_schema.json_grammar import json_grammar
-from app.core.json_schema.schema_types import localised, referred
+from app.core.json_schema.schema_types import localize_references, resolve_reference
 from app.core.tools.call_grammar import calls_grammar
 from tests.core.call_formats import FORMATS
 
@@ -36,22 +36,22 @@ def in_property(schema: dict[str, Any], name: str = "some") -> dict[str, Any]:
 )
 def test_definitions_beside_or_around_a_reference_are_found(schema: dict[str, Any]) -> None:
     for grammar in (
-        json_grammar(localised(schema)),
-        calls_grammar(FORMATS["hermes"], {"f": localised(schema)}, many=True),
+        json_grammar(localize_references(schema)),
+        calls_grammar(FORMATS["hermes"], {"f": localize_references(schema)}, many=True),
     ):
         assert "of the item" in grammar
 
 
 def test_the_root_is_first_and_then_the_innermost_one() -> None:
     inner = {"$ref": "#/$defs/Item", "$defs": {"Item": {"const": "inner"}}}
-    assert "outer" in json_grammar(localised(in_property(inner) | {"$defs": {"Item": {"const": "outer"}}}))
+    assert "outer" in json_grammar(localize_references(in_property(inner) | {"$defs": {"Item": {"const": "outer"}}}))
     middle = in_property(inner) | {"$defs": {"Item": {"const": "middle"}}}
-    assert "inner" in json_grammar(localised(in_property(middle)))
+    assert "inner" in json_grammar(localize_references(in_property(middle)))
 
 
 def test_two_parts_that_call_different_things_alike_each_have_their_own() -> None:
     one, two = ({"$ref": "#/$defs/X", "$defs": {"X": {"const": word}}} for word in ("one", "two"))
-    grammar = json_grammar(localised({"type": "object", "properties": {"a": one, "b": two}}))
+    grammar = json_grammar(localize_references({"type": "object", "properties": {"a": one, "b": two}}))
     assert "one" in grammar
     assert "two" in grammar
 
@@ -59,16 +59,16 @@ def test_two_parts_that_call_different_things_alike_each_have_their_own() -> Non
 def test_what_is_right_or_nowhere_stays() -> None:
     right = {"$defs": {"N": in_property({"$ref": "#/$defs/N"})}, "$ref": "#/$defs/N"}
     for schema in (right, {"$ref": "#/$defs/X"}, {"$ref": "https://a.example/x"}, {"$ref": 3}, True, {"enum": [LIST]}):
-        assert localised(schema) == schema
+        assert localize_references(schema) == schema
     with pytest.raises(BadInput):
-        json_grammar(localised({"$ref": "#/$defs/X"}))
+        json_grammar(localize_references({"$ref": "#/$defs/X"}))
 
 
 def test_a_reference_may_go_through_a_list_and_be_written_as_a_url_has_it() -> None:
     schema = {"anyOf": [{"type": "string"}, ITEM], "$defs": {"Box<a/b>": ITEM, "100%25": {"const": "raw"}}}
-    assert referred("#/anyOf/1", schema) is ITEM
+    assert resolve_reference("#/anyOf/1", schema) is ITEM
     for place in ("#/anyOf/2", "#/anyOf/x", "#/anyOf/-1", "#/anyOf/1/type/0"):
-        assert referred(place, schema) is None
-    assert referred("#/$defs/Box%3Ca~1b%3E", schema) is ITEM
-    assert referred("#/$defs/Box<a~1b>", schema) is ITEM
-    assert referred("#/$defs/100%25", schema) == {"const": "raw"}  # as it is written, first
+        assert resolve_reference(place, schema) is None
+    assert resolve_reference("#/$defs/Box%3Ca~1b%3E", schema) is ITEM
+    assert resolve_reference("#/$defs/Box<a~1b>", schema) is ITEM
+    assert resolve_reference("#/$defs/100%25", schema) == {"const": "raw"}  # as it is written, first

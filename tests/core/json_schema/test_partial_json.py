@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.json_schema.partial_json import MAX_DEPTH, json_of, whole_of
+from app.core.json_schema.partial_json import MAX_DEPTH, certain_part, to_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -36,7 +36,7 @@ BOX = st.lists(JSON, max_size=3) | st.dictionaries(st.text(max_size=3), JSON, ma
     ],
 )
 def test_what_is_whole_is_kept(text: str, whole: object) -> None:
-    assert whole_of(text) == whole
+    assert certain_part(text) == whole
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_is_whole_is_kept(text: str, whole: object) -> None:
 )  # fmt: skip
 def test_what_begins_no_list_and_no_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        whole_of(text)
+        certain_part(text)
     assert MAX_DEPTH < 99
 
 
@@ -61,26 +61,26 @@ def within(part: Any, whole: Any) -> bool:
 
 def test_of_very_many_values_none_is_read_piece_by_piece() -> None:
     """Millions of them kept a node from everything else for seconds; long texts and blanks are no such work."""
-    assert whole_of('{"a": [' + "1," * 9000)["a"][-1] == 1
-    assert whole_of('{"b": "' + "x" * 10**7 + '", "a": ["' + "y" * 10**7) == {"b": "x" * 10**7, "a": []}
+    assert certain_part('{"a": [' + "1," * 9000)["a"][-1] == 1
+    assert certain_part('{"b": "' + "x" * 10**7 + '", "a": ["' + "y" * 10**7) == {"b": "x" * 10**7, "a": []}
     begun_s = time.process_time()
     with pytest.raises(ValueError, match="too many"):
-        whole_of('{"a": [' + "1," * 10**6)
-    assert whole_of('{"a": [' + " " * 10**7) == {"a": []}
+        certain_part('{"a": [' + "1," * 10**6)
+    assert certain_part('{"a": [' + " " * 10**7) == {"a": []}
     assert time.process_time() - begun_s < 0.5
 
 
 @given(BOX, st.data())
 def test_wherever_it_is_cut_it_is_a_beginning_of_the_whole(value: Any, data: st.DataObject) -> None:
     text = json.dumps(value, ensure_ascii=False)
-    assert whole_of(text) == value
-    assert within(whole_of(text[: data.draw(st.integers(1, len(text)))]), value)
+    assert certain_part(text) == value
+    assert within(certain_part(text[: data.draw(st.integers(1, len(text)))]), value)
 
 
 def test_half_a_surrogate_pair_can_be_sent() -> None:
     """JSON can name it, and so can a model; no text that is sent can hold it."""
     whole = json.loads('{"a": "\\ud83d\\ude00 ä"}')
-    assert json_of(whole) == '{"a": "\U0001f600 ä"}'
-    told = json_of(json.loads('{"a": "x\\ud83d"}'))
+    assert to_json(whole) == '{"a": "\U0001f600 ä"}'
+    told = to_json(json.loads('{"a": "x\\ud83d"}'))
     assert told.encode()
     assert json.loads(told) == {"a": "x\N{REPLACEMENT CHARACTER}"}

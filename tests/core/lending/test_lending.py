@@ -16,18 +16,18 @@ from app.core.lending.lending import (
     Draining,
     Event,
     GiveBack,
-    Judged,
-    Looked,
     Off,
     Pause,
     Paused,
+    PolicyApplied,
     Ready,
     Resume,
+    StagesInspected,
     State,
     Working,
     reason_of,
+    state_word,
     step,
-    word,
 )
 from app.core.lending.policy import Allowed, Denied, NothingLent
 
@@ -35,14 +35,20 @@ A, B = MachineId("a" * 64), MachineId("b" * 64)
 BATTERY, GAME = Reason("pause_battery"), Reason("pause_program")
 NOBODY: frozenset[MachineId] = frozenset()
 HOSTS = frozenset({A})
-YES, NO, NONE = (Judged(Allowed(1), 30.0), Judged(Denied(BATTERY, 0.0), 30.0), Judged(NothingLent(), 30.0))
+YES, NO, NONE = (
+    PolicyApplied(Allowed(1), 30.0),
+    PolicyApplied(Denied(BATTERY, 0.0), 30.0),
+    PolicyApplied(NothingLent(), 30.0),
+)
 BY_RULE, BY_OWNER = Paused(BATTERY), Paused(OWNER, by_owner=True)
 DRAINING = Draining(HOSTS, 30.0, BY_RULE)
 BY_HAND = Draining(HOSTS, 30.0, BY_OWNER)
 
 
-def looked(now: float, hosts: frozenset[MachineId] = HOSTS, quiet: float = 0.0, answers: bool = False) -> Looked:
-    return Looked(now, hosts, quiet, answers)
+def looked(
+    now: float, hosts: frozenset[MachineId] = HOSTS, quiet: float = 0.0, answers: bool = False
+) -> StagesInspected:
+    return StagesInspected(now, hosts, quiet, answers)
 
 
 TABLE: list[tuple[State, Event, State, tuple[GiveBack, ...]]] = [
@@ -59,8 +65,8 @@ TABLE: list[tuple[State, Event, State, tuple[GiveBack, ...]]] = [
     (Working(HOSTS), NO, DRAINING, ()),
     (Working(HOSTS), NONE, Draining(HOSTS, 30.0, Off()), ()),
     (DRAINING, YES, Working(HOSTS), ()),  # the reason went before the memory had to
-    (DRAINING, Judged(Denied(GAME, 0.0), 50.0), Draining(HOSTS, 30.0, Paused(GAME)), ()),
-    (DRAINING, Judged(Denied(BATTERY, 0.0), 5.0), Draining(HOSTS, 5.0, BY_RULE), ()),
+    (DRAINING, PolicyApplied(Denied(GAME, 0.0), 50.0), Draining(HOSTS, 30.0, Paused(GAME)), ()),
+    (DRAINING, PolicyApplied(Denied(BATTERY, 0.0), 5.0), Draining(HOSTS, 5.0, BY_RULE), ()),
     (DRAINING, looked(29.9), DRAINING, ()),
     (DRAINING, looked(30.0), DRAINING, (GiveBack(BATTERY),)),
     (DRAINING, looked(3.0, quiet=QUIET_SECONDS), DRAINING, (GiveBack(BATTERY),)),
@@ -109,7 +115,7 @@ def test_the_table(state: State, event: Event, after: State, commands: tuple[Giv
     ],
 )
 def test_every_state_has_a_word_and_each_pause_a_reason(state: State, what: str, why: Reason | None) -> None:
-    assert (word(state), reason_of(state)) == (what, why)
+    assert (state_word(state), reason_of(state)) == (what, why)
 
 
 def test_whatever_happens_a_denied_machine_ends_with_nobody_on_it() -> None:
@@ -123,9 +129,9 @@ def test_whatever_happens_a_denied_machine_ends_with_nobody_on_it() -> None:
         for event in chance.choices(events, k=12):
             state, _ = step(state, event)
         state, _ = step(state, looked(8.0))
-        state, _ = step(state, Judged(Denied(GAME, 8.0), 38.0))
-        assert word(state) in ("draining", "paused", "off"), f"seed {seed}"
+        state, _ = step(state, PolicyApplied(Denied(GAME, 8.0), 38.0))
+        assert state_word(state) in ("draining", "paused", "off"), f"seed {seed}"
         state, commands = step(state, looked(45.0))
         assert commands, f"seed {seed}: {state}"
         state, _ = step(state, looked(45.1, NOBODY))
-        assert word(state) in ("paused", "off"), f"seed {seed}"
+        assert state_word(state) in ("paused", "off"), f"seed {seed}"

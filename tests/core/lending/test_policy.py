@@ -16,18 +16,18 @@ from app.core.lending.policy import (
     Allowed,
     Battery,
     Denied,
+    LendableMemory,
     NothingLent,
-    Room,
+    Readings,
     Rules,
-    Senses,
     Verdict,
     executable,
     may_lend,
 )
 
 GIB = 1 << 30
-ROOM = Room(4 * GIB, 32 * GIB, 16 * GIB)
-NOW = Senses(1000.0, weekday=2, minute=600)
+ROOM = LendableMemory(4 * GIB, 32 * GIB, 16 * GIB)
+NOW = Readings(1000.0, weekday=2, minute=600)
 
 
 def code(verdict: Verdict) -> str:
@@ -51,7 +51,7 @@ def test_devices() -> None:
 
 
 LOW = Battery(49.0, plugged=False)
-CASES: list[tuple[Rules, Senses, str]] = [
+CASES: list[tuple[Rules, Readings, str]] = [
     (Rules(memory_bytes=0), NOW, "NothingLent"),
     (Rules(hours=(Span((2,), 500, 601),)), NOW, "Allowed"),
     (Rules(hours=(Span((2,), 601, 700),)), NOW, "pause_hours"),
@@ -86,7 +86,7 @@ CASES: list[tuple[Rules, Senses, str]] = [
 
 
 @pytest.mark.parametrize(("rules", "senses", "expected"), CASES)
-def test_each_rule(rules: Rules, senses: Senses, expected: str) -> None:
+def test_each_rule(rules: Rules, senses: Readings, expected: str) -> None:
     assert code(may_lend(rules, senses, ROOM)) == expected
 
 
@@ -113,7 +113,7 @@ def test_an_empty_battery_waits_for_no_answer() -> None:
         assert verdict.at_once is at_once
 
 
-def replayed(rules: Rules, room: Room, moments: list[dict[str, Any]]) -> list[str]:
+def replayed(rules: Rules, room: LendableMemory, moments: list[dict[str, Any]]) -> list[str]:
     """The verdicts on one moment after another, each with the one before."""
     verdict: Verdict | None = None
     codes = []
@@ -204,7 +204,7 @@ BYTES = st.integers(0, 64 * GIB)
 def test_never_more_than_the_owner_said_and_never_the_reserve(
     most: int, total: int, free: int, promised: int, unloaded: int, own: int, limit: int
 ) -> None:
-    room = Room(most, total, free, promised, unloaded, own, limit)
+    room = LendableMemory(most, total, free, promised, unloaded, own, limit)
     assert 0 <= room.lent_bytes <= most
     assert not limit or room.lent_bytes <= max(0, limit - own)
     new = max(0, room.lent_bytes - promised)

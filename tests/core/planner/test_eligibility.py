@@ -40,7 +40,7 @@ def test_who_has_not_said_its_engine_takes_part() -> None:
 
 def test_an_error_names_whose_engine_stood_in_the_way() -> None:
     known, small = with_proved(DEN, [OLD]), DoesNotFit("helps_nothing")
-    told = known.told(small)
+    told = known.explain(small)
     assert isinstance(told, DoesNotFit)
     assert said(told).startswith("The engine of old is llama-cpp-python 0.3.35")
     assert said(told).endswith(said(small))
@@ -48,8 +48,8 @@ def test_an_error_names_whose_engine_stood_in_the_way() -> None:
 
 @pytest.mark.parametrize("error", [BadInput("helps_nothing"), StageLost("helps_nothing")])
 def test_an_error_with_another_cause_stays_as_it_is(error: AppError) -> None:
-    assert with_proved(DEN, [ATTIC]).told(error) is error
-    assert with_proved(DEN, [OLD]).told(StageLost("stage_gone")).reason.code == "stage_gone"
+    assert with_proved(DEN, [ATTIC]).explain(error) is error
+    assert with_proved(DEN, [OLD]).explain(StageLost("stage_gone")).reason.code == "stage_gone"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_lender_whose_numbers_were_wrong_is_left_out_and_named() -> None:
     known, small = with_proved(DEN, [ATTIC, wrong]), DoesNotFit("helps_nothing")
     assert known.lenders == (ATTIC,)
     assert [(why.code, why.facts) for why in known.reasons] == [("left_out_doubted", {"machine": "s"})]
-    assert known.told(small).reason.code == "doubt_in_the_way"
-    assert said(known.told(small)).startswith("s gave wrong numbers in a check")
+    assert known.explain(small).reason.code == "doubt_in_the_way"
+    assert said(known.explain(small)).startswith("s gave wrong numbers in a check")
     both = with_proved(DEN, [replace(OLD, doubted=True)])
     assert [why.code for why in both.reasons] == ["left_out_engine"]  # one reason is enough

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.scheduler.queue_eta import InLine, Usual, line
+from app.core.scheduler.queue_eta import QueuedRequest, UsualDuration, queued_requests
 
 
-def known(seconds: float) -> Usual:
-    usual = Usual()
+def known(seconds: float) -> UsualDuration:
+    usual = UsualDuration()
     usual.took(seconds)
     return usual
 
 
 def test_before_an_answer_has_ended_only_the_place_is_known() -> None:
-    assert line(["a", None], [3.0], Usual(), 1) == (InLine("a", 1, None), InLine(None, 2, None))
+    assert queued_requests(["a", None], [3.0], UsualDuration(), 1) == (
+        QueuedRequest("a", 1, None),
+        QueuedRequest(None, 2, None),
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,13 +33,13 @@ def test_before_an_answer_has_ended_only_the_place_is_known() -> None:
 def test_a_slot_is_free_when_its_answer_took_as_long_as_usual(
     elapsed_s: list[float], slots: int, expected: list[float]
 ) -> None:
-    found = line(["a", "b", "c"], elapsed_s, known(10.0), slots)
+    found = queued_requests(["a", "b", "c"], elapsed_s, known(10.0), slots)
     assert [one.place for one in found] == [1, 2, 3]
     assert [one.seconds for one in found] == pytest.approx(expected)
 
 
 def test_what_is_usual_follows_the_newest_and_begins_with_the_first() -> None:
-    usual = Usual()
+    usual = UsualDuration()
     assert (usual.seconds, usual.wait(3, 1)) == (1.0, 3)
     usual.took(30.0)
     assert usual.seconds == 30.0

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.scheduler.routing import COLD_STEPS, UNKNOWN, Pace, Standing, learned, pace_of, route, wait_s
+from app.core.scheduler.routing import COLD_STEPS, UNKNOWN, Pace, ReplicaState, pace_of, route, updated_pace, wait_s
 
 PACE = Pace(row_s=0.01, step_s=0.05, crowd=0.2)
-IDLE = Standing(PACE, True, 0, 0, 4, 0)
+IDLE = ReplicaState(PACE, True, 0, 0, 4, 0)
 
 
 def test_equal_replicas_share_equal_requests() -> None:
@@ -73,15 +73,15 @@ def test_an_answer_counts_as_long_as_it_may_get() -> None:
 
 
 def test_a_pace_is_learned_from_what_steps_took() -> None:
-    assert learned(None, 0.001, 4, prefill=True) is None  # too few rows to tell
-    pace = learned(None, 0.64, 64, prefill=True)
+    assert updated_pace(None, 0.001, 4, prefill=True) is None  # too few rows to tell
+    pace = updated_pace(None, 0.64, 64, prefill=True)
     assert pace is not None
     assert pace.row_s == pytest.approx(0.01)
     assert pace.step_s == pytest.approx(0.1)  # in proportion, for now
     for _ in range(400):
         for rows in (1, 8, 3):
-            pace = learned(pace, 0.2 * (1 + 0.6 * (rows - 1)), rows, prefill=False)
-        pace = learned(pace, 0.128, 64, prefill=True)
+            pace = updated_pace(pace, 0.2 * (1 + 0.6 * (rows - 1)), rows, prefill=False)
+        pace = updated_pace(pace, 0.128, 64, prefill=True)
     assert pace is not None
     assert pace.row_s == pytest.approx(0.002, rel=0.01)
     assert pace.round_s(1) == pytest.approx(0.2, rel=0.02)
@@ -91,7 +91,7 @@ def test_a_pace_is_learned_from_what_steps_took() -> None:
 def test_of_cold_steps_the_quickest_counts() -> None:
     pace = None
     for busy_s in (2.0, 0.5, 0.1, 0.3, 0.1, 0.4):
-        pace = learned(pace, busy_s, 1, prefill=False)
+        pace = updated_pace(pace, busy_s, 1, prefill=False)
     assert pace is not None
     assert pace.step_s == pytest.approx(0.1)
 
@@ -100,17 +100,17 @@ def test_a_step_that_was_read_with_the_one_before_is_not_the_quickest() -> None:
     """It waited for that one, and seems to have taken no time itself."""
     pace = None
     for busy_s, waited_s in ((0.1, 0.0), (0.00001, 0.19), (0.1, 0.0), (0.00001, 0.2)):
-        pace = learned(pace, busy_s, 1, prefill=False, wait_s=waited_s)
+        pace = updated_pace(pace, busy_s, 1, prefill=False, wait_s=waited_s)
     assert pace is not None
     assert pace.step_s == pytest.approx(0.1)
     for _ in range(COLD_STEPS):
-        pace = learned(pace, 0.1, 1, prefill=False, wait_s=5.0)
+        pace = updated_pace(pace, 0.1, 1, prefill=False, wait_s=5.0)
     assert pace is not None
     assert pace.step_s == pytest.approx(0.1)  # later, what it waited is none of its pace
 
 
 def test_a_hiccup_is_not_believed_whole() -> None:
-    after = learned(PACE, 1000.0, 1, prefill=False)
+    after = updated_pace(PACE, 1000.0, 1, prefill=False)
     assert after is not None
     assert after.step_s < 1.2 * PACE.step_s
 
@@ -126,6 +126,6 @@ def test_a_pipeline_is_as_fast_as_its_stages_together() -> None:
 
 
 def test_a_step_too_short_for_the_clock_teaches_nothing() -> None:
-    assert learned(None, 0.0, 1, prefill=False) is None
-    known = learned(None, 0.05, 1, prefill=False)
-    assert learned(known, 0.0, 1, prefill=False) == known
+    assert updated_pace(None, 0.0, 1, prefill=False) is None
+    known = updated_pace(None, 0.05, 1, prefill=False)
+    assert updated_pace(known, 0.0, 1, prefill=False) == known

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from app.core.scheduler.queue_eta import line_up
+from app.core.scheduler.queue_eta import queue_place
 from app.core.scheduler.schedule import (
     CHUNK_ROWS,
     MAX_OVERTAKEN,
     Admission,
     Batch,
-    Idle,
+    IdleSlot,
     Limits,
     admit,
     next_batch,
@@ -170,13 +170,13 @@ class Request:
 
 
 def test_the_empty_slot_is_taken_before_a_full_one_and_the_oldest_of_these() -> None:
-    full = [Idle(0, 7, "a", (1, 2)), Idle(1, 3, "b", (1, 2))]
-    assert admit([Request((1, 2, 3), 10)], [*full, Idle(2, 9)], 0, limits()) == Admission(0, 2, 0)
+    full = [IdleSlot(0, 7, "a", (1, 2)), IdleSlot(1, 3, "b", (1, 2))]
+    assert admit([Request((1, 2, 3), 10)], [*full, IdleSlot(2, 9)], 0, limits()) == Admission(0, 2, 0)
     assert admit([Request((1, 2, 3), 10)], full, 0, limits()) == Admission(0, 1, 0)
 
 
 def test_a_prefix_is_reused_within_its_conversation_only_and_never_the_whole_prompt() -> None:
-    idle = [Idle(0, 1, "mine", (1, 2, 3, 4)), Idle(1, 2, "other", (1, 2, 3, 4, 5))]
+    idle = [IdleSlot(0, 1, "mine", (1, 2, 3, 4)), IdleSlot(1, 2, "other", (1, 2, 3, 4, 5))]
     assert admit([Request((1, 2, 9), 10, "mine")], idle, 0, limits()) == Admission(0, 0, 2)
     assert admit([Request((1, 2, 3), 10, "mine")], idle, 0, limits()) == Admission(0, 0, 2)
     assert admit([Request((1, 2, 3), 10, None)], idle, 0, limits()) == Admission(0, 0, 0)
@@ -186,7 +186,7 @@ def test_a_prefix_is_reused_within_its_conversation_only_and_never_the_whole_pro
 
 
 def test_who_shares_most_goes_first_a_few_times() -> None:
-    idle = [Idle(0, 1, "mine", (1, 2, 3, 4))]
+    idle = [IdleSlot(0, 1, "mine", (1, 2, 3, 4))]
     first, second = Request((7, 8), 10, "new"), Request((1, 2, 3, 9), 10, "mine")
     assert admit([first, second], idle, 0, limits()) == Admission(1, 0, 3)
     first.overtaken = MAX_OVERTAKEN
@@ -194,21 +194,21 @@ def test_who_shares_most_goes_first_a_few_times() -> None:
 
 
 def test_the_owner_s_own_stand_before_others_a_few_times_and_nobody_takes_their_turn() -> None:
-    idle = [Idle(0, 1, "mine", (1, 2, 3, 4))]
+    idle = [IdleSlot(0, 1, "mine", (1, 2, 3, 4))]
     others = [Request((1, 2, 3, 9), 10, "mine"), Request((7, 8), 10)]
     line = list(others)
-    assert line_up(line, goes_first=False) == 2
+    assert queue_place(line, goes_first=False) == 2
     for n in range(MAX_OVERTAKEN):
-        assert line_up(line, goes_first=True) == n  # in the order in which they came
+        assert queue_place(line, goes_first=True) == n  # in the order in which they came
         line.insert(n, Request((5, 6), 10, goes_first=True))
     assert [one.overtaken for one in others] == [MAX_OVERTAKEN] * 2
     assert admit(line, idle, 0, limits()) == Admission(0, 0, 0)
-    assert line_up(line, goes_first=True) == len(line)  # now it is theirs
+    assert queue_place(line, goes_first=True) == len(line)  # now it is theirs
     assert admit(others[::-1], idle, 0, limits()) == Admission(0, 0, 0)
 
 
 def test_idle_slots_are_emptied_when_cells_are_short_oldest_first() -> None:
-    idle = [Idle(0, 5, "a", range(300)), Idle(1, 2, "b", range(300)), Idle(2, 1)]
+    idle = [IdleSlot(0, 5, "a", range(300)), IdleSlot(1, 2, "b", range(300)), IdleSlot(2, 1)]
     request = Request((1,), 300)
     assert admit([request], idle, 100, limits()) == Admission(0, 2, 0)
     assert admit([request], idle, 200, limits()) == Admission(0, 2, 0, (1,))
@@ -217,7 +217,7 @@ def test_idle_slots_are_emptied_when_cells_are_short_oldest_first() -> None:
 
 
 def test_no_slot_or_nobody_waiting() -> None:
-    assert admit([], [Idle(0, 1)], 0, limits()) is None
+    assert admit([], [IdleSlot(0, 1)], 0, limits()) is None
     assert admit([Request((1,), 1)], [], 0, limits()) is None
 
 

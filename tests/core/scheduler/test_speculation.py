@@ -16,16 +16,16 @@ from app.core.scheduler.speculation import (
     LEAST_PLAIN,
     MOST_ALIKE,
     READ_AT_ONCE,
-    Found,
     Gain,
     Lookup,
     Score,
-    Way,
+    TokenMatch,
+    TokenOrigin,
 )
 
 TEXTS = st.lists(st.integers(0, 5), min_size=1, max_size=80)
-GOOD = Found(7, MOST_ALIKE)
-WAYS = st.tuples(st.sampled_from(Way), st.floats(1e-5, 10.0))
+GOOD = TokenMatch(7, MOST_ALIKE)
+WAYS = st.tuples(st.sampled_from(TokenOrigin), st.floats(1e-5, 10.0))
 
 
 def looked_up(text: list[int]) -> Lookup:
@@ -58,9 +58,11 @@ def test_a_text_read_bit_by_bit_is_the_same_as_read_at_once(text: list[int]) -> 
 
 
 def test_the_later_of_two_places_counts_and_the_longer_run_before_the_shorter() -> None:
-    assert looked_up([1, 2, 3, 9, 1, 2, 4, 9, 1, 2]).find(array("i", [1, 2, 3, 9, 1, 2, 4, 9, 1, 2])) == Found(4, 3)
+    assert looked_up([1, 2, 3, 9, 1, 2, 4, 9, 1, 2]).find(array("i", [1, 2, 3, 9, 1, 2, 4, 9, 1, 2])) == TokenMatch(
+        4, 3
+    )
     text = [5, 6, 1, 2, 3, 0, 1, 2, 4, 0, 5, 6, 1, 2]
-    assert looked_up(text).find(array("i", text)) == Found(3, 4)
+    assert looked_up(text).find(array("i", text)) == TokenMatch(3, 4)
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=3), st.integers(8, 30))
@@ -80,16 +82,16 @@ def test_a_long_prompt_is_read_in_parts() -> None:
     text = array("i", [*range(1000), 0, 1])
     lookup = Lookup()
     lookup.read(text)
-    assert lookup.find(text) == Found(2, 2)
+    assert lookup.find(text) == TokenMatch(2, 2)
     far = array("i", [*text, 900, 901])
     assert READ_AT_ONCE < 900
     assert lookup.find(far) is None
     lookup.read(far)
-    assert lookup.find(far) == Found(902, 2)
+    assert lookup.find(far) == TokenMatch(902, 2)
 
 
 def test_grades_have_a_first_chance_each_that_grows() -> None:
-    grades = [Found(0, n).grade for n in range(2, MOST_ALIKE + 1)]
+    grades = [TokenMatch(0, n).grade for n in range(2, MOST_ALIKE + 1)]
     assert grades == sorted(grades)
     assert set(grades) == set(range(len(FIRST_CHANCES)))
     assert len(FIRST_CHANCES) == len(GRADES) + 1
@@ -98,14 +100,14 @@ def test_grades_have_a_first_chance_each_that_grows() -> None:
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(2, MOST_ALIKE))
 def test_a_score_is_a_chance_and_follows_what_comes(came: list[bool], n_alike: int) -> None:
-    found = Found(7, n_alike)
+    found = TokenMatch(7, n_alike)
     score = Score()
     for right in came:
         before = score.chance(found)
         score = score.after(found, 7 if right else 8)
         assert 0 < score.chance(found) < 1
         assert (score.chance(found) >= before) if right else (score.chance(found) <= before)
-    other = Found(7, 2 if found.grade else MOST_ALIKE)
+    other = TokenMatch(7, 2 if found.grade else MOST_ALIKE)
     assert score.chance(other) == Score().chance(other)
 
 
@@ -117,7 +119,9 @@ def test_a_score_forgets() -> None:
 
 
 @given(st.lists(WAYS, max_size=80), st.floats(0, 1), st.floats(0, 1))
-def test_a_better_chance_pays_if_a_worse_one_does(measured: list[tuple[Way, float]], one: float, other: float) -> None:
+def test_a_better_chance_pays_if_a_worse_one_does(
+    measured: list[tuple[TokenOrigin, float]], one: float, other: float
+) -> None:
     gain = Gain()
     for way, seconds in measured:
         gain = gain.after(way, seconds)
@@ -127,14 +131,14 @@ def test_a_better_chance_pays_if_a_worse_one_does(measured: list[tuple[Way, floa
 
 def lost(gain: Gain) -> bool:
     """Even a right guess costs more than a wrong one: then fewer are made, whatever their chance."""
-    return gain.shares[Way.RIGHT] > max(1.0, gain.shares[Way.WRONG])
+    return gain.shares[TokenOrigin.RIGHT] > max(1.0, gain.shares[TokenOrigin.WRONG])
 
 
 def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) -> Gain:
     gain = Gain()
     for _ in range(LEAST_PLAIN + 5):
-        gain = gain.after(Way.PLAIN, plain_s)
-    for way, share in ((Way.RIGHT, right), (Way.WRONG, wrong), (Way.OPENED, opened)):
+        gain = gain.after(TokenOrigin.PLAIN, plain_s)
+    for way, share in ((TokenOrigin.RIGHT, right), (TokenOrigin.WRONG, wrong), (TokenOrigin.OPENED, opened)):
         for _ in range(60):
             gain = gain.after(way, share * plain_s)
     return gain
@@ -160,27 +164,27 @@ def test_what_a_guess_takes_in_the_first_run_is_measured() -> None:
     assert Gain().first_took(0.01).first_s == 0.01
     gain = Gain().first_took(0.01).first_took(5.0)
     assert 0.01 < gain.first_s < 0.013
-    assert gain.after(Way.PLAIN, 0.03).first_s == gain.first_s
+    assert gain.after(TokenOrigin.PLAIN, 0.03).first_s == gain.first_s
 
 
 def test_nothing_pays_where_guesses_only_cost_nor_before_anything_is_measured() -> None:
     assert not measured(0.03, 1.05, 1.3).pays(1.0)
-    assert not Gain().after(Way.RIGHT, 0.001).pays(1.0)
+    assert not Gain().after(TokenOrigin.RIGHT, 0.001).pays(1.0)
     few = Gain()
     for _ in range(LEAST_PLAIN - 1):
-        few = few.after(Way.PLAIN, 0.03)
+        few = few.after(TokenOrigin.PLAIN, 0.03)
     assert not few.pays(1.0)
-    assert few.after(Way.PLAIN, 0.03).pays(1.0)
+    assert few.after(TokenOrigin.PLAIN, 0.03).pays(1.0)
 
 
 def test_one_long_token_changes_little_and_old_measurements_fade() -> None:
     calm = measured(0.03, 0.5, 1.0)
-    assert calm.after(Way.PLAIN, 9.0).plain_s < 1.25 * calm.plain_s
-    assert calm.after(Way.RIGHT, 9.0).pays(0.5)
+    assert calm.after(TokenOrigin.PLAIN, 9.0).plain_s < 1.25 * calm.plain_s
+    assert calm.after(TokenOrigin.RIGHT, 9.0).pays(0.5)
     bad = measured(0.03, 1.2, 1.6)
     assert not bad.pays(1.0)
     for _ in range(400):
-        bad = bad.after(Way.PLAIN, 0.03)
+        bad = bad.after(TokenOrigin.PLAIN, 0.03)
     assert bad.pays(1.0)
 
 

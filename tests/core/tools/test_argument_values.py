@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.tools.argument_values import ANY, value_of, wanted
-from app.core.tools.call_cursor import Call, calls_of
+from app.core.tools.argument_values import ANY, accepted_values, parse_argument
+from app.core.tools.call_cursor import Call, complete_calls
 from app.core.tools.call_finder import CallFinder
 from tests.core.call_formats import FORMATS
 
@@ -64,7 +64,7 @@ MAYBE = {"anyOf": [{"type": "string"}, {"type": "null"}]}
     ],
 )  # fmt: skip
 def test_an_argument_is_what_its_schema_means(schema: object, text: str, value: object) -> None:
-    found = value_of(text, wanted(schema, ROOT))
+    found = parse_argument(text, accepted_values(schema, ROOT))
     assert found == value
     assert type(found) is type(value)
 
@@ -96,7 +96,7 @@ def written(style: str, arguments: dict[str, Any]) -> str:
 def test_choices_among_themselves_are_no_work_without_an_end() -> None:
     loop: Any = {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 60}}, "$ref": "#/$defs/a"}
     begun_s = time.process_time()
-    assert wanted(loop, loop) == ANY
+    assert accepted_values(loop, loop) == ANY
     assert time.process_time() - begun_s < 1
 
 
@@ -121,7 +121,7 @@ def test_every_call_that_a_template_writes_is_read_cut_anywhere(
     told, calls = "", list[Call]()
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         more, found = finder.push(text[start:end])
-        told, calls = told + more, calls + calls_of(found)
+        told, calls = told + more, calls + complete_calls(found)
     rest, found = finder.flush()
     assert told + rest == "I look."
-    assert [json.loads(call.arguments) for call in calls + calls_of(found)] == several
+    assert [json.loads(call.arguments) for call in calls + complete_calls(found)] == several

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.tools.call_cursor import Begun, Call, More, called, calls_of
+from app.core.tools.call_cursor import ArgumentPiece, Call, CallStarted, complete_calls, make_call
 from app.core.tools.call_finder import CallFinder
 from tests.core.call_formats import FORMATS
 
@@ -31,7 +31,7 @@ def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
     told, calls = "", list[Call]()
     for text, some in [*(finder.push(part) for part in parts), finder.flush()]:
         told += text
-        calls += calls_of(some)
+        calls += complete_calls(some)
     return told, calls
 
 
@@ -149,7 +149,7 @@ def test_a_name_may_have_dots_and_colons_in_kimis_form_too() -> None:
         ("e:12", "e"),
     ):
         _, calls = finder.push(ONE.replace("functions.clock:0", head) + " ")
-        assert [call.name for call in calls_of([*calls, *finder.flush()[1]])] == [name]
+        assert [call.name for call in complete_calls([*calls, *finder.flush()[1]])] == [name]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -217,7 +217,7 @@ def steps(style: str, n_parts: int) -> int:
     sys.setprofile(count)
     try:
         for at in range(0, len(text), 4):
-            found += calls_of(finder.push(text[at : at + 4])[1])
+            found += complete_calls(finder.push(text[at : at + 4])[1])
     finally:
         sys.setprofile(None)
     assert [one.name for one in found] == ["clock"]
@@ -267,7 +267,7 @@ def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> No
         text = WITH[style].replace("VALUE", value)
         told, calls = finder.push(text)
         rest, more = finder.flush(is_cut=is_cut)
-        if whole := calls_of([*calls, *more]):  # arguments between tags can be text
+        if whole := complete_calls([*calls, *more]):  # arguments between tags can be text
             (call,) = whole
             assert json.loads(call.arguments) == {"zone": value}
         else:
@@ -282,9 +282,9 @@ def in_pieces(style: str, parts: list[str], *, is_cut: bool = False) -> tuple[st
         told += text
         for one in news:
             match one:
-                case Begun(name):
+                case CallStarted(name):
                     assert (name, begun) == ("clock", [])
-                case More(piece):
+                case ArgumentPiece(piece):
                     begun.append(piece)
                 case Call():
                     assert not begun or "".join(begun) == one.arguments
@@ -311,7 +311,7 @@ def test_in_pieces_whole_calls_are_the_same(style: str, text: str, told: str | N
     said, found, _ = in_pieces(style, list(text))
     if not any(call.half for call in found) and (calls or not found):
         assert said == (text if told is None else told)
-        assert [called(one.name, json.loads(one.arguments)) for one in found] == calls
+        assert [make_call(one.name, json.loads(one.arguments)) for one in found] == calls
     assert {call.name for call in found} <= {"clock"}
     assert all(call.half in text for call in found)
 

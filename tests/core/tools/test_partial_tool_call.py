@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.json_schema.partial_json import whole_of
-from app.core.tools.call_cursor import Call, calls_of
+from app.core.json_schema.partial_json import certain_part
+from app.core.tools.call_cursor import Call, complete_calls
 from app.core.tools.call_finder import CallFinder, begun_calls
-from app.core.tools.call_markers import signs_of
+from app.core.tools.call_markers import markers_of
 from tests.core.call_formats import FORMATS
 
 TOOLS: dict[str, object] = {"clock": {"properties": {"n": {"type": "integer"}}}}
@@ -35,7 +35,7 @@ def read(style: str, text: str, *, is_cut: bool) -> tuple[str, list[Call]]:
     finder = CallFinder(FORMATS[style], TOOLS)
     told, calls = finder.push(text)
     rest, last = finder.flush(is_cut=is_cut)
-    return told + rest, calls_of([*calls, *last])
+    return told + rest, complete_calls([*calls, *last])
 
 
 @pytest.mark.parametrize("style", WHOLE)
@@ -50,7 +50,7 @@ def test_wherever_a_call_is_cut_it_is_told_once_it_is_clear_of_which_tool_it_is(
             continue
         (call,) = calls
         assert (told, call.name) == ("", "clock")
-        assert whole_of(call.arguments).items() <= ARGUMENTS.items()
+        assert certain_part(call.arguments).items() <= ARGUMENTS.items()
         if call.half:
             assert call.half in text
             with pytest.raises(ValueError, match=r"."):
@@ -99,7 +99,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 SIGNS = ["functions.clock:0", "clock", "n", "{", "[", ", ", "; ", "\n"] + [
-    sign for one in FORMATS.values() for sign in signs_of(one).all
+    sign for one in FORMATS.values() for sign in markers_of(one).all
 ]
 PIECES = st.lists(st.sampled_from(SIGNS) | VALUES.map(json.dumps), min_size=1, max_size=8)
 

@@ -6,14 +6,14 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.tools.reasoning import (
-    Begins,
+    AnswerStart,
     Kind,
     Thinking,
     ThoughtSplitter,
+    answer_start,
     before_answer,
-    begins,
     ended_early,
-    marks,
+    marker_tokens,
     template_options,
 )
 from backends.contract import HABIT, MessageSigns, ReasoningFormat
@@ -39,7 +39,7 @@ KIMI = ReasoningFormat(
     answer_end=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
 )
 GRANITE = ReasoningFormat("<think>", ("</think>",), answer_begin=("<response>",), answer_end=("</response>",))
-OPENED, ANSWERS, TOOLS = (Begins(in_thought=True), Begins(in_answer=True), Begins(passes_calls=True))
+OPENED, ANSWERS, TOOLS = (AnswerStart(in_thought=True), AnswerStart(in_answer=True), AnswerStart(passes_calls=True))
 CALL = '<|channel|>commentary to=functions.x <|constrain|>json<|message|>{"a":1}<|call|>'
 KIMI_CONTROLS = ("<|open|>", "<|close|>", "<|sep|>")
 GEMMA_CONTROLS = ("<|channel>", "<channel|>")
@@ -48,7 +48,7 @@ GEMMA_CONTROLS = ("<|channel>", "<channel|>")
 def parted(
     form: ReasoningFormat,
     written: str,
-    where: Begins = Begins(),  # noqa: B008  frozen
+    where: AnswerStart = AnswerStart(),  # noqa: B008  frozen
     controls: tuple[str, ...] = (),
     step: int = 1,
 ) -> tuple[str, str]:
@@ -72,28 +72,29 @@ def parted(
 
 
 CASES = {
-    "a thought, and an answer": (THINK, "<think>\nIs 1 < 3?\n</think>\n\nYes.", Begins(), (), "Is 1 < 3?", "Yes."),
-    "an empty one": (THINK, "<think>\n\n</think>\n\nYes.", Begins(), (), "", "Yes."),
+    "a thought, and an answer": (THINK, "<think>\nIs 1 < 3?\n</think>\n\nYes.", AnswerStart(), (), "Is 1 < 3?", "Yes."),
+    "an empty one": (THINK, "<think>\n\n</think>\n\nYes.", AnswerStart(), (), "", "Yes."),
     "the template opened it": (THINK, "Hm.\n\nWell.\n</think>\n\nYes.", OPENED, (), "Hm.\n\nWell.", "Yes."),
-    "the template opened it, and the model again": (THINK, "<think>Hm", Begins(), (), "Hm", ""),
+    "the template opened it, and the model again": (THINK, "<think>Hm", AnswerStart(), (), "Hm", ""),
     "it was cut": (THINK, "Hm.\n\nWel", OPENED, (), "Hm.\n\nWel", ""),
     "it was cut in its end": (THINK, "Hm.\n</thi", OPENED, (), "Hm.\n</thi", ""),
-    "it was ended and never begun": (THINK, "Hm.\n</think>\nYes.", Begins(), (), "Hm.\n", "Yes."),
-    "its end is only spoken of": (THINK, "`</think>` ends it.", Begins(), (), "", "`</think>` ends it."),
-    "its begin is only spoken of": (THINK, "It is <think>.", Begins(), (), "", "It is <think>."),
-    "another sign": (THINK, "  <thinker>", Begins(), (), "", "  <thinker>"),
+    "it was ended and never begun": (THINK, "Hm.\n</think>\nYes.", AnswerStart(), (), "Hm.\n", "Yes."),
+    "its end is only spoken of": (THINK, "`</think>` ends it.", AnswerStart(), (), "", "`</think>` ends it."),
+    "its begin is only spoken of": (THINK, "It is <think>.", AnswerStart(), (), "", "It is <think>."),
+    "another sign": (THINK, "  <thinker>", AnswerStart(), (), "", "  <thinker>"),
     "it is turned off": (THINK, "Use\n</think>\nhere.", ANSWERS, (), "", "Use\n</think>\nhere."),
-    "nothing": (THINK, "", Begins(), (), "", ""),
-    "by habit": (HABIT, "<think>Hm</think>Yes.", Begins(), (), "Hm", "Yes."),
-    "by habit never ended": (HABIT, "Use\n</think>\nhere.", Begins(), (), "", "Use\n</think>\nhere."),
+    "nothing": (THINK, "", AnswerStart(), (), "", ""),
+    "by habit": (HABIT, "<think>Hm</think>Yes.", AnswerStart(), (), "Hm", "Yes."),
+    "by habit never ended": (HABIT, "Use\n</think>\nhere.", AnswerStart(), (), "", "Use\n</think>\nhere."),
     "channels": (
         HARMONY, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
-        Begins(), (), "Hm", "Yes.",
+        AnswerStart(), (), "Hm", "Yes.",
     ),
-    "channels, cut in a header": (HARMONY, "<|channel|>fin", Begins(), (), "", ""),
-    "channels, cut in a thought": (HARMONY, "<|channel|>analysis<|message|>Hm", Begins(), (), "Hm", ""),
+    "channels, cut in a header": (HARMONY, "<|channel|>fin", AnswerStart(), (), "", ""),
+    "channels, cut in a thought": (HARMONY, "<|channel|>analysis<|message|>Hm", AnswerStart(), (), "Hm", ""),
     "channels, a stray one": (
-        HARMONY, "<|channel|>commentary to=assistant<|channel|>analysis<|message|>Hm<|end|>", Begins(), (), "Hm", "",
+        HARMONY, "<|channel|>commentary to=assistant<|channel|>analysis<|message|>Hm<|end|>", AnswerStart(), (),
+        "Hm", "",
     ),
     "words before a call": (
         HARMONY, f"<|channel|>commentary<|message|>I look.<|end|><|start|>assistant{CALL}",
@@ -103,26 +104,27 @@ CASES = {
         HARMONY, " to=functions.x<|channel|>commentary<|message|>{}", TOOLS, (),
         "", " to=functions.x<|channel|>commentary<|message|>{}",
     ),
-    "a call that nobody asked for": (HARMONY, CALL, Begins(), (), '{"a":1}', ""),
+    "a call that nobody asked for": (HARMONY, CALL, AnswerStart(), (), '{"a":1}', ""),
     "two thoughts": (
         HARMONY, "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>analysis<|message|>B<|end|>",
-        Begins(), (), "A\n\nB", "",
+        AnswerStart(), (), "A\n\nB", "",
     ),
-    "no channel at all": (HARMONY, "Yes.", Begins(), (), "", "Yes."),
+    "no channel at all": (HARMONY, "Yes.", AnswerStart(), (), "", "Yes."),
     "an answer goes on": (HARMONY, "Yes.", ANSWERS, (), "", "Yes."),
     "to oneself": (
-        MUSE, " to=self<|message|>Hm<|eom|><|start|>assistant to=user<|message|>Yes.", Begins(), (), "Hm", "Yes.",
+        MUSE, " to=self<|message|>Hm<|eom|><|start|>assistant to=user<|message|>Yes.", AnswerStart(), (), "Hm", "Yes.",
     ),
-    "in two tokens": (GEMMA, "<|channel>thought\nHm\n<channel|>Yes.", Begins(), GEMMA_CONTROLS, "Hm", "Yes."),
+    "in two tokens": (GEMMA, "<|channel>thought\nHm\n<channel|>Yes.", AnswerStart(), GEMMA_CONTROLS, "Hm", "Yes."),
     "once more": (
-        GEMMA, "Yes. <|channel>thought\nHm<channel|> No. <|channel>x", Begins(), GEMMA_CONTROLS, "Hm", "Yes.\n\nNo. x",
+        GEMMA, "Yes. <|channel>thought\nHm<channel|> No. <|channel>x", AnswerStart(), GEMMA_CONTROLS,
+        "Hm", "Yes.\n\nNo. x",
     ),
     "an answer with signs": (
         KIMI, "Hm<|close|>think<|sep|><|open|>response<|sep|>Yes.<|close|>response<|sep|><|close|>message<|sep|>",
         OPENED, KIMI_CONTROLS, "Hm", "Yes.",
     ),
     "an answer in words for signs": (
-        GRANITE, "<think>Hm</think>\n<response>Yes.</response>", Begins(), (), "Hm", "Yes.",
+        GRANITE, "<think>Hm</think>\n<response>Yes.</response>", AnswerStart(), (), "Hm", "Yes.",
     ),
 }  # fmt: skip
 
@@ -162,11 +164,11 @@ def test_text_waits_only_where_it_may_be_a_sign() -> None:
 
 
 def test_the_prompt_says_where_an_answer_begins() -> None:
-    assert begins(THINK, "user: Hi\nassistant: <think>\n") == OPENED
-    assert begins(THINK, "assistant: <think>\n\n</think>\n\n") == ANSWERS
-    assert begins(THINK, "assistant: ") == Begins()
-    assert begins(HARMONY, "<|start|>assistant") == Begins()
-    assert begins(KIMI, "<|open|>response<|sep|>") == ANSWERS
+    assert answer_start(THINK, "user: Hi\nassistant: <think>\n") == OPENED
+    assert answer_start(THINK, "assistant: <think>\n\n</think>\n\n") == ANSWERS
+    assert answer_start(THINK, "assistant: ") == AnswerStart()
+    assert answer_start(HARMONY, "<|start|>assistant") == AnswerStart()
+    assert answer_start(KIMI, "<|open|>response<|sep|>") == ANSWERS
 
 
 def test_what_is_asked_of_thinking_is_told_to_the_template_or_refused() -> None:
@@ -196,6 +198,6 @@ def test_a_thought_that_is_ended_leads_to_the_answer() -> None:
 
 
 def test_signs_are_looked_for_token_by_token() -> None:
-    assert set(marks(KIMI)) == set(KIMI_CONTROLS)
-    assert set(marks(GEMMA)) == set(GEMMA_CONTROLS)
-    assert {"<|channel|>", "<|message|>", "<|end|>", "<|start|>"} <= set(marks(HARMONY))
+    assert set(marker_tokens(KIMI)) == set(KIMI_CONTROLS)
+    assert set(marker_tokens(GEMMA)) == set(GEMMA_CONTROLS)
+    assert {"<|channel|>", "<|message|>", "<|end|>", "<|start|>"} <= set(marker_tokens(HARMONY))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.core.tools.template_messages import as_told, counted_ids, one_by_one, short_ids
+from app.core.tools.template_messages import counted_ids, for_template, one_by_one, short_ids
 from backends.templates.call_format import CallFormat, Ids, PastCalls, Payload
 from tests.core.call_formats import FORMATS
 
@@ -79,11 +79,11 @@ def test_kimi_counts_the_calls_of_a_conversation() -> None:
 
 def test_only_those_families_are_told_otherwise() -> None:
     messages = [USER, said("a", "b"), came("a"), came("b")]
-    assert as_told(FORMATS["hermes"], messages) == as_told(None, messages) == messages
-    assert as_told(FORMATS["llama3"], messages) == one_by_one(messages)
+    assert for_template(FORMATS["hermes"], messages) == for_template(None, messages) == messages
+    assert for_template(FORMATS["llama3"], messages) == one_by_one(messages)
     short = replace(FORMATS["ministral"], past=PastCalls(ids=Ids.SHORT))
-    assert as_told(short, messages) == short_ids(messages)
-    assert as_told(FORMATS["kimi"], messages) == counted_ids(messages)
+    assert for_template(short, messages) == short_ids(messages)
+    assert for_template(FORMATS["kimi"], messages) == counted_ids(messages)
 
 
 def called(*arguments: object) -> dict[str, Any]:
@@ -95,15 +95,15 @@ def test_a_template_that_writes_no_calls_is_told_them_as_text() -> None:
     python = CallFormat(
         Payload.PYTHON, section="<[", between=", ", section_end="]>", past=PastCalls(writes_calls=False)
     )
-    (told,) = as_told(python, [called({"zone": "UTC", "n": 1}, {})])
+    (told,) = for_template(python, [called({"zone": "UTC", "n": 1}, {})])
     assert told == {"role": "assistant", "content": "Well.\n<[clock(zone='UTC', n=1), clock()]>"}
     hermes = replace(FORMATS["hermes"], past=PastCalls(writes_calls=False))
-    (told,) = as_told(hermes, [called({"zone": "UTC"})])
+    (told,) = for_template(hermes, [called({"zone": "UTC"})])
     assert told["content"].endswith('<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>')
-    assert as_told(hermes, [USER]) == [USER]
+    assert for_template(hermes, [USER]) == [USER]
 
 
 def test_a_template_that_writes_arguments_as_they_are_is_told_json() -> None:
     text = replace(FORMATS["hermes"], past=PastCalls(takes_text=True))
-    user, told = as_told(text, [USER, called({"zone": "UTC"})])
+    user, told = for_template(text, [USER, called({"zone": "UTC"})])
     assert (user, told["tool_calls"][0]["function"]["arguments"]) == (USER, '{"zone": "UTC"}')

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.core.diagnostics import Check, Wall
+from app.core.diagnostics import Check, Firewall
 from app.gui.diagnostics import doctor_dialog
 from app.gui.diagnostics.doctor_dialog import DoctorDialog, SystemPage, firewall_page, network_page
 from tests.findings import finding
@@ -50,14 +50,14 @@ def install_kde(folder: Path, module: str) -> Path:
 
 @linux
 def test_the_page_of_the_firewall_that_runs_here(programs: Path) -> None:
-    assert firewall_page(Wall.UFW) is None
+    assert firewall_page(Firewall.UFW) is None
     install(programs, "gufw")
-    assert firewall_page(Wall.UFW) == SystemPage(program=(str(programs / "gufw"),))
-    assert firewall_page(Wall.FIREWALLD) is None  # that one is not asked
+    assert firewall_page(Firewall.UFW) == SystemPage(program=(str(programs / "gufw"),))
+    assert firewall_page(Firewall.FIREWALLD) is None  # that one is not asked
     assert firewall_page(None) is None
     install_kde(programs, "kcm_firewall")
     shown = SystemPage(program=(str(programs / "systemsettings"), "kcm_firewall"))
-    assert firewall_page(Wall.FIREWALLD) == firewall_page(None) == shown
+    assert firewall_page(Firewall.FIREWALLD) == firewall_page(None) == shown
 
 
 @linux
@@ -74,7 +74,7 @@ def test_the_page_of_networks_is_that_of_the_desktop(programs: Path, monkeypatch
 
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_the_other_systems_have_one(platform: str) -> None:
-    for page in (firewall_page(Wall.WINDOWS, platform), network_page(platform)):
+    for page in (firewall_page(Firewall.WINDOWS, platform), network_page(platform)):
         assert page is not None
         assert page.address or page.program
 
@@ -83,7 +83,7 @@ def test_the_other_systems_have_one(platform: str) -> None:
 def test_the_doctor_offers_it_beside_the_command(
     qtbot: QtBot, at_lone: Desk, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Wall.UFW)
+    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Firewall.UFW)
     told = install(programs, "gufw")
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)
@@ -107,7 +107,7 @@ def test_it_is_not_offered_where_it_would_not_help(
         dialog._show([check])
         return [one.text() for one in dialog.findChildren(QPushButton)]
 
-    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Wall.UFW)
+    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Firewall.UFW)
     assert OPEN not in offered(CLOSED)  # no program shows it
     install(programs, "gufw")
     assert OPEN in offered(CLOSED)

@@ -17,7 +17,7 @@ import pytest
 from app.core.errors import BadInput, Reason
 from app.core.recovery.machine_health import RecentFailures
 from app.core.recovery.recovery import Loss, Notice
-from app.core.scheduler.queue_eta import line_up
+from app.core.scheduler.queue_eta import queue_place
 from app.core.scheduler.schedule import Batch
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
@@ -166,6 +166,6 @@ async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(monkey
 def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
     """It waits again where its pipeline was lost, and somebody reads it."""
     one = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
-    assert line_up([one], goes_first=True) == 0
+    assert queue_place([one], goes_first=True) == 0
     one.begun_at = 1.0
-    assert line_up([one], goes_first=True) == 1
+    assert queue_place([one], goes_first=True) == 1

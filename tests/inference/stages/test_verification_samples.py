@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.verification import REST_S, apart, rows_of
+from app.core.verification import REST_S, largest_distance, rows_of
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.verification_samples import MOST_RUNS, REST_EACH_S, Samples
@@ -121,4 +121,4 @@ async def test_a_pipeline_keeps_what_went_through_a_lender_and_came_back() -> No
         given, answered = (rows_of(payload, one.run.width, Number.F16) for payload in (one.given, one.answered))
         assert one.run.pipeline == built.lent[0]
         assert one.n_rows == len(given) == len(answered) == 40
-        assert apart([[value + 2 for value in row] for row in given], answered) == 0
+        assert largest_distance([[value + 2 for value in row] for row in given], answered) == 0

@@ -71,16 +71,16 @@ def test_a_quota_bounds_both() -> None:
 
 
 def test_here_at_least_one_and_no_more_than_allowed() -> None:
-    found = cores.fast()
+    found = cores.fast_cores()
     assert 1 <= found.whole <= found.logical <= (os.cpu_count() or 1)
 
 
 def test_a_worker_begins_with_whole_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "fast", lambda: Cores(8, 4))
+    monkeypatch.setattr(cores, "fast_cores", lambda: Cores(8, 4))
     monkeypatch.setattr(cores, "quota_cores", lambda: None)
-    assert cores.threads() == Threads(8, 4)
+    assert cores.worker_threads() == Threads(8, 4)
     monkeypatch.setattr(cores, "quota_cores", lambda: 2.0)
-    assert cores.threads() == Threads(2, 2)
+    assert cores.worker_threads() == Threads(2, 2)
 
 
 def test_what_an_owner_lends_bounds_both() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from app.machine.power_events import event_callbacks
-from app.machine.power_events.event_callbacks import Going, Heard, hear
+from app.machine.power_events.event_callbacks import LoopCallback, PowerEvent, run_source
 from app.machine.power_events.macos_sleep import WAITS_SECONDS
 from app.machine.power_events.windows_events import END_WAITS_SECONDS
 from app.node.lending.lending_policy import KILLED_SECONDS, LEAVE_SECONDS
@@ -21,10 +21,10 @@ LONG = 60.0
 class Talker:
     """A system that says one word after another when it is looked at, and notes what it has heard told by then."""
 
-    def __init__(self, heard: Heard, words: list[Going], told: list[Going]) -> None:
+    def __init__(self, heard: LoopCallback, words: list[PowerEvent], told: list[PowerEvent]) -> None:
         self._heard, self._words, self._told = heard, words, told
         self.thread = threading.current_thread()
-        self.told_before_it_went_on: list[Going] = []
+        self.told_before_it_went_on: list[PowerEvent] = []
         self.is_open = True
 
     def look(self, seconds: float) -> None:
@@ -41,23 +41,23 @@ class Talker:
 
 
 async def test_the_system_waits_until_it_was_told_and_is_left_at_the_end() -> None:
-    told: list[Going] = []
+    told: list[PowerEvent] = []
     made: list[Talker] = []
 
-    async def tell(going: Going) -> None:
+    async def tell(going: PowerEvent) -> None:
         told.append(going)
 
-    heard = Heard(asyncio.get_running_loop(), tell, LONG)
+    heard = LoopCallback(asyncio.get_running_loop(), tell, LONG)
 
     def opened() -> Talker:
-        made.append(Talker(heard, [Going.SLEEPS, Going.STAYS], told))
+        made.append(Talker(heard, [PowerEvent.SLEEPS, PowerEvent.STAYS], told))
         return made[0]
 
     async with asyncio.TaskGroup() as tasks:
-        hearing = tasks.create_task(hear(opened), name="hear")
-        await until(lambda: told == [Going.SLEEPS, Going.STAYS])
+        hearing = tasks.create_task(run_source(opened), name="hear")
+        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         hearing.cancel()
-    assert made[0].told_before_it_went_on[0] is Going.SLEEPS
+    assert made[0].told_before_it_went_on[0] is PowerEvent.SLEEPS
     assert made[0].thread is not threading.current_thread()
     assert not made[0].is_open
 
@@ -73,25 +73,25 @@ async def test_a_source_that_is_lost_is_closed_and_said() -> None:
             closed.append(True)
 
     with pytest.raises(OSError, match="gone"):
-        await hear(Lost)
+        await run_source(Lost)
     assert closed == [True]
 
 
 async def test_nobody_is_waited_for_longer_than_the_system_waits() -> None:
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         await asyncio.Event().wait()
 
-    heard = Heard(asyncio.get_running_loop(), tell, 0.01)
-    await asyncio.to_thread(heard, Going.SLEEPS)
-    await asyncio.to_thread(heard, Going.ENDS)
+    heard = LoopCallback(asyncio.get_running_loop(), tell, 0.01)
+    await asyncio.to_thread(heard, PowerEvent.SLEEPS)
+    await asyncio.to_thread(heard, PowerEvent.ENDS)
 
 
 async def test_what_goes_wrong_stays_here(caplog: pytest.LogCaptureFixture) -> None:
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         raise ValueError("wrong")
 
     caplog.set_level("INFO", event_callbacks.__name__)
-    await asyncio.to_thread(Heard(asyncio.get_running_loop(), tell, LONG), Going.ENDS)
+    await asyncio.to_thread(LoopCallback(asyncio.get_running_loop(), tell, LONG), PowerEvent.ENDS)
     assert "ends: ValueError('wrong')" in caplog.text
 
 
@@ -99,10 +99,10 @@ def test_a_node_that_has_ended_is_told_nothing() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
 
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         raise AssertionError
 
-    Heard(loop, tell, LONG)(Going.SLEEPS)
+    LoopCallback(loop, tell, LONG)(PowerEvent.SLEEPS)
 
 
 def test_a_node_that_ends_at_this_moment_is_told_nothing() -> None:
@@ -112,13 +112,13 @@ def test_a_node_that_ends_at_this_moment_is_told_nothing() -> None:
         def is_closed(self) -> bool:
             return not self.closes_once_asked and super().is_closed()
 
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         raise AssertionError
 
     loop = Ending()
     loop.close()
     loop.closes_once_asked = True
-    Heard(loop, tell, LONG)(Going.SLEEPS)
+    LoopCallback(loop, tell, LONG)(PowerEvent.SLEEPS)
     loop.closes_once_asked = False
 
 

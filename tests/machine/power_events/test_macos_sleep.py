@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.machine.power_events import macos_sleep
-from app.machine.power_events.event_callbacks import Going, Heard, hear
+from app.machine.power_events.event_callbacks import LoopCallback, PowerEvent, run_source
 from app.machine.power_events.macos_sleep import (
     CAN_SLEEP,
     HAS_POWERED_ON,
@@ -35,10 +35,10 @@ TIMED_OUT = 3  # kCFRunLoopRunTimedOut
 class Mac:
     """The part of IOKit and of CoreFoundation that is used, with what a sleep makes them say."""
 
-    def __init__(self, told: list[Going], *, root: int = ROOT, ran: int = TIMED_OUT) -> None:
+    def __init__(self, told: list[PowerEvent], *, root: int = ROOT, ran: int = TIMED_OUT) -> None:
         self._told, self._root, self._ran = told, root, ran
         self.said: list[tuple[int, int]] = []  # to be said at the next look: kind and notification
-        self.allowed: list[tuple[int, list[Going]]] = []  # what was allowed, after what was told
+        self.allowed: list[tuple[int, list[PowerEvent]]] = []  # what was allowed, after what was told
         self.done: list[str] = []
         self._callback: Any = None
         self.iokit = library(
@@ -58,7 +58,7 @@ class Mac:
             CFRunLoopRunInMode=(self._run, c_int32, (c_void_p, c_double, c_ubyte)),
         )  # fmt: skip
 
-    def power(self, heard: Heard) -> RootPower:
+    def power(self, heard: LoopCallback) -> RootPower:
         return RootPower(heard, self.iokit, self.core, c_void_p(MODE))
 
     def _register(self, context: int | None, port: Any, callback: Any, notifier: Any) -> int:
@@ -94,56 +94,56 @@ class Mac:
 
 
 async def test_the_mac_sleeps_once_the_others_were_told_and_says_when_it_is_awake() -> None:
-    told: list[Going] = []
+    told: list[PowerEvent] = []
 
-    async def tell(going: Going) -> None:
+    async def tell(going: PowerEvent) -> None:
         told.append(going)
 
-    mac, heard = Mac(told), Heard(asyncio.get_running_loop(), tell, LONG)
+    mac, heard = Mac(told), LoopCallback(asyncio.get_running_loop(), tell, LONG)
     mac.said = [
         (CAN_SLEEP, -3), (WILL_NOT_SLEEP, 4),  # asked, and taken back
         (CAN_SLEEP, 5), (WILL_SLEEP, 0x7FFF_0000_0006), (HAS_POWERED_ON, 7),
     ]  # fmt: skip
     async with asyncio.TaskGroup() as tasks:
-        hearing = tasks.create_task(hear(lambda: mac.power(heard)), name="hear")
-        await until(lambda: told == [Going.SLEEPS, Going.STAYS])
+        hearing = tasks.create_task(run_source(lambda: mac.power(heard)), name="hear")
+        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         mac.said = [(WILL_SLEEP, 8), (WILL_POWER_ON, 9)]  # and never that it has powered on
-        await until(lambda: told[2:] == [Going.SLEEPS, Going.STAYS])
+        await until(lambda: told[2:] == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         hearing.cancel()
     assert mac.allowed == [
-        (-3, []), (5, []), (0x7FFF_0000_0006, [Going.SLEEPS]),
-        (8, [Going.SLEEPS, Going.STAYS, Going.SLEEPS]),
+        (-3, []), (5, []), (0x7FFF_0000_0006, [PowerEvent.SLEEPS]),
+        (8, [PowerEvent.SLEEPS, PowerEvent.STAYS, PowerEvent.SLEEPS]),
     ]  # fmt: skip
     assert mac.done == ["add", "remove", "deregister", "close", "destroy"]
 
 
 async def test_a_mac_whose_lender_does_not_come_to_an_end_sleeps_all_the_same() -> None:
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         await asyncio.Event().wait()
 
     mac = Mac([])
     mac.said = [(WILL_SLEEP, 1)]
-    power = mac.power(Heard(asyncio.get_running_loop(), tell, 0.01))
+    power = mac.power(LoopCallback(asyncio.get_running_loop(), tell, 0.01))
     await asyncio.to_thread(power.look, 1.0)
     assert mac.allowed == [(1, [])]
 
 
 async def test_a_refusal_and_a_lost_port_are_errors() -> None:
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         raise AssertionError
 
-    heard = Heard(asyncio.get_running_loop(), tell, LONG)
+    heard = LoopCallback(asyncio.get_running_loop(), tell, LONG)
     with pytest.raises(OSError, match="refused"):
         Mac([], root=0).power(heard)
     lost = Mac([], ran=NOTHING_TO_RUN)
     with pytest.raises(OSError, match="lost"):
-        await hear(lambda: lost.power(heard))
+        await run_source(lambda: lost.power(heard))
     assert lost.done[-1] == "destroy"
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="there it is")
 async def test_where_there_is_no_iokit_the_node_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         raise AssertionError
 
     caplog.set_level("INFO", macos_sleep.__name__)
@@ -155,10 +155,10 @@ async def test_where_there_is_no_iokit_the_node_goes_on(caplog: pytest.LogCaptur
 async def test_the_mac_itself_takes_the_registration_and_gives_it_back() -> None:
     """To see a sleep told, send the Mac to sleep while a node lends there: its log and its host's say so."""
 
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         """It may wake at this moment."""
 
     for _ in range(2):
-        power = macos_sleep._here(Heard(asyncio.get_running_loop(), tell, LONG))
+        power = macos_sleep._here(LoopCallback(asyncio.get_running_loop(), tell, LONG))
         power.look(0.05)
         power.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.machine.power_events.event_callbacks import Going
+from app.machine.power_events.event_callbacks import PowerEvent
 from app.machine.power_events.keep_awake import started
 from app.machine.power_events.power_events import DELAY, Delay, listen
 from tests.machine.logind import Logind, bus, has_bus, has_tool, system_bus
@@ -63,11 +63,11 @@ def own_bus(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-async def heard() -> AsyncGenerator[tuple[list[Going], Tools]]:
-    told: list[Going] = []
+async def heard() -> AsyncGenerator[tuple[list[PowerEvent], Tools]]:
+    told: list[PowerEvent] = []
     tools = Tools()
 
-    async def tell(going: Going) -> None:
+    async def tell(going: PowerEvent) -> None:
         assert tools.n_alive == 1  # the system waits until it was said
         told.append(going)
 
@@ -79,32 +79,34 @@ async def heard() -> AsyncGenerator[tuple[list[Going], Tools]]:
 
 
 @linux
-async def test_sleep_and_its_end_and_a_shutdown_are_told(own_bus: None, heard: tuple[list[Going], Tools]) -> None:
+async def test_sleep_and_its_end_and_a_shutdown_are_told(own_bus: None, heard: tuple[list[PowerEvent], Tools]) -> None:
     told, tools = heard
     with Logind() as logind:
         await until(lambda: tools.n_alive == 1)
         logind.say("PrepareForSleep", True)
-        await until(lambda: told == [Going.SLEEPS])
+        await until(lambda: told == [PowerEvent.SLEEPS])
         await until(lambda: tools.n_alive == 0)  # now it may sleep
         logind.say("PrepareForSleep", False)
-        await until(lambda: told == [Going.SLEEPS, Going.STAYS])
+        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         logind.say("SessionNew", True)
         logind.say("PrepareForShutdown", True)
-        await until(lambda: told[2:] == [Going.ENDS])
+        await until(lambda: told[2:] == [PowerEvent.ENDS])
 
 
 @linux
-async def test_others_than_the_system_are_not_believed(own_bus: None, heard: tuple[list[Going], Tools]) -> None:
+async def test_others_than_the_system_are_not_believed(own_bus: None, heard: tuple[list[PowerEvent], Tools]) -> None:
     told, tools = heard
     with Logind() as logind, Logind(named=False) as other:
         await until(lambda: tools.n_alive == 1)
         other.say("PrepareForSleep", True)
         logind.say("PrepareForShutdown", True)
         await until(lambda: bool(told))
-    assert told == [Going.ENDS]
+    assert told == [PowerEvent.ENDS]
 
 
-async def test_without_a_bus_nothing_is_said(monkeypatch: pytest.MonkeyPatch, heard: tuple[list[Going], Tools]) -> None:
+async def test_without_a_bus_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, heard: tuple[list[PowerEvent], Tools]
+) -> None:
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nowhere")
     await asyncio.sleep(0.1)
     assert heard[0] == []
@@ -116,7 +118,7 @@ async def test_the_system_s_own_tool_asks_logind_for_the_delay(own_bus: None) ->
     """As it is installed, with the words that it is given; logind's part is played."""
     delays: list[bool] = []
 
-    async def tell(going: Going) -> None:
+    async def tell(going: PowerEvent) -> None:
         delays.append(logind.delayed)
 
     with Logind() as logind:

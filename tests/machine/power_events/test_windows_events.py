@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.machine.power_events import windows_events
-from app.machine.power_events.event_callbacks import Going, Heard, hear
+from app.machine.power_events.event_callbacks import LoopCallback, PowerEvent, run_source
 from app.machine.power_events.power_events import listen
 from app.machine.power_events.windows_events import (
     ASKED_FIRST,
@@ -117,7 +117,7 @@ class Desktop:
             SetProcessShutdownParameters=(self._order, flag, (dword, dword)),
         )
 
-    def opened(self, heard: Heard) -> SessionWindow:
+    def opened(self, heard: LoopCallback) -> SessionWindow:
         return SessionWindow(heard, self.user32, self.kernel32)
 
     def _order(self, level: int, flags: int) -> int:
@@ -156,14 +156,14 @@ class Desktop:
 
 
 async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
-    told: list[Going] = []
-    before_sleep: list[Going] = []
+    told: list[PowerEvent] = []
+    before_sleep: list[PowerEvent] = []
 
-    async def tell(going: Going) -> None:
+    async def tell(going: PowerEvent) -> None:
         told.append(going)
 
     system = Powrprof()
-    with sleep_told(Heard(asyncio.get_running_loop(), tell, LONG), system.dll):
+    with sleep_told(LoopCallback(asyncio.get_running_loop(), tell, LONG), system.dll):
 
         def sleep() -> None:
             assert system.callback(None, POWER_CHANGED, None) == 0
@@ -173,38 +173,38 @@ async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
             system.callback(None, RESUMED_BY_USER, None)  # said after the other, where a person woke it
 
         await asyncio.to_thread(sleep)
-        await until(lambda: told == [Going.SLEEPS, Going.STAYS])
-    assert before_sleep == [Going.SLEEPS]
+        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+    assert before_sleep == [PowerEvent.SLEEPS]
     assert system.ended == 1
 
 
 async def test_the_session_ends_once_the_others_were_told() -> None:
-    told: list[Going] = []
+    told: list[PowerEvent] = []
 
-    async def tell(going: Going) -> None:
+    async def tell(going: PowerEvent) -> None:
         told.append(going)
 
-    desktop, heard = Desktop(), Heard(asyncio.get_running_loop(), tell, LONG)
+    desktop, heard = Desktop(), LoopCallback(asyncio.get_running_loop(), tell, LONG)
     desktop.asks = [
         (QUERY_END, 0, LOGOFF), (END, 0, LOGOFF),  # it may end; and somebody else had it go on
         (SETTING_CHANGE, 0, 0), (CLOSE, 0, 0),
     ]  # fmt: skip
     async with asyncio.TaskGroup() as tasks:
-        hearing = tasks.create_task(hear(lambda: desktop.opened(heard)), name="hear")
+        hearing = tasks.create_task(run_source(lambda: desktop.opened(heard)), name="hear")
         await until(lambda: desktop.answers == [1, 0, DEFAULT_ANSWER, 0])
         assert told == []
         desktop.asks = [(QUERY_END, 0, 0), (END, 1, 0)]
         await until(lambda: desktop.answers[4:] == [1, 0])
-        assert told == [Going.ENDS]
+        assert told == [PowerEvent.ENDS]
         hearing.cancel()
     assert desktop.done == ["destroy", "unregister"]
 
 
 async def test_refusals_are_errors_and_leave_nothing_behind() -> None:
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         raise AssertionError
 
-    heard = Heard(asyncio.get_running_loop(), tell, LONG)
+    heard = LoopCallback(asyncio.get_running_loop(), tell, LONG)
     with pytest.raises(OSError, match="error 5"), sleep_told(heard, Powrprof(5).dll):
         pass
     without = Desktop(window=0)
@@ -213,13 +213,13 @@ async def test_refusals_are_errors_and_leave_nothing_behind() -> None:
     assert without.done == ["unregister"]
     deaf = Desktop(wait=WAIT_FAILED)
     with pytest.raises(OSError, match="MsgWait"):
-        await hear(lambda: deaf.opened(heard))
+        await run_source(lambda: deaf.opened(heard))
     assert deaf.done == ["destroy", "unregister"]
 
 
 @elsewhere
 async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def tell(_: Going) -> None:
+    async def tell(_: PowerEvent) -> None:
         raise AssertionError
 
     caplog.set_level("INFO", windows_events.__name__)
@@ -231,9 +231,9 @@ async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCapt
 @here
 async def test_windows_itself_tells_the_window_that_the_session_ends() -> None:
     """As the system sends it, without the end. To see a sleep told, send the computer to sleep while it lends."""
-    told: list[Going] = []
+    told: list[PowerEvent] = []
 
-    async def tell(going: Going) -> None:
+    async def tell(going: PowerEvent) -> None:
         told.append(going)
 
     user32 = LIBRARY("user32")
@@ -246,6 +246,6 @@ async def test_windows_itself_tells_the_window_that_the_session_ends() -> None:
         assert await asyncio.to_thread(user32.SendMessageW, window, QUERY_END, 0, 0) == 1
         assert told == []
         await asyncio.to_thread(user32.SendMessageW, window, END, 1, 0)
-        assert told == [Going.ENDS]
+        assert told == [PowerEvent.ENDS]
         hearing.cancel()
     assert not user32.FindWindowW(CLASS, CLASS)

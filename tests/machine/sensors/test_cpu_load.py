@@ -16,7 +16,7 @@ def test_this_process_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the computer is, what this process uses of it is taken off."""
     monkeypatch.setattr(psutil, "cpu_percent", _computed)
     n_cores = psutil.cpu_count() or 1
-    assert cpu_load.others_share() < 1 - 0.1 / n_cores
+    assert cpu_load.other_programs_share() < 1 - 0.1 / n_cores
 
 
 def _computed(seconds: float) -> float:
@@ -30,7 +30,7 @@ def test_a_busy_program_is_seen() -> None:
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     late = time.monotonic() + 10  # it takes a moment to begin
     try:
-        while cpu_load.others_share() <= 0.3 / (psutil.cpu_count() or 1):
+        while cpu_load.other_programs_share() <= 0.3 / (psutil.cpu_count() or 1):
             assert time.monotonic() < late
     finally:
         busy.kill()

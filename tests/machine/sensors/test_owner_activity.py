@@ -18,7 +18,7 @@ import pytest
 from app.core.household.link import LinkKind
 from app.core.lending.policy import Battery, Rules
 from app.machine.sensors import desktop_activity, owner_activity, x11_probe
-from app.machine.sensors.owner_activity import Senser
+from app.machine.sensors.owner_activity import OwnerSensors
 from tests.private_bus import Answer, needs_a_bus, private_bus, service
 
 SEAT_ACTIVE = "ActiveSession=2 \nIdleHint=no\nIdleSinceHintMonotonic=0\n"
@@ -190,11 +190,11 @@ def test_a_program_that_runs_is_found_and_gone_when_it_ends(tmp_path: Any) -> No
     asked = frozenset({program.name, "nothing-like-it"})
     process = subprocess.Popen([str(program), "30"])
     try:
-        assert owner_activity.running(asked) == {program.name}
+        assert owner_activity.running_among(asked) == {program.name}
     finally:
         process.kill()
         process.wait()
-    assert owner_activity.running(asked) == frozenset()
+    assert owner_activity.running_among(asked) == frozenset()
 
 
 def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,13 +207,13 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch
 
         return say
 
-    monkeypatch.setattr(owner_activity, "running", says("programs", frozenset({"game"})))
+    monkeypatch.setattr(owner_activity, "running_among", says("programs", frozenset({"game"})))
     monkeypatch.setattr(owner_activity, "idle_seconds", says("idle", 1.0))
     monkeypatch.setattr(owner_activity, "percent_of_others", says("gpu", 5.0))
     monkeypatch.setattr(owner_activity, "full_screen", says("screen", False))
     monkeypatch.setattr(owner_activity, "network", says("network", "vpn"))
     now = [100.0]
-    senser = Senser(clock=lambda: now[0])
+    senser = OwnerSensors(clock=lambda: now[0])
     assert senser.look(Rules(gpu=False, screen=False)).gpu_percent is None
     assert asked == []
     rules = Rules(idle_s=60, programs=("Game.exe",), network=True)
@@ -343,7 +343,7 @@ def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(monkeypatch: pytest.
 
 
 def test_a_look_on_this_very_machine() -> None:
-    seen = Senser().look(Rules(idle_s=1.0, programs=("no-such-program",)))
+    seen = OwnerSensors().look(Rules(idle_s=1.0, programs=("no-such-program",)))
     assert seen.programs == frozenset()
     assert 0 <= seen.weekday <= 6
     assert 0 <= seen.minute < 1440

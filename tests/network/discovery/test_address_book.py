@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.core.household.household import Gone, Seen
+from app.core.household.household import Announced, AnnouncementEnded
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
@@ -18,7 +18,7 @@ from tests.network.nodes import Nodes, pair, until
 
 DEN, ATTIC, STRANGER = MachineId("d" * 64), MachineId("a" * 64), MachineId("e" * 64)
 BY = Address("192.168.1.20", 4242)
-SEEN = Seen("a" * 16, ("192.168.1.21", "fd00::21"), 4243, protocol=1)
+SEEN = Announced("a" * 16, ("192.168.1.21", "fd00::21"), 4243, protocol=1)
 
 
 @dataclass
@@ -43,7 +43,7 @@ def test_an_announced_member_is_dialled_there() -> None:
     known.places.heard(SEEN)
     assert known.dialled == [ATTIC]
     assert known.places.of(ATTIC) == (Address("192.168.1.21", 4243), Address("fd00::21", 4243))
-    known.places.heard(Gone(SEEN.id16))
+    known.places.heard(AnnouncementEnded(SEEN.id16))
     assert known.places.of(ATTIC) == ()
 
 
@@ -69,7 +69,7 @@ def test_a_flood_of_hints_makes_few_calls() -> None:
     known = Known()
     for n in range(1000):
         known.now = n * 0.01
-        known.places.heard(Seen(SEEN.id16, (f"10.0.{n // 250}.{n % 250 + 1}",), 1, 1))
+        known.places.heard(Announced(SEEN.id16, (f"10.0.{n // 250}.{n % 250 + 1}",), 1, 1))
     assert len(known.dialled) <= known.now / DIAL_SECONDS + 2
     assert len(known.places.of(ATTIC)) == 1
 

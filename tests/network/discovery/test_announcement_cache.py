@@ -12,7 +12,7 @@ from zeroconf import DNSOutgoing, DNSRecord, RecordUpdate, Zeroconf, current_tim
 from zeroconf._cache import DNSCache
 from zeroconf.asyncio import AsyncServiceInfo
 
-from app.core.household.household import MOST_STRANGERS, Gone, Seen
+from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
 from app.network.discovery.announcement import SERVICE, Said, instance_of, properties, server_of
 from app.network.discovery.mdns_discovery import FORGOTTEN_SECONDS, OWN_ADDRESSES_SECONDS, Hearing
 
@@ -44,7 +44,7 @@ class Air:
         self.cache.async_add_records([one for one in records if not one.is_expired(moment)])
         self.hearing.async_update_records_complete()
 
-    def take(self) -> list[Seen | Gone]:
+    def take(self) -> list[Announced | AnnouncementEnded]:
         return self.hearing.take()
 
 
@@ -66,7 +66,7 @@ def announced(
 def test_an_announcement_is_told_once(air: Air) -> None:
     air.packet(*announced(ATTIC, THERE))
     assert air.news == 1
-    assert air.take() == [Seen(ATTIC, (THERE,), 4243, protocol=1)]
+    assert air.take() == [Announced(ATTIC, (THERE,), 4243, protocol=1)]
     air.packet(*announced(ATTIC, THERE))
     assert air.take() == []
 
@@ -75,7 +75,7 @@ def test_what_changed_is_told_again(air: Air) -> None:
     air.packet(*announced(ATTIC, THERE))
     air.take()
     air.packet(*announced(ATTIC, "192.168.1.99", said=Said(1, "attic-pc", 4244)))
-    assert air.take() == [Seen(ATTIC, ("192.168.1.99",), 4243, 1, "attic-pc", 4244)]
+    assert air.take() == [Announced(ATTIC, ("192.168.1.99",), 4243, 1, "attic-pc", 4244)]
 
 
 def test_half_an_announcement_waits_for_the_other_half(air: Air) -> None:
@@ -85,27 +85,27 @@ def test_half_an_announcement_waits_for_the_other_half(air: Air) -> None:
     air.packet(text)
     assert air.take() == []
     air.packet(address)
-    assert [type(news) for news in air.take()] == [Seen]
+    assert [type(news) for news in air.take()] == [Announced]
 
 
 def test_goodbye_is_told_and_silence_too(air: Air) -> None:
     air.packet(*announced(ATTIC, THERE), *announced(KITCHEN, "192.168.1.22"))
     assert len(air.take()) == 2
     air.packet(*announced(ATTIC, THERE, ttl=0))
-    assert air.take() == [Gone(ATTIC)]
+    assert air.take() == [AnnouncementEnded(ATTIC)]
     air.now += FORGOTTEN_SECONDS + 1
-    assert air.take() == [Gone(KITCHEN)]
+    assert air.take() == [AnnouncementEnded(KITCHEN)]
     air.packet(*announced(ATTIC, THERE))
-    assert [type(news) for news in air.take()] == [Seen]
+    assert [type(news) for news in air.take()] == [Announced]
 
 
 def test_nobody_outside_this_network_is_told(air: Air) -> None:
     air.packet(*announced(ATTIC, "8.8.8.8", "127.0.0.1"))
     assert air.take() == []
     air.packet(*announced(ATTIC, "8.8.8.8", THERE))
-    assert air.take() == [Seen(ATTIC, (THERE,), 4243, 1)]
+    assert air.take() == [Announced(ATTIC, (THERE,), 4243, 1)]
     air.packet(*announced(ATTIC, "1.1.1.1"))
-    assert air.take() == [Gone(ATTIC)]
+    assert air.take() == [AnnouncementEnded(ATTIC)]
 
 
 def test_records_that_do_not_fit_together_are_nothing(air: Air) -> None:
@@ -145,7 +145,7 @@ def test_where_we_are_decides_whom_we_believe(air: Air) -> None:
     air.packet(*announced(ATTIC, "203.0.113.9"))
     assert air.take() == []
     air.hearing.use(("203.0.113.20",))
-    assert air.take() == [Seen(ATTIC, ("203.0.113.9",), 4243, 1)]
+    assert air.take() == [Announced(ATTIC, ("203.0.113.9",), 4243, 1)]
 
 
 def test_a_flood_of_strangers_is_bounded_and_members_get_through(air: Air) -> None:
@@ -159,7 +159,7 @@ def test_a_flood_of_strangers_is_bounded_and_members_get_through(air: Air) -> No
         if n == 9_000:
             air.packet(*announced(KITCHEN, "192.168.1.22"))
     heard += air.take()
-    seen = {news.id16 for news in heard if isinstance(news, Seen)}
+    seen = {news.id16 for news in heard if isinstance(news, Announced)}
     assert {ATTIC, KITCHEN} <= seen
     assert len(seen) <= MOST_STRANGERS + 1
     assert len(air.hearing._heard) <= MOST_STRANGERS + 1
@@ -192,7 +192,7 @@ def test_one_packet_full_of_records_stays_small(air: Air) -> None:
         air.packet(*[info.dns_text() for info in lies])
     assert sum(map(len, air.cache.cache.values())) < 1_200
     air.packet(*announced(ATTIC, THERE, ttl=0))  # its goodbye is still understood
-    assert air.take() == [Gone(ATTIC)]
+    assert air.take() == [AnnouncementEnded(ATTIC)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -213,7 +213,7 @@ def test_any_mixture_of_records_is_borne(air: Air, seed: int) -> None:
         air.now += chance.random() * 10
         for news in air.take():
             assert news.id16 != ME, f"seed {seed}"
-            assert isinstance(news, Gone) or set(news.addresses) <= {HERE, THERE}, f"seed {seed}"
+            assert isinstance(news, AnnouncementEnded) or set(news.addresses) <= {HERE, THERE}, f"seed {seed}"
 
 
 def test_the_wire_brings_nothing_but_what_is_announced() -> None:

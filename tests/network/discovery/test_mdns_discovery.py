@@ -14,7 +14,7 @@ import pytest
 from zeroconf import DNSOutgoing
 from zeroconf.asyncio import AsyncServiceInfo
 
-from app.core.household.household import MOST_STRANGERS, Gone, Seen
+from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
 from app.network.discovery.announcement import SERVICE, Said, instance_of, properties, server_of
 from app.network.discovery.mdns_discovery import Discovery
 from app.network.messages import PROTOCOL
@@ -32,7 +32,7 @@ class Machine:
 
     id16: str
     port: int
-    near: dict[str, Seen] = field(default_factory=dict)
+    near: dict[str, Announced] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     members: tuple[str, ...] = ()
     slept_seconds: float = 0.0
@@ -43,8 +43,8 @@ class Machine:
         self.discovery = Discovery(self.id16, self.port, self.told, is_member, wall_clock=wall)
         self.discovery.use((LOOPBACK,))
 
-    def told(self, news: Seen | Gone) -> None:
-        if isinstance(news, Seen):
+    def told(self, news: Announced | AnnouncementEnded) -> None:
+        if isinstance(news, Announced):
             self.near[news.id16] = news
         else:
             self.near.pop(news.id16, None)
@@ -97,7 +97,7 @@ async def test_machines_appear_change_and_go(start: Start) -> None:
     start(den)
     leaving = start(attic)
     await until(lambda: ATTIC in den.near and DEN in attic.near)
-    assert den.near[ATTIC] == Seen(ATTIC, (LOOPBACK,), 4002, protocol=PROTOCOL)
+    assert den.near[ATTIC] == Announced(ATTIC, (LOOPBACK,), 4002, protocol=PROTOCOL)
 
     attic.discovery.window("attic\x1b-pc", 4003)
     await until(lambda: den.near[ATTIC].name == "attic-pc")

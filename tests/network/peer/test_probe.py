@@ -11,7 +11,7 @@ import time
 import pytest
 
 from app.core.errors import AppError, Busy, Refused, Unreachable
-from app.core.household.link import End, LinkKind
+from app.core.household.link import LinkEnd, LinkKind
 from app.core.household.operations import Role
 from app.network import measured_paths
 from app.network.peer import frame_channel as channels
@@ -35,18 +35,18 @@ def test_the_figures_of_round_trips() -> None:
 @pytest.mark.parametrize(
     ("told", "end"),
     [
-        (said_of(End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)), End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
-        (said_of(End()), End()),
-        (b"wifi", End(LinkKind.WIFI)),  # of a version that says no more
-        (b"carrier pigeon", End()),
-        (b"wifi 99999999999999999999 wlan0", End(LinkKind.WIFI, "wlan0")),
-        (b"wifi -5 <b>wlan0", End(LinkKind.WIFI)),
-        (b"\xff\xfe 1 \x1b[31m", End(negotiated_bits_per_s=1)),
-        (b"ethernet 1 " + b"e" * 10_000, End(LinkKind.ETHERNET, "", 1)),
-        (b"", End()),
+        (said_of(LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)), LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
+        (said_of(LinkEnd()), LinkEnd()),
+        (b"wifi", LinkEnd(LinkKind.WIFI)),  # of a version that says no more
+        (b"carrier pigeon", LinkEnd()),
+        (b"wifi 99999999999999999999 wlan0", LinkEnd(LinkKind.WIFI, "wlan0")),
+        (b"wifi -5 <b>wlan0", LinkEnd(LinkKind.WIFI)),
+        (b"\xff\xfe 1 \x1b[31m", LinkEnd(negotiated_bits_per_s=1)),
+        (b"ethernet 1 " + b"e" * 10_000, LinkEnd(LinkKind.ETHERNET, "", 1)),
+        (b"", LinkEnd()),
     ],
 )
-def test_the_other_end_is_shown_only_where_it_can_be(told: bytes, end: End) -> None:
+def test_the_other_end_is_shown_only_where_it_can_be(told: bytes, end: LinkEnd) -> None:
     assert end_said(told) == end
 
 
@@ -201,7 +201,7 @@ async def asking(script: Scripted) -> Measured:
     async def channel() -> FrameChannel:
         return script.ours
 
-    return await Probes(lambda: False, lambda own, other: End()).measure(channel, "liar")
+    return await Probes(lambda: False, lambda own, other: LinkEnd()).measure(channel, "liar")
 
 
 async def both(script: Scripted, lies: object) -> AppError:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.catalog.transfers.move_model import COMING, carry
+from app.catalog.transfers.move_model import COMING, move_path
 from app.core.errors import Busy, DoesNotFit, Refused, Unreachable
 from app.machine import settings
 from app.machine.models_folders import MARKER, NAME
@@ -194,10 +194,10 @@ async def test_a_model_that_is_deleted_on_its_way_leaves_no_copy(
     old = await downloaded(computer)
 
     def carry_and_delete(source: Path, folder: Path, *rest: Any) -> None:
-        carry(source, folder, *rest)
+        move_path(source, folder, *rest)
         computer.place.shelf.remove("Tiny-Q4_K_M")
 
-    monkeypatch.setattr("app.node.downloads.models_folder.carry", carry_and_delete)
+    monkeypatch.setattr("app.node.downloads.models_folder.move_path", carry_and_delete)
     await computer.folder.choose(str(disk), move=True)
     told = await computer.rested()
     assert told["stopped"] is None

@@ -21,9 +21,9 @@ from app.client import NodeClient
 from app.core.errors import AppError, BadInput, Reason, Refused
 from app.core.ids import MachineId
 from app.core.lending.lending import Working
-from app.core.lending.policy import Battery, Rules, Senses
+from app.core.lending.policy import Battery, Readings, Rules
 from app.core.reasons import said
-from app.machine.sensors.owner_activity import Senser
+from app.machine.sensors.owner_activity import OwnerSensors
 from app.machine.settings import Choices, Settings, load, save
 from app.node.lending import lending_policy
 from app.node.lending.lending_policy import LendingPolicy
@@ -249,13 +249,13 @@ def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: 
     assert load(tmp_path / "settings.json").lending.memory_bytes == 512 << 20
 
 
-class Owner(Senser):
+class Owner(OwnerSensors):
     """What a test says the owner does."""
 
     def __init__(self) -> None:
-        self.now = Senses(0.0)
+        self.now = Readings(0.0)
 
-    def look(self, rules: Rules) -> Senses:
+    def look(self, rules: Rules) -> Readings:
         return replace(self.now, now_s=time.monotonic())
 
 
@@ -340,7 +340,7 @@ async def test_an_owner_who_comes_back_is_seen_and_one_who_leaves_too(bench: Any
     assert (one.word(), one.rules.lent_bytes()) == ("ready", 1 << 30)
     one.layers.hosts = {HOST}
     await until(lambda: one.word() == "working")
-    one.owner.now = Senses(0.0, idle_s=2.0)
+    one.owner.now = Readings(0.0, idle_s=2.0)
     await until(lambda: one.word() == "draining")
     with pytest.raises(Refused) as told:
         one.rules.require()
@@ -350,7 +350,7 @@ async def test_an_owner_who_comes_back_is_seen_and_one_who_leaves_too(bench: Any
     one.layers.quiet = 2.0
     await until(lambda: one.word() == "paused")
     assert one.layers.told == [Reason("pause_active")]
-    one.owner.now = Senses(0.0, idle_s=61.0)
+    one.owner.now = Readings(0.0, idle_s=61.0)
     await until(lambda: one.word() == "ready")
     one.rules.require()
 
@@ -358,7 +358,7 @@ async def test_an_owner_who_comes_back_is_seen_and_one_who_leaves_too(bench: Any
 async def test_a_battery_about_to_end_waits_for_no_answer(bench: Any) -> None:
     one = await bench()
     one.layers.hosts = {HOST}
-    one.owner.now = Senses(0.0, battery=Battery(4.0, plugged=False))
+    one.owner.now = Readings(0.0, battery=Battery(4.0, plugged=False))
     await until(lambda: one.word() == "paused")
     assert one.layers.told == [Reason("pause_battery")]
 

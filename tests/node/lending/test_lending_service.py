@@ -15,7 +15,7 @@ import pytest
 
 from app.catalog.stages.cut import Cut
 from app.core.errors import DoesNotFit, Reason, Refused
-from app.core.household.household import About
+from app.core.household.household import SelfDescription
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId
 from app.core.reasons import said
@@ -281,7 +281,7 @@ def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
     link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
     told = status_broadcaster.told(link, status)  # type: ignore[arg-type]
     assert (told.name, told.device, told.hottest_c) == ("den[31m", "CPU 2", 61)
-    assert told.about == About((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
+    assert told.about == SelfDescription((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Reason
 from app.core.lending.lending import Working
 from app.core.lending.policy import Rules
-from app.machine.power_events.event_callbacks import Going
+from app.machine.power_events.event_callbacks import PowerEvent
 from app.node.lending import lending_policy
 from app.node.lending.sleep import follow
 from tests.node.lending.test_lending_policy import HOST, Bench, until
@@ -34,7 +34,7 @@ async def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator
 
 async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(one: Bench) -> None:
     async with asyncio.TaskGroup() as tasks:
-        leaving = tasks.create_task(follow(one.rules, Going.SLEEPS), name="leave")
+        leaving = tasks.create_task(follow(one.rules, PowerEvent.SLEEPS), name="leave")
         await until(lambda: one.word() == "draining")
         assert one.rules.reason() == Reason("pause_sleep")
         assert one.rules.json()["gives_back_in_s"] <= lending_policy.LEAVE_SECONDS
@@ -43,13 +43,13 @@ async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(one: Bench
         async with asyncio.timeout(30):
             await leaving
     await until(lambda: one.word() == "paused")
-    await follow(one.rules, Going.STAYS)
+    await follow(one.rules, PowerEvent.STAYS)
     await until(lambda: one.word() == "ready")
 
 
 async def test_it_waits_no_longer_than_the_system_does(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
-    await follow(one.rules, Going.ENDS)
+    await follow(one.rules, PowerEvent.ENDS)
     await until(lambda: one.layers.told == [Reason("pause_shutdown")])
 
 
@@ -57,7 +57,7 @@ async def test_who_needs_it_still_is_told_before_it_goes(one: Bench, monkeypatch
     """And not when what is lent is looked at next: by then it may sleep, or the node's links are closed."""
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
     monkeypatch.setattr(lending_policy, "DRAIN_LOOK_SECONDS", 3600.0)
-    await follow(one.rules, Going.ENDS)
+    await follow(one.rules, PowerEvent.ENDS)
     assert one.layers.told == [Reason("pause_shutdown")]
 
 
@@ -106,9 +106,9 @@ async def test_who_computes_with_a_machine_that_stays_after_all_keeps_its_layers
 ) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 2.0)
     async with asyncio.TaskGroup() as tasks:
-        leaving = tasks.create_task(follow(one.rules, Going.SLEEPS), name="leave")
+        leaving = tasks.create_task(follow(one.rules, PowerEvent.SLEEPS), name="leave")
         await until(lambda: one.word() == "draining")
-        await follow(one.rules, Going.STAYS)
+        await follow(one.rules, PowerEvent.STAYS)
         async with asyncio.timeout(30):
             await leaving
     assert (one.word(), one.layers.told) == ("working", [])
@@ -119,7 +119,7 @@ async def test_a_node_that_ends_does_so_though_its_computer_stays(one: Bench, mo
     async with asyncio.TaskGroup() as tasks:
         leaving = tasks.create_task(one.rules.leave(), name="leave")
         await until(lambda: one.word() == "draining")
-        await follow(one.rules, Going.STAYS)
+        await follow(one.rules, PowerEvent.STAYS)
         async with asyncio.timeout(30):
             await leaving
     assert one.layers.told == [Reason("pause_quit")]

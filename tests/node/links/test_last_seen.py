@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.household.household import Came, Household, Left, Member, Removed, apply
+from app.core.household.household import Connected, Disconnected, Household, Member, Removed, apply
 from app.core.ids import MachineId
 from app.node.known_household import LastSeen
 from tests.node.pool import node, paired
@@ -33,22 +33,22 @@ async def test_it_is_known_after_a_restart_and_forgotten_with_the_machine(tmp_pa
     file = tmp_path / "seen.json"
     first = LastSeen(file, lambda: 5.0)
     assert first.told(MEMBER) == MEMBER
-    first.told(Came(ATTIC, "10.0.0.2"))
+    first.told(Connected(ATTIC, "10.0.0.2"))
     await written(file, "5.0")  # who is killed now knows at least that
-    first.told(Left(ATTIC, None, 7.0))
+    first.told(Disconnected(ATTIC, None, 7.0))
     await written(file, "7.0")
     again = LastSeen(file)
     machine = apply(Household(), again.told(MEMBER)).machines[ATTIC]
     assert (machine.online, machine.seen_at) == (False, 7.0)
     again.told(Removed(ATTIC))
-    again.told(Left(ATTIC, None, 9.0))  # the link to it ends after that
+    again.told(Disconnected(ATTIC, None, 9.0))  # the link to it ends after that
     await written(file, "{}")
     assert LastSeen(file).told(MEMBER) == MEMBER
 
 
 async def test_a_file_that_is_damaged_or_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "seen.json").write_text('{"seen": 5}')
-    LastSeen(tmp_path / "none" / "seen.json").told(Came(ATTIC, "10.0.0.2"))
+    LastSeen(tmp_path / "none" / "seen.json").told(Connected(ATTIC, "10.0.0.2"))
     assert LastSeen(tmp_path / "seen.json").told(MEMBER) == MEMBER
 
 

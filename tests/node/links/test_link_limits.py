@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.core.household.household import About, Household, Machine
+from app.core.household.household import Household, Machine, SelfDescription
 from app.core.ids import MachineId
 from app.network.rate_limits import LinkPace
 from app.node.links.link_registry import LinkLimits

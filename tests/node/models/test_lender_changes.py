@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.household.household import About, Told
+from app.core.household.household import Described, SelfDescription
 from app.core.ids import MachineId
 from app.node.models.model_manager import LenderChanges
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
-TOLD = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
+TOLD = Described(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ TOLD = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
     [
         (TOLD, False),
         (replace(TOLD, hottest_c=61), False),
-        (replace(TOLD, about=About(watts=41, used_by=(DEN,))), False),
+        (replace(TOLD, about=SelfDescription(watts=41, used_by=(DEN,))), False),
         (replace(TOLD, lends_bytes=1 << 30), True),
         (replace(TOLD, used_bytes=1), True),
         (replace(TOLD, lending="draining"), True),
         (replace(TOLD, name="loft"), True),
-        (replace(TOLD, about=About(engine="another")), True),
+        (replace(TOLD, about=SelfDescription(engine="another")), True),
     ],
 )
-def test_what_is_news(told: Told, is_new: bool) -> None:
+def test_what_is_news(told: Described, is_new: bool) -> None:
     news = LenderChanges()
     assert news.is_new(TOLD)
     assert news.is_new(told) is is_new

@@ -20,7 +20,7 @@ from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
-from app.core.verification import Finding, apart, rows_of
+from app.core.verification import Finding, largest_distance, rows_of
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.stages.verification_samples import Sample, Samples
@@ -148,7 +148,7 @@ async def test_honest_answers_are_never_blamed_and_a_small_error_in_some_rows_is
         parts = [Layers(1, 2), Layers(2, 3)]
         in_two = await scene.computing.in_parts(checking, scene.stage, parts, sample)
         assert in_two == again
-        noise = apart(*(rows_of(way, WIDTH, Number.F32) for way in (again.one, again.other)))
+        noise = largest_distance(*(rows_of(way, WIDTH, Number.F32) for way in (again.one, again.other)))
         assert 0 < noise < 0.1
     assert not any(check_file(scene, part) for part in parts)
 
@@ -234,7 +234,7 @@ async def test_huge_values_of_a_row_in_8_bits_blame_nobody(scene: Scene, n_huge:
     run = Run(bytes(16), Role.MIDDLE, width, Number.Q8)
     honest, wrong = (bytes(to_wire(has, Number.Q8)) for has in (rows, lied))
     check = Check(scene.plan, Sample(run, 16, b"", honest), Again(one, other))
-    assert apart(rows_of(honest, width, Number.Q8), rows_of(one, width, Number.F32)) < 0.013
+    assert largest_distance(rows_of(honest, width, Number.Q8), rows_of(one, width, Number.F32)) < 0.013
     assert check.of(honest, ATTIC) is Finding.AGREES
     assert check.of(wrong, ATTIC) is Finding.DIFFERS
 

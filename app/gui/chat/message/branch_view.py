@@ -20,7 +20,7 @@ from app.gui.look.language import is_english
 def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
     """Return the messages of the branch that is shown, the first one first."""
     versions, messages = tree.versions(chat), tree.path(chat)
-    sent = {message.id for message in tree.told(messages)}
+    sent = {message.id for message in tree.prompt_messages(messages)}
     views = []
     for message in messages:
         own = running if running is not None and running.message == message.id else None
