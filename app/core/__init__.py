@@ -1,1 +1,1 @@
-"""The household, its models and decisions. Pure: no I/O, no clock, no chance, no threads, no Qt."""
+"""The household, its models and decisions. Pure: no I/O, no clock, no randomness, no threads, no Qt."""

@@ -69,7 +69,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """One answer as its asker saw it. Seconds count from the moment it was asked."""
+    """One answer as its client saw it. Seconds count from the moment it was asked."""
 
     first_seconds: float
     last_seconds: float
@@ -81,9 +81,9 @@ class TimedAnswer:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """Tokens after the first one, by the time they took; None when there are none.
+        """Return the tokens after the first one, per second; None when there are none.
 
-        An asker that was busy finds many at once, as if they had taken no time: then the node's own time counts.
+        A busy client receives many at once, as if they had taken no time: then the node's own time counts.
         """
         if self.n_tokens < 2:
             return None
@@ -94,7 +94,7 @@ class TimedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BenchRound:
-    """One run: answers asked together, and how long it took until the last had ended."""
+    """One round: answers asked at the same time, and how long it took until the last had ended."""
 
     timed: tuple[TimedAnswer, ...]
     seconds: float
@@ -116,7 +116,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Mean and spread, or None where nothing was measured."""
+    """Return mean and spread; None where nothing was measured."""
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
@@ -131,7 +131,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def prompt_ids(seed: int, stream_key: tuple[int, int, int], n: int, n_vocab: int | None) -> list[int]:
-    """`n` random ids, others for each (streams, run, stream): no prefix can be reused."""
+    """Return `n` random ids, different for each (streams, run, stream) so that no prefix can be reused."""
     low, high = (BYTE_TOKENS[0], n_vocab) if n_vocab and n_vocab > 64 else BYTE_TOKENS
     chance = hashlib.shake_256(f"{seed}/{stream_key}".encode()).digest(4 * n)
     drawn = (int.from_bytes(chance[4 * at : 4 * at + 4]) for at in range(n))
@@ -153,7 +153,7 @@ def question(
 
 
 def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
-    """All figures of the runs with so many streams at once, as they stand in the JSON."""
+    """Return all figures of the rounds with this number of streams, as they stand in the JSON."""
     every = [timing for run in rounds for timing in run.timed]
     firsts = [timing.first_seconds for timing in every]
     rates = [timing.decode_tok_s for timing in every if timing.decode_tok_s is not None]

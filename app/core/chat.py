@@ -82,7 +82,7 @@ def path(chat: Chat) -> tuple[Message, ...]:
 
 
 def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
-    """All messages up to `end`, the first one first. Raises KeyError for an unknown one."""
+    """Return all messages up to `end`, the first one first. Raises KeyError for an unknown one."""
     messages: list[Message] = []
     while end is not None:
         message = chat.messages[end]
@@ -117,7 +117,7 @@ def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
 
 
 def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
-    """`siblings` of every message at once: a long chat asks for all of them."""
+    """Return the `siblings` of every message at once: a long chat asks for all of them."""
     groups: dict[tuple[MessageId | None, Role], list[MessageId]] = {}
     for message in chat.messages.values():
         groups.setdefault((message.parent, message.role), []).append(message.id)

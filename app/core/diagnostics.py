@@ -54,8 +54,8 @@ ORDER = (
 class Check:
     """One finding. `ok` is None for what is worth knowing and no fault.
 
-    code: which finding it is, for whoever offers a cure; address: of the machine it is about;
-    tested: false where it could not be looked at.
+    code: the kind of finding, for code that offers a cure. address: of the machine it is about. tested: false where it
+    could not be checked.
     """
 
     name: str
@@ -130,7 +130,7 @@ MDNS_PORT = 5353
 
 
 class Firewall(StrEnum):
-    """Firewalls that people have."""
+    """The firewalls that people have."""
 
     WINDOWS = "Windows"
     UFW = "ufw"

@@ -106,7 +106,7 @@ class Busy(AppError):
 
 
 class Damaged(AppError):
-    """Bytes are not what their hash promised."""
+    """Bytes that do not match their promised hash."""
 
 
 KINDS: dict[str, type[AppError]] = {

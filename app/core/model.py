@@ -1,5 +1,5 @@
-"""The pool's facts about one model file, and where it may be cut. Pure; the catalogue makes them from a file's
-header."""
+"""The facts about one model file, and where it may be cut. Pure; they are read from the file's header in
+app/catalog."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Model:
         return Layers(0, self.n_layers)
 
     def stage_bytes(self, layers: Layers, role: Role) -> int:
-        """Bytes of weights a stage holds: its layers, the shared tensors, and what its role adds."""
+        """Return the bytes of weights that a stage holds: its layers, the shared tensors, and what its role adds."""
         weights = self.weights
         run = sum(weights.layer_bytes[layers.first : layers.last]) + weights.shared_bytes
         if role is Role.WHOLE:
@@ -114,7 +114,7 @@ class Model:
         return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + weights.idle_bytes
 
     def kv_bytes(self, layers: Layers, cells: int, slots: int = 1, kind: KvType = KvType.F16) -> int:
-        """Bytes of KV cache for `cells` positions over all slots, and of the slots' states."""
+        """Return the bytes of KV cache for `cells` positions over all slots, and of the slots' states."""
         return sum(self.layer_kv(cells, slots, kind)[layers.first : layers.last])
 
     def layer_kv(self, cells: int, slots: int, kind: KvType = KvType.F16) -> tuple[int, ...]:

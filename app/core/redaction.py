@@ -79,7 +79,7 @@ def _numbered(words: _Words, kind: str) -> Callable[[re.Match[str]], str]:
 
 
 def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], str]) -> str:
-    """All of them at once and the longest first, so that no replacement is replaced again."""
+    """Replace all names at once, the longest first, so that no replacement is replaced again."""
     nonempty = sorted({name for name in names if name.strip()}, key=lambda name: (-len(name), name))
     if not nonempty:
         return text

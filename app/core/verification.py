@@ -1,28 +1,27 @@
-"""A sample of what a lender computed, to be computed again here: when one is taken, and what comes of it. Pure.
+"""The check of a lender's numbers: samples of what it computed are computed again here, and compared. Pure.
 
-How far two honest computations of the same rows are apart depends on the model, and on how many layers they went
+The distance between two honest computations of the same rows depends on the model, and on how many layers they went
 through: engines choose between several ways through the same sums. So no fixed limit would do. This machine computes
-each sample in two ways, with flash attention and without; how far these two are apart says how much honest ones differ
+each sample in two ways, with flash attention and without; the distance between them shows how much honest ones differ
 for just these rows.
 
 Measured with llama-cpp-python 0.3.36 on x86_64, 64 rows, the largest distance of a row as a share of its length:
 
-| layers              | the same again | without flash attention | fewer rows at once | weights in f32 |
-|---------------------|----------------|-------------------------|--------------------|----------------|
-| Guide, Q8_0, 4      | 0              | 0.008                   | 0.010              | 0.008          |
-| random, Q4_K_M, 4   | 0              | 0.020                   | 0.024              | 0.019          |
-| random, Q4_K_M, 20  | –              | 0.040                   | 0.029              | 0.027          |
-| random, Q8_0, 20    | –              | 0.021                   | 0.020              | 0.018          |
-| random, Q4_0, 4     | 0              | 0.013                   | 0.014              | 0.013          |
-| random, F16, 4      | 0              | 0.0006                  | 0.0011             | 0.0005         |
-| random, F16, 20     | –              | 0.0008                  | 0.0012             | 0.0006         |
+    layers               the same again   without flash attention   fewer rows at once   weights in f32
+    Guide, Q8_0, 4       0                0.008                     0.010                0.008
+    random, Q4_K_M, 4    0                0.020                     0.024                0.019
+    random, Q4_K_M, 20   –                0.040                     0.029                0.027
+    random, Q8_0, 20     –                0.021                     0.020                0.018
+    random, Q4_0, 4      0                0.013                     0.014                0.013
+    random, F16, 4       0                0.0006                    0.0011               0.0005
+    random, F16, 20      –                0.0008                    0.0012               0.0006
 
-Where layers choose, experts or positions, a row may be far off for one choice that fell otherwise, and its machine is
-honest: of eight samples of a tiny Mixtral one had a row 0.2 off, where all others were within 0.001. There a quarter of
-the rows may be as far apart as they like between the two ways, and three quarters of a lender's.
+Where layers choose, experts or positions, an honest machine's row may be far off because one choice fell otherwise: of
+eight samples of a tiny Mixtral one had a row 0.2 off, where all others were within 0.001. For such models a quarter of
+the rows may be any distance apart between the two ways, and three quarters of a lender's.
 
 The wire adds 0.0003 in f16 and at most 0.013 in 8 bits, whatever the values: 31 values of a block, each rounded by 0.29
-of a step on average, beside one of 127 steps. Other processors were not measured: there more is allowed.
+of a step on average, beside one of 127 steps. Other processors were not measured: more is allowed there.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def _q8_row(payload: bytes, width: int) -> Row:
 
 
 def are_usable(payload: bytes, width: int, number: Number) -> bool:
-    """Tell whether a worker would take these rows: the right number of them, each value finite in f32."""
+    """Return whether a worker would accept these rows: the right number of them, each value finite in f32."""
     if number is Number.IDS:
         return True
     try:

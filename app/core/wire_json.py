@@ -16,7 +16,7 @@ class TooLongLine(ValueError):
 
 
 class LineCutter:
-    """No line may be longer than `most_bytes`."""
+    """A cutter of lines that looks at each byte once. No line may be longer than `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -100,7 +100,7 @@ def merge_patch(old: Json, new: Json) -> Json:
 
 
 def apply_merge_patch(old: Json, patch: Json) -> Json:
-    """`old` with a merge patch applied; `old` stays as it is."""
+    """Return `old` with a merge patch applied; `old` stays as it is."""
     new = dict(old)
     for key, value in patch.items():
         if value is None:

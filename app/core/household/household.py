@@ -66,7 +66,7 @@ class Machine:
 
     @property
     def state(self) -> str:
-        """One word for the map and the table."""
+        """Return one word for the map and the table."""
         if not self.online:
             return "offline"
         if self.lending == "draining" or (self.lending == "paused" and not self.only_uses):
@@ -144,7 +144,7 @@ class LayersHeld:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """Somebody announced a Poolhouse on this network. A hint: checked in form, proved in nothing."""
+    """An announcement of a Poolhouse on this network. A hint: its form is checked, nothing in it is proved."""
 
     id16: str  # the first 16 hex digits of the id it claims
     addresses: tuple[str, ...]  # IPv4 and IPv6, without port; all local
@@ -174,7 +174,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """All machines by id, and who else is near: no members, by the beginning of the id they claim."""
+    """All machines by id, and the strangers nearby, by the beginning of the id they claim."""
 
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
     strangers: Mapping[str, Announced] = field(default_factory=dict)  # heard last comes last

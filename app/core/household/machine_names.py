@@ -41,12 +41,12 @@ def name_key(name: str) -> str:
 
 
 def same_name(name: str, other: str) -> bool:
-    """Tell whether a reader takes both for the name of one machine."""
+    """Return whether a reader takes both for the name of one machine."""
     return name_key(name) == name_key(other)
 
 
 def is_taken(name: str, names: Iterable[str]) -> bool:
-    """Tell whether one of `others` has this name, or one that looks the same."""
+    """Return whether one of `names` is this name, or looks the same."""
     return name_key(name) in map(name_key, names)
 
 

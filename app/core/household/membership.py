@@ -1,6 +1,7 @@
 """The members of the household: merging and evaluating the signed log, in any order of arrival.
 
-See SAFETY.md 4. Nothing here verifies a signature or reads a certificate: `Verify` and `Fit` are passed in.
+See SAFETY.md 4. Nothing here verifies a signature or reads a certificate: `Verify` and `CertificateCheck` are passed
+in.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def founder(log: Log) -> MachineId | None:
 
 
 def members(log: Log) -> Mapping[MachineId, Member]:
-    """Everyone who belongs to the household now, from the log alone, in four passes. No two have one name."""
+    """Return the members of the household now, from the log alone, in four passes. No two have the same name."""
     counted, removed = _counted_members(log)
     changes = _changes(log, counted, removed)
     roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
@@ -169,7 +170,7 @@ def next_turn(log: Log, machine: MachineId, leaving: MachineId | None = None) ->
 
 
 def removed_machines(log: Log) -> frozenset[MachineId]:
-    """Everyone who was removed, and can never come back under the same id."""
+    """Return the removed machines, which can never come back under the same id."""
     return frozenset(_removed(log, _ever_admins(log)))
 
 
@@ -188,7 +189,7 @@ def _enter(
     waiting: Sequence[Operation],
     trusted: Callable[[Operation, Mapping[MachineId, bytes]], bool],
 ) -> Sequence[Operation]:
-    """Put those of `waiting` into `known` that rest on what is there, in such an order; the others."""
+    """Move the operations of `waiting` that rest on known ones into `known`, in such an order; return the others."""
     admins = _ever_admins(Log(household, tuple(known)))
     added = {line.body.machine for line in known if isinstance(line.body, Add)}
     progress = True
@@ -419,8 +420,8 @@ def _counts(
 
 
 def _with_roles(member: Member | None, add: Add) -> Member:
-    """Roles of several `add`s add up; of several names the first in the alphabet is taken, so
-    that the order of arrival does not matter."""
+    """Merge an `add` into a member. Roles add up; of several names the first in the alphabet counts, so that the order
+    of arrival does not matter."""
     roles, name = frozenset(add.roles), clean_name(add.name)
     if member is None:
         return Member(add.machine, add.der, name, roles)

@@ -39,7 +39,7 @@ MAX_TURN = 1 << 53  # what every reader of JSON keeps exactly
 
 
 class BadOperation(ValueError):
-    """Bytes that are no operation of ours: they are dropped and never relayed."""
+    """An invalid operation: its bytes are dropped and never relayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """`machine` leaves for ever. Of its own `add`s only those in `kept` still count."""
+    """`machine` leaves forever. Of its own `add`s only those in `kept` still count."""
 
     household: HouseholdId
     machine: MachineId
@@ -66,8 +66,8 @@ class Remove:
 class SetRoles:
     """`machine` may do this and no more. Of several the highest turn counts.
 
-    Never ADMIN: that right comes with an `add`, and only a `remove` takes it away. So who may sign
-    does not depend on the order in which lines arrive.
+    Never ADMIN: that right comes with an `add`, and only a `remove` takes it away. So the set of signers does not
+    depend on the order in which lines arrive.
     """
 
     household: HouseholdId
@@ -78,7 +78,7 @@ class SetRoles:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """`machine` shall call itself `name`. Of several the highest turn counts."""
+    """`machine` is to call itself `name`. Of several the highest turn counts."""
 
     household: HouseholdId
     machine: MachineId
@@ -218,7 +218,8 @@ def _parsed_add(line: _AddLine, household: HouseholdId, machine: MachineId) -> A
 
 
 def _parsed_name(name: str) -> str:
-    """Cleaned where it is shown: what counts as a control character differs by Unicode version."""
+    """Check a name's length. It is cleaned for display only: the set of control characters differs by Unicode
+    version."""
     if not 0 < len(name) <= MAX_NAME_CHARACTERS:
         raise ValueError("a name that is too long")
     return name

@@ -35,7 +35,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """Its proof is here, the try is counted, the proof is being checked."""
+    """A proof has arrived, its try is counted, and it is being checked."""
 
     tries: int
     until_seconds: float
@@ -76,7 +76,7 @@ class WindowRequested:
 
 @dataclass(frozen=True, slots=True)
 class ProofReceived:
-    """Somebody brings a proof, or a SPAKE2 message that is none."""
+    """A proof arrives, or a SPAKE2 message that is none."""
 
     now_seconds: float
 
@@ -113,7 +113,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """Time passed."""
+    """Some time has passed."""
 
     now_seconds: float
 
@@ -145,7 +145,7 @@ class TurnAway:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Check the proof, and say Proved or Failed."""
+    """Check the proof, and report ProofAccepted or ProofRejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Put `machine` into the log for good and tell everybody."""
+    """Put `machine` into the log for good and tell all members."""
 
     machine: MachineId
 
@@ -237,7 +237,7 @@ def _attempt(state: Checking | Exchange, event: Event) -> Step:
 
 
 def _after_attempt(state: Checking, wrong: bool) -> Step:
-    """Back to Open while tries are left."""
+    """Return to Open while tries are left."""
     if state.tries == 0:
         return Closed(TOO_MANY), (Drop(ALL_WRONG), HideCode())
     why = Reason("code_wrong", {"tries_left": state.tries}) if wrong else OUT_OF_ORDER

@@ -80,7 +80,7 @@ def _stricter(bounds: Mapping[str, int | float], word: str, exclusive: str, pick
 
 
 def _magnitudes(low: int, open_low: bool, high: int, open_high: bool) -> str:
-    """Numbers from low to high, both whole and not negative."""
+    """Return the numbers from low to high, both whole and not negative."""
     if low == high:
         return f'"{low}" {_ZEROS}'
     options = []
@@ -94,7 +94,7 @@ def _magnitudes(low: int, open_low: bool, high: int, open_high: bool) -> str:
 
 
 def _naturals(low: int, high: int) -> str:
-    """Whole numbers from low to high, both not negative."""
+    """Return the whole numbers from low to high, both not negative."""
     if low == high:
         return f'"{low}"'
     options = []
@@ -111,7 +111,7 @@ def _naturals(low: int, high: int) -> str:
 
 
 def _span(low: str, high: str) -> str:
-    """Strings of digits, all as long as these two."""
+    """Return the strings of digits from low to high, all equally long."""
     if low == high:
         return f'"{low}"'
     rest = len(low) - 1

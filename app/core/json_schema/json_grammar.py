@@ -1,9 +1,9 @@
-"""JSON schema -> GBNF, so that an answer can only be JSON of that shape. Pure.
+"""JSON schema -> GBNF, so that an answer can only be JSON of that schema. Pure.
 
-Not enforced, as in every engine that works so: `uniqueItems`, that only one of `oneOf` fits, and each `format` but
-those of json_formats.py. Properties beyond those that a schema names are never written, nor items beyond its
-`prefixItems`, unless it says how they look. What a grammar cannot promise at all is refused, and so are regular
-expressions but those of json_patterns.py.
+Not enforced, as in every engine of this kind: `uniqueItems`, that only one of `oneOf` fits, and each `format` except
+those of json_constraints.py. Properties beyond those that a schema names are never written, nor items beyond its
+`prefixItems`, unless it describes them. A constraint that no grammar can guarantee is refused, and so are regular
+expressions except those of json_constraints.py.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def json_grammar(schema: object) -> str:
 
 
 def none_of(characters: Iterable[str]) -> str:
-    """Any character but these."""
+    """Return a class of any character but these."""
     escaped = "".join(f"\\{character}" if character in "[]" else literal(character)[1:-1] for character in characters)
     return f"[^{escaped}]"
 
@@ -72,7 +72,7 @@ def literal(text: str) -> str:
 
 
 class Rules:
-    """Rules of a grammar, gathered from one or more schemas."""
+    """The rules of a grammar, collected from one or more schemas."""
 
     def __init__(self) -> None:
         self._rules: dict[str, str] = dict(_PLAIN)
@@ -149,7 +149,8 @@ class Rules:
         return self._typed(schema, at, waiting)
 
     def _composed(self, word: str, operand: Any, kind: Any, at: str, waiting: list[tuple[str, str]]) -> str:
-        """`kind`: the type that stands beside it, if one does; both hold."""
+        """Return the expression of a schema with a composing keyword. `kind`: the type that stands beside it, if any;
+        both hold."""
         match word, operand:
             case "$ref", str(place):
                 rule = self._reference(place, at, waiting)
@@ -246,7 +247,7 @@ class Rules:
         return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
     def _listed(self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str) -> str:
-        """Properties in their order, with commas between; those not required may be missing, as far as so many are
+        """Return the properties in their order, with commas between; optional ones may be missing while enough are
         left."""
         needed = sum(of for _, of in parts)
         if least > len(parts):
@@ -332,14 +333,14 @@ def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[in
 
 
 def _among(values: Sequence[object], kind: object, at: str) -> str:
-    """One of these values that is of the type."""
+    """Return one of the values that are of the type."""
     if not (matching := values_of_type(values, kind)):
         raise _no(at, "none of its values is of its type")
     return " | ".join(map(_json, matching))
 
 
 def _beside(schema: object, kind: object, at: str) -> object:
-    """One of several, of the type that stands beside them."""
+    """Return one of several choices, restricted to the type that stands beside them."""
     try:
         return restricted_to(schema, kind)
     except ValueError as error:

@@ -87,7 +87,7 @@ def _span(part: str) -> Span:
 
 
 def _days(text: str) -> tuple[int, ...]:
-    """`sat-mon` goes over the end of the week."""
+    """Return the numbers of the days; `sat-mon` wraps around the end of the week."""
     first, _, last = text.partition("-")
     start = DAYS.index(first)
     count = (DAYS.index(last or first) - start) % len(DAYS)

@@ -25,7 +25,7 @@ class Off:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Hosts may ask; nobody has layers here."""
+    """Hosts may ask; no host has layers here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ Event = Pause | Resume | PolicyApplied | StagesInspected
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """End all that is lent, now. `why` is what its hosts are told."""
+    """End all lending now. `why` is the reason that the hosts are given."""
 
     why: Reason
 
@@ -125,7 +125,7 @@ def step(state: State, event: Event) -> Steps:
 
 
 def reason_of(state: State) -> Reason | None:
-    """Why nothing is lent, or soon nothing will be."""
+    """Return the reason that nothing is lent, or soon nothing will be."""
     match state:
         case Off():
             return OFF
@@ -138,7 +138,7 @@ def reason_of(state: State) -> Reason | None:
 
 
 def state_word(state: State) -> StateWord:
-    """One word for faces and for the other machines."""
+    """Return one word for the faces and for the other machines."""
     match state:
         case Off():
             return "off"

@@ -130,10 +130,11 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class LendableMemory:
-    """Memory at one moment, in bytes.
+    """The memory at one moment, in bytes.
 
-    most: the owner's limit for others; promised: to others; unloaded: of all that is promised, not taken from
-    the free memory yet; own: what this machine's own models hold; limit: for those and others together, 0 for none.
+    most: the owner's limit for others. promised: to others. unloaded: the part of what is promised that is not yet
+    taken from the free memory. own: held by this machine's own models. limit: for those and others together; 0 for
+    none.
     """
 
     most_bytes: int
@@ -163,7 +164,7 @@ class LendableMemory:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Others may use so much, on these devices (none named: on all)."""
+    """Others may use this many bytes, on these devices (empty: all)."""
 
     bytes: int
     devices: tuple[str, ...] = ()
@@ -247,7 +248,7 @@ def _battery_low(rules: Rules, battery: Battery | None, paused: bool) -> bool:
 
 
 def _in_need(senses: Readings, room: LendableMemory) -> bool:
-    """Memory or battery about to end (SAFETY.md 8)."""
+    """Return whether memory or battery is about to run out (SAFETY.md 8)."""
     battery = senses.battery
     empty = battery and not battery.plugged and battery.percent <= BATTERY_CRITICAL_PERCENT
     return bool(empty) or room.free_bytes < CRITICAL_SHARE * room.reserve_bytes

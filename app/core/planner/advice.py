@@ -22,10 +22,10 @@ CABLE_ROUND_TRIP_S = 0.0003
 def advise(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, now: Plan
 ) -> tuple[Reason, ...]:
-    """Changes that would make requests at least a tenth shorter, the best first, with what each would bring.
+    """Return changes that would make requests at least a tenth shorter, the best first, with the gain of each.
 
-    now: the plan of the same machines; a topology that a person named for it stays. None is given for one that was
-    not measured or was forced.
+    now: the plan of the same machines; a topology that a person named for it stays. There is no advice on a plan that
+    was not measured or was forced.
     """
     known = now.forecast
     if known is None or not now.alternatives:
@@ -62,7 +62,7 @@ class _Gain:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Tokens a second, now and then."""
+        """Return tokens a second, now and then."""
         then = self.then.forecast
         if self.users > 1:
             return self.now.together_tok_s, then.together_tok_s
@@ -70,7 +70,7 @@ class _Gain:
 
     @property
     def times(self) -> tuple[float, float]:
-        """Seconds of a typical request, now and then."""
+        """Return the seconds of a typical request, now and then."""
         return self.now.request_s, self.then.forecast.request_s
 
     @property

@@ -98,7 +98,7 @@ class Cost:
 
 
 def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
-    """Seconds a layer takes for a step."""
+    """Return the seconds that a layer takes for a step."""
     rows, position = step.rows, step.position
     near = min(position, speed.window)
     if rows <= FEW_ROWS and rows < batch_rows:
@@ -129,7 +129,7 @@ def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role:
 
 
 def way(link: Link, n_bytes: float) -> tuple[float, float]:
-    """Seconds there and back, and for how long it is in the way of the next."""
+    """Return the seconds there and back, and for how long the link is busy."""
     out_s, in_s = n_bytes / link.out_bytes_per_s, n_bytes / link.in_bytes_per_s
     return link.round_trip_s + out_s + in_s, out_s + in_s if on_air(link) else max(out_s, in_s)
 
@@ -247,7 +247,7 @@ Parts = Sequence[Sequence[PlannedStage]]
 
 
 def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> Forecast:
-    """Whole requests, each to the pipeline that will have answered it first."""
+    """Forecast replicas: each request goes to the pipeline that is expected to finish it first."""
     users = spread(parts, machines, model, workload)
     each = [
         _of_one(part, machines, model, replace(workload, users=n)) for part, n in zip(parts, users, strict=True) if n
@@ -278,8 +278,10 @@ def spread(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, 
 
 
 def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: int) -> Forecast:
-    """All layers on this machine, for so many of the users. On a lender its text has to travel too, which takes
-    no time worth counting."""
+    """Forecast all layers on this machine, for this number of users.
+
+    On a lender the text has to travel too, which takes no time worth counting.
+    """
     rounds = Rounds.of(replace(workload, users=users), 1)
     load = _load(machine, model.n_layers, Role.WHOLE, rounds, model, workload)
     return _of_loads([load], rounds)

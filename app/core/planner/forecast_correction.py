@@ -22,7 +22,7 @@ MOST_FACTOR = 4.0  # a worse error is a fault in the measuring; hiding it would 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Measured time over forecast time of one machine or link, and from how many answers."""
+    """The ratio of measured to forecast time of one machine or link, and the number of answers behind it."""
 
     value: float = 1.0
     answers: int = 0

@@ -125,7 +125,7 @@ class LayerAllocation:
         return self._found
 
     def _look(self, most: Sequence[int], low: int, high: int) -> bool:
-        """Try the counts within the pace number `high`; whether lower paces down to `low` may be better."""
+        """Try the counts within the pace number `high`; return whether lower paces down to `low` may be better."""
         within = self._within(most, self._paces[high])
         filled = self._filled(within, self._cheapest)
         if filled is None:
@@ -158,7 +158,7 @@ class LayerAllocation:
         return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
     def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
-        """All blocks, as many as possible on the first machines of the order; None when they hold too little."""
+        """Return all blocks, as many as possible on the first machines of the order; None when they hold too little."""
         counts = [member.least for member in self._members]
         left = self._n_blocks - sum(counts)
         if left < 0:
@@ -174,7 +174,7 @@ class LayerAllocation:
         return tuple(counts) if left == 0 else None
 
     def _try(self, counts: Blocks) -> bool:
-        """Keep the counts if they are the best so far; whether they can be used at all."""
+        """Keep the counts if they are the best so far; return whether they can be used at all."""
         self.visited += 1
         members = self._members
         if any(n not in member.counts for member, n in zip(members, counts, strict=True)):
@@ -193,8 +193,8 @@ class LayerAllocation:
     def _walk(self, most: Sequence[int], slack: float) -> None:
         """Try the counts that fit in some order, cheapest first, while their line is this slack below the limit.
 
-        A best-first search: machines get their runs in the order in which these stand. What has the same host's
-        count, machines and blocks left is one state; its edges are the bits of one integer.
+        It is a best-first search: machines get their runs in the order in which they stand. A state is the host's
+        count, the set of machines and the number of blocks left; its edges are the bits of one integer.
         """
         members, seen = self._members, dict[tuple[int, int, int], int]()
         rest = _Rest(members, self._cheapest, most)

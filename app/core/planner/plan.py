@@ -223,7 +223,7 @@ SAME = 0.01  # a smaller difference is none
 def reasons_for(
     best: TopologyOption, options: Sequence[TopologyOption], household: TopologySearch, lenders: Sequence[Candidate]
 ) -> tuple[Reason, ...]:
-    """All that there is to say about the choice of `best` out of `found`. `lenders`: measured or not."""
+    """Return the reasons for the choice of `best` among `options`. `lenders`: measured or not."""
     reasons = [_topology_reason(best, options, household)]
     pace = best.forecast.bottleneck
     # one machine alone computes all the time anyway
@@ -267,7 +267,7 @@ def _pace(bottleneck: Bottleneck) -> Reason:
 
 
 def _left_out(lender: Candidate, best: TopologyOption, household: TopologySearch) -> Reason:
-    """Why this machine holds nothing: what the same placement would do with it, at its best."""
+    """Return the reason that this machine holds nothing, from the best placement with it."""
     if not lender.is_lending:
         return Reason("left_out_lends_nothing", {"machine": lender.name})
     if lender.speed is None or lender.link is None:
@@ -300,7 +300,7 @@ class Proved:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """One sentence for each machine that was left out for it."""
+        """Return one reason for each machine that was left out because of its engine or its doubted numbers."""
         doubted = [Reason("left_out_doubted", {"machine": machine.name}) for machine in self.doubted]
         unproved = [
             Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine)) for machine in self.unproved

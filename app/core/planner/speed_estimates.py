@@ -22,13 +22,14 @@ from app.core.model import Cuts, Model, Weights
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Seconds that one machine's engine takes for a model's layers, measured on layers of the model's
-    own shape and quantisation; or estimated from other layers (app/core/planner/speed_estimates.py).
+    """The seconds that one machine's engine takes for a model's layers.
 
-    A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), and on top
-    k * position_s for each position that its sequences hold already. A prefill chunk of the
-    workload's `batch_rows` rows, after p positions, takes step_s + k * (chunk_s + p * chunk_position_s).
-    Layers with a sliding window add the same for their positions, of which there are at most `window`.
+    Measured on layers of the model's own sizes and quantization, or estimated from other layers.
+
+    A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), and on top k *
+    position_s for each position that its sequences hold already. A prefill chunk of the workload's `batch_rows` rows,
+    after p positions, takes step_s + k * (chunk_s + p * chunk_position_s). Layers with a sliding window add the same
+    for their positions, of which there are at most `window`.
     """
 
     layer_s: float  # a layer, one row
@@ -73,7 +74,7 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """One layer on average over a model's layers, and the output matrix."""
+    """The effort of one layer, averaged over a model's layers, and of the output matrix."""
 
     n_bytes: float  # of weights that every row needs
     weights: float  # multiplications with them for a row
@@ -147,7 +148,7 @@ def _chunk_s(measured: MeasuredLayer, effort: Effort) -> float:
 
 
 def _experts_s(measured: MeasuredLayer, experts: Experts | None, rows: int) -> float:
-    """Each expert that is needed, for the rows that picked it."""
+    """Return the seconds of the experts that are needed, for the rows that picked them."""
     if experts is None:
         return 0.0
     read = experts.read(rows)
@@ -187,7 +188,10 @@ def estimated_model(
     *,
     splits: bool,
 ) -> Model:
-    """All layers alike, and all of the file in them. kv_bytes_per_token: of all layers."""
+    """Return a model that is not here yet, from a catalogue's facts: all layers alike, with the whole file in them.
+
+    kv_bytes_per_token: of all layers. Every sum from it is an estimate.
+    """
     layers = n_layers or LAYERS
     family = Reason("whole_family", {"architecture": architecture}) if architecture else None
     kv = -(-kv_bytes_per_token // layers) if kv_bytes_per_token else KV_BYTES

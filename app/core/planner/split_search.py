@@ -64,7 +64,7 @@ class SplitSearch:
         return self._effort > 0
 
     def all_sets(self) -> list[MachineSet]:
-        """Every set of lenders that can hold a layer, with the host."""
+        """Return every set of lenders that can hold a layer, with the host."""
         usable = [n for n in range(1, len(self._machines)) if self._counts[n]]
         return [(0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)]
 
@@ -149,7 +149,7 @@ class SplitSearch:
 
 
 class _Costs:
-    """All machines as they would be among so many, with a lower bound for each set of them."""
+    """The costs of all machines in a placement of this many, with a lower bound for each set of them."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class _Costs:
         self._cheapest = sorted(self.members, key=lambda number: self.members[number].slope)
 
     def bound(self, chosen: MachineSet) -> float:
-        """No placement on these machines answers a request in less."""
+        """Return a lower bound: no placement on these machines answers a request in less."""
         members = self.members
         left = self._grid.n_blocks - sum(members[number].least for number in chosen)
         if left < 0:

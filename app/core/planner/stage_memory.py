@@ -69,7 +69,7 @@ def split_stages(
 
 
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
-    """Weights and KV of the layers before each one; n_layers + 1 numbers."""
+    """Return the bytes of weights and KV cache of the layers before each one; n_layers + 1 numbers."""
     cells = workload.context * workload.users
     layers = zip(model.weights.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
     return (0, *accumulate(weights + kv for weights, kv in layers))
@@ -106,7 +106,7 @@ class Grid:
 
     @property
     def lasts(self) -> int:
-        """Bit n: the last run may begin before block n."""
+        """Return, as bit n, whether the last run may begin before block n."""
         n = self.n_blocks
         return sum(1 << edge for edge in self.edges if self.runs[n - edge] >> edge & 1)
 
@@ -122,7 +122,7 @@ def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
 
 
 def beside_layers(role: Role, model: Model, workload: Workload) -> int:
-    """Bytes a stage of this role takes whatever layers it holds."""
+    """Return the bytes that a stage of this role takes whatever layers it holds."""
     nobody = Candidate(MachineId(""), "", 0)
     probe = planned_stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
@@ -189,7 +189,7 @@ def keep_rule(costs: StateCosts) -> Keep:
 
 
 def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int]:
-    """Bytes of one conversation's living state on each machine of a plan that has any."""
+    """Return the bytes of one conversation's current state on each machine of a plan that has any."""
     held: dict[MachineId, int] = {}
     for stage in plan.stages:
         n_bytes = _of(state_bytes, stage.layers)

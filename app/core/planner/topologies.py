@@ -144,12 +144,12 @@ class TopologySearch:
 
 
 def whole(machine: Candidate, model: Model, workload: Workload) -> PlannedStage:
-    """All of the model on this machine."""
+    """Return the stage of the whole model on this machine."""
     return planned_stage(machine, Role.WHOLE, Layers(0, model.n_layers), model, workload)
 
 
 def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[PlannedStage]:
-    """All of it, on each lender that has room for that."""
+    """Return the whole model on each lender that has room for it."""
     if not model.cuts.boundaries:  # a family that cannot be cut has no file for lenders
         return []
     candidates = [(whole(lender, model, workload), lender.lends_bytes) for lender in lenders]
@@ -157,8 +157,10 @@ def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> 
 
 
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
-    """Whole on each lender where it fits; the host splits it with the others, or with the least of those,
-    if it must. Raises DoesNotFit."""
+    """Return replicas by memory: whole on each lender where it fits.
+
+    The host splits it with the others, or with the least of those, if it must. Raises DoesNotFit.
+    """
     wholes = whole_on(lenders, model, workload)
     lends = {lender.id: lender.lends_bytes for lender in lenders}
     largest = sorted(wholes, key=lambda stage: (-lends[stage.machine], stage.name, stage.machine))

@@ -111,7 +111,7 @@ class StarterOption:
 
     @property
     def suits(self) -> bool:
-        """Tell whether it fits with room to spare, and is brisk."""
+        """Return whether it fits with room to spare, and is brisk."""
         return self.word is VerdictWord.FITS and self.is_brisk
 
 

@@ -350,7 +350,7 @@ def classify(reason: Reason) -> FaultClass:
 
 
 def may_end_layers(code: str) -> bool:
-    """Tell whether a machine may end its own layers with this code."""
+    """Return whether a machine may end its own layers with this code."""
     return code in LAYER_END_CODES or TABLE.get(code, UNKNOWN) == FaultClass(Fault.OWNER, Retry.ELSEWHERE)
 
 
@@ -372,7 +372,7 @@ def limited_to_sender(reason: Reason, name: str) -> Reason:
 
 
 def about_requester(reason: Reason, name: str) -> Reason:
-    """Turn what the machine `name` said of this one into a reason that names only who said it."""
+    """Turn the reason that the machine `name` gave about this one into a reason that names only the sender."""
     if reason.code not in OF_WHO_ASKS:
         return reason
     return Reason(OF_WHO_ASKS[reason.code], {**reason.facts, "name": name})

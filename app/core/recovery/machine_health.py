@@ -50,7 +50,7 @@ class RecentFailures:
         self._at_s.clear()
 
     def left_out(self) -> frozenset[str]:
-        """Machines that failed so often that the next placement does without them, where it can."""
+        """Return the machines that failed so often that the next placement avoids them, where it can."""
         since_s = self._clock() - KEPT_S
         return frozenset(machine for machine, times in self._at_s.items() if len(times) >= MOST and times[0] > since_s)
 

@@ -47,7 +47,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One recovery of one answer, as it is told afterwards."""
+    """One recovery of one answer, as it is reported afterwards."""
 
     machine: str  # its name
     why: Reason
@@ -152,7 +152,7 @@ Event = Loss | Planned | Misfit | Built | Came | Waited
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan on the machines that are there, but these."""
+    """Plan on the machines that are there, without these."""
 
     without: frozenset[str] = frozenset()
 
@@ -176,14 +176,14 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Every answer ends with this."""
+    """End every answer with this reason."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Tell everybody who waits."""
+    """Notify everybody who waits."""
 
     notice: Notice
 
@@ -263,7 +263,7 @@ def may_be_model(loss: Loss) -> bool:
 
 
 def ends_process_reason(loss: Loss) -> Reason:
-    """Why an answer is not computed again that ended a process as often as may be."""
+    """Return the reason not to compute an answer again that ended a process as often as is allowed."""
     return Reason("answer_ends_process", death_facts(loss.why, loss.name))
 
 

@@ -30,13 +30,13 @@ class UsualDuration:
     is_known: bool = False
 
     def took(self, seconds: float) -> None:
-        """One has ended."""
+        """Learn from a request that has ended."""
         part = NEWEST if self.is_known else 1.0
         self.seconds += part * (seconds - self.seconds)
         self.is_known = True
 
     def wait(self, n_before: int, slots: int) -> int:
-        """Whole seconds until so many have had one of the slots; one at least."""
+        """Return the whole seconds until this many have had one of the slots; one at least."""
         return max(1, math.ceil(self.seconds * n_before / slots))
 
 

@@ -1,4 +1,4 @@
-"""The requester of an answer. Pure."""
+"""The requester of an answer: the owner, a program, a guest, or another machine. Pure."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ class Batch:
 
 
 def chunk_size(pending: int, chunk_rows: int) -> int:
-    """Rows of the next chunk: as few chunks as possible, of nearly equal size, in whole blocks but for the last."""
+    """Return the rows of the next chunk: as few chunks as possible, of nearly equal size, in whole blocks but for the
+    last."""
     n_chunks = -(-pending // chunk_rows)
     n_blocks = -(-pending // (n_chunks * BLOCK_ROWS))
     return min(n_blocks * BLOCK_ROWS, chunk_rows, pending)

@@ -34,8 +34,10 @@ def accepted_values(schema: object, root: object) -> AcceptedValues:
 
 
 def _accepted_values(schema: object, root: object, steps: int, seen: set[str]) -> AcceptedValues:
-    """seen: references that were followed. What they take counts already, and those that choose among each other would
-    be followed nearly for ever."""
+    """Return the accepted values. seen: references that were followed.
+
+    Their values are counted already, and references that choose among each other would be followed nearly forever.
+    """
     if not isinstance(schema, Mapping) or steps == 0:
         return ANY
     if "$ref" in schema:
@@ -113,7 +115,8 @@ class Literals:
         self.text, self.at = text, at
 
     def pairs(self, sign: str, end: str, into: dict[str, Any], depth: int = 0) -> None:
-        """key, sign, value, parted by commas, up to `end`, which is passed. Raises Cut, ValueError."""
+        """Read pairs of key, sign and value, separated by commas, up to `end`, and pass it. Raises TextCut,
+        ValueError."""
         while not self.takes(end):
             if into:
                 self.wants(",")
@@ -124,7 +127,7 @@ class Literals:
             into[key] = self.value(depth)
 
     def value(self, depth: int = 0) -> Any:
-        """The next one. Raises Cut, ValueError."""
+        """The next one. Raises TextCut, ValueError."""
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deeply")
         if self.takes(QUOTE):
@@ -141,7 +144,7 @@ class Literals:
         return self._word()
 
     def takes(self, sign: str) -> bool:
-        """Pass the sign if it stands here, after blanks; return whether it did. Raises Cut where it may still come."""
+        """Pass the sign if it is next, after blanks; return whether it was. Raises TextCut where it may still come."""
         self._blanks()
         rest = self.text[self.at : self.at + len(sign)]
         if rest == sign:

@@ -22,8 +22,10 @@ ParserSteps = Generator[None, None, T]  # waits for more text at each step
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call; `arguments` is a JSON object as text. half: what the model wrote of one that was cut, whose arguments
-    are the beginning of an object."""
+    """One call; `arguments` is a JSON object as text.
+
+    half: the model's own text of a call that was cut; its arguments are then the beginning of an object.
+    """
 
     name: str
     arguments: str
@@ -80,7 +82,7 @@ class Cursor:
             self.news.append(ArgumentPiece(text))
 
     def more(self) -> ParserSteps[None]:
-        """Wait for more text. Raises Short where none comes."""
+        """Wait for more text. Raises CutShort where none comes."""
         if self.at_end:
             raise CutShort
         yield
@@ -95,7 +97,7 @@ class Cursor:
             yield
 
     def takes(self, sign: str) -> ParserSteps[bool]:
-        """Pass the sign if it stands here; return whether it did. Raises Short."""
+        """Pass the sign if it stands here; return whether it did. Raises CutShort."""
         while True:
             if self.text.startswith(sign, self.at):
                 self.at += len(sign)
@@ -105,7 +107,7 @@ class Cursor:
             yield from self.more()
 
     def until(self, sign: str) -> ParserSteps[str]:
-        """Return the text before the next `sign`, and pass both. Raises Short."""
+        """Return the text before the next `sign`, and pass both. Raises CutShort."""
         seen = self.at
         while (end := self.text.find(sign, seen)) < 0:
             seen = max(self.at, len(self.text) - len(sign) + 1)
@@ -114,7 +116,7 @@ class Cursor:
         return text
 
     def one_of(self, signs: Sequence[str]) -> ParserSteps[str]:
-        """Pass the first of these signs that stands here and return it; empty for none. Raises Short."""
+        """Pass the first of these signs that stands here and return it; empty for none. Raises CutShort."""
         for sign in signs:
             if sign and (yield from self.takes(sign)):
                 return sign
@@ -124,7 +126,7 @@ class Cursor:
         self, end: str, then: Sequence[str], tell: Callable[[int], None] | None = None, *, is_json: bool = False
     ) -> ParserSteps[str]:
         """Return the text up to `end`, as `until` does; an `end` that is not followed by one of `then` belongs to the
-        value. Raises Short.
+        value. Raises CutShort.
 
         tell: called with the place that is certain to belong to the value. is_json: an `end` within quotes belongs to
         the value too.
@@ -166,7 +168,7 @@ Parser = Callable[[Cursor, Tools], ParserSteps[ReadResult]]
 
 
 def ends_in_text(json_text: str) -> bool:
-    """Tell whether a text of JSON has begun there, and has no end."""
+    """Return whether a JSON string has begun and not ended at the end of the text."""
     return '"' in WHOLE_TEXT.sub("", json_text)
 
 

@@ -62,14 +62,15 @@ def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
 
 
 def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
-    """Its arguments lack their end, as the model's do: nobody shall take them for whole. Raises ValueError."""
+    """Return a call whose arguments lack their end, as the model's do, so that no reader takes them for complete.
+    Raises ValueError."""
     if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
         raise ValueError("no tool is called")
     return Call(name, make_call(name, arguments).arguments[:-1], text)
 
 
 def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
-    """{"name": …, "arguments": {…, or several of them, after a sign or a bracket. Raises ValueError."""
+    """Read {"name": …, "arguments": {…, or several of them, after a marker or a bracket. Raises ValueError."""
     calls, at = list[Call](), max(0, text.find("{"))
     while True:
         while at < len(text) and text[at] in BETWEEN:
@@ -93,7 +94,7 @@ def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
 
 
 def _named(form: CallFormat, signs: Markers, text: str, tools: Tools) -> list[Call]:
-    """[TOOL_CALLS]name[ARGS]{… Raises ValueError."""
+    """Read [TOOL_CALLS]name[ARGS]{… Raises ValueError."""
     begin = signs.last or next((sign for sign in signs.begins if text.startswith(sign)), "")
     rest = text.partition(begin)[2]
     if rest.lstrip().startswith(("{", "[")) and not signs.outer:
@@ -104,7 +105,7 @@ def _named(form: CallFormat, signs: Markers, text: str, tools: Tools) -> list[Ca
 
 
 def _tagged(signs: Markers, text: str, tools: Tools) -> list[Call]:
-    """<function=name><parameter=key>value</parameter>… Raises ValueError."""
+    """Read <function=name><parameter=key>value</parameter>… Raises ValueError."""
     rest = text.partition(signs.last)[2]
     name = next((n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), "")
     rest = rest.lstrip()[len(name) :]
@@ -136,10 +137,10 @@ NEWER_MISTRAL = CallFormat(Payload.NAMED, lead=MISTRAL, named="[ARGS]")
 
 
 class CallFinder:
-    """Parts what a model writes into text and calls. What is no call of a tool that is there stays text.
+    """Separates a model's output into text and calls. A call of a tool that does not exist stays text.
 
-    in_pieces: of a call whose name has come, what is sure of its arguments is told as it comes: a Begun, then pieces,
-    then the Call. What begins so and turns out to be none is then told as one that was cut.
+    in_pieces: once a call's name has come, the certain part of its arguments is reported as it comes: a CallStarted,
+    then pieces, then the Call. If it turns out to be no call, it is reported as one that was cut.
     """
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
@@ -284,7 +285,7 @@ class CallFinder:
         return call
 
     def _to_the_end(self) -> str:
-        """Mistral's and Llama's calls are the rest of the answer, once they have begun."""
+        """Return the text before calls that take up the rest of the answer, as Mistral's and Llama's do."""
         if self._inside:
             return ""
         start = self._start()
@@ -320,7 +321,7 @@ class CallFinder:
         return min((at for sign in self._signs if (at := self._held.find(sign)) >= 0), default=-1)
 
     def _sure(self) -> str:
-        """All but blanks at the end, and what may be the beginning of a sign."""
+        """Return all but the blanks at the end and a possible beginning of a marker."""
         kept = marker_start_length(self._held, self._signs)
         sure = self._held[: len(self._held) - kept].rstrip()
         self._held = self._held[len(sure) :]

@@ -33,8 +33,10 @@ MAX_DEPTH = 8  # of elements within each other
 
 
 def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
-    """Calls of these tools (name -> schema of its arguments; None: any arguments), and nothing else, but JSON of
-    `schema` where there is one. Raises BadInput."""
+    """Return the grammar of calls of these tools and nothing else, or also JSON of `schema` where there is one.
+
+    tools: name -> schema of its arguments; None: any arguments. Raises BadInput.
+    """
     rules = Rules()
     call = _any_call(form, tools, rules)
     first = call
@@ -52,13 +54,16 @@ def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = N
 
 
 def _any_call(form: CallFormat, tools: Tools, rules: Rules) -> str:
-    """One call of any of these tools."""
+    """Return the rule of one call of any of these tools."""
     return f"({' | '.join(_call(form, name, schema, rules) for name, schema in tools.items())})"
 
 
 def calls_or_json(form: CallFormat, tools: Tools, many: bool, schema: object) -> str:
-    """Calls of these tools, or JSON of this schema. Raises BadInput for the schema alone: nobody must call, and a tool
-    that no grammar can promise takes any arguments."""
+    """Return the grammar of calls of these tools, or JSON of this schema.
+
+    A tool whose schema no grammar can guarantee takes any arguments, since no call is required. Raises BadInput for the
+    schema alone.
+    """
     alone = json_grammar(schema)
     kept = {name: tool_schema if _can_be_kept(form, tool_schema) else None for name, tool_schema in tools.items()}
     for candidate_tools in (kept, dict.fromkeys(tools)):  # all together may be too long
@@ -76,7 +81,7 @@ def _can_be_kept(form: CallFormat, schema: object) -> bool:
 
 
 def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
-    """One call of a tool, with the signs around it."""
+    """Return the rule of one call of a tool, with its markers."""
     written_name = json.dumps(name, ensure_ascii=False)[1:-1] if form.payload is Payload.OBJECTS else name
     match form.payload:
         case Payload.OBJECTS | Payload.NAMED:
@@ -100,7 +105,7 @@ def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
 
 
 def _text_of(text: str) -> str:
-    """Signs as a grammar has them, with what stands for a number or an id, and blanks between tags as they like."""
+    """Return markers as a grammar writes them: with rules for numbers and ids, and optional blanks between tags."""
     parts = []
     for part in SLOT.split(text):
         if part in SLOTS:
@@ -116,7 +121,7 @@ def _joined(*parts: str) -> str:
 
 
 def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
-    """key sign value, parted by commas, in the order of the schema."""
+    """Return the pairs of key, sign and value, separated by commas, in the order of the schema."""
     if schema is None:
         value = rules.add({}) if python else f"({rules.add({})} | {_quoted(rules)})"
         pair = f'[^:=,{{}}()<>" ]+ {literal(sign)} {value}'
@@ -130,7 +135,7 @@ def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
 
 
 def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
-    """Any of them in their order, those that are required in any case, with a comma between two."""
+    """Return the parts in their order, the required ones always, with a comma between two."""
     behind = ""  # what may follow once one has been written
     first = ""  # what may come as long as none has
     for text, is_required in reversed(parts):
@@ -159,7 +164,7 @@ def _quoted(rules: Rules, schema: object = None) -> str:
 
 
 def _elements(rules: Rules, schema: object, form: CallFormat) -> list[str]:
-    """Elements of XML, one for each property."""
+    """Return the XML elements, one for each property."""
     if schema is None:
         return []
     rules.add(schema)  # it says what cannot be promised
@@ -174,7 +179,7 @@ def _properties_as_elements(rules: Rules, schema: object, root: object, form: Ca
 
 
 def _element(rules: Rules, key: str, schema: object, root: object, form: CallFormat, depth: int) -> str:
-    """One with its tags. What is in a list or an object is promised where a schema says it."""
+    """Return an element with its tags. Lists and objects are constrained where a schema describes them."""
     begin, end = literal(f"{form.key}{key}>"), literal(f"{form.value_end}{key}>")
     of = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
@@ -201,7 +206,7 @@ def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> 
 
 
 def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
-    """Arguments with tags around each, in the order of the schema; any of them where that is None. Raises BadInput."""
+    """Return the tagged arguments in the order of the schema; any arguments where it is None. Raises BadInput."""
     end = form.value_end.strip()
     if schema is None:
         return [f"({_written(form, ANY_KEY, rules.named(_text(rules, None, end)), None)})*"]
@@ -222,7 +227,7 @@ def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
 
 
 def _by_kind(rules: Rules, schema: object, root: object, key: str, form: CallFormat) -> Iterator[str]:
-    """One of texts, and one of all else, as the sign behind a key tells them apart."""
+    """Yield the rules of a string and of any other value, where the sign after a key tells them apart."""
     accepted, end = accepted_values(schema, root), form.value_end.strip()
     as_json = rules.add(schema, root)
     if accepted.free or accepted.texts:
@@ -260,7 +265,7 @@ def _value(rules: Rules, schema: object, root: object, end: str) -> str:
 
 
 def _text(rules: Rules, schema: object, end: str) -> str:
-    """Any text in which `end` does not stand; of a format that is kept to, one of that."""
+    """Return any text that does not contain `end`; of a known format, text of that format."""
     bounds = schema if isinstance(schema, Mapping) else {}
     least, most = bounds.get("minLength") or 0, bounds.get("maxLength")
     if bounds.get("type") == "string" and (text := string_expression(bounds, least, most)):

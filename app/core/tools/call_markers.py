@@ -52,7 +52,7 @@ class Markers:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Each that may be a control token of a model, and would not be seen otherwise."""
+        """Return the markers that may be control tokens of a model, which would otherwise not be seen."""
         texts = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
                *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip

@@ -37,7 +37,7 @@ TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
-    """All calls of a text, or none when any of it is something else."""
+    """Return all calls of a text, or none when any of it is something else."""
     try:
         values = _values(text.strip())
     except ValueError:
@@ -86,8 +86,10 @@ def _values(text: str) -> list[Any]:
 
 
 class ObjectPeek:
-    """Looks at calls while they come, and tells what is sure of them. It stops at what it does not expect: whoever
-    reads them as a whole decides."""
+    """A look at calls while they arrive, which reports the certain part of them.
+
+    It stops at anything unexpected: the parser of the complete calls decides.
+    """
 
     def __init__(self, at: int, tools: Tools, form: CallFormat) -> None:
         self.at, self._tools, self._format = at, tools, form
@@ -160,7 +162,7 @@ class ObjectPeek:
                 return False
 
     def _arguments(self, name: str, at: int) -> ParserSteps[str | None]:
-        """Them as text, once they are whole."""
+        """Read the arguments; return them as text once they are complete."""
         scan, sent, begin = JsonScan(at), at, at
         self._news.append(CallStarted(name))
         while True:
@@ -209,7 +211,7 @@ class _OfFormat:
 
 
 class _Objects(_OfFormat):
-    """<tool_call>{"name": …, "arguments": {…}}</tool_call>, and lists of these."""
+    """The parser of <tool_call>{"name": …, "arguments": {…}}</tool_call>, and of lists of these."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         opening, closing = self._signs.opening, self._signs.closing
@@ -262,7 +264,7 @@ class _Between(_OfFormat, ABC):
 
     @abstractmethod
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
-        """The call that begins here, read up to the end of its arguments. Raises Short, Other."""
+        """The call that begins here, read up to the end of its arguments. Raises CutShort, NotACall."""
 
     def _address(self, text: str, tools: Tools) -> str:
         """The head of a message to a tool, if one begins here."""
@@ -290,7 +292,8 @@ class _Between(_OfFormat, ABC):
 
 
 class _Named(_Between):
-    """<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and the like."""
+    """The parser of <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and the
+    like."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         start = len(cursor.text) - len(cursor.text.lstrip())
@@ -369,7 +372,7 @@ def head_tool(form: CallFormat, signs: Markers, head: str, tools: Tools) -> str 
 
 
 class _Tagged(_Between):
-    """<tool_call><function=name><parameter=key>value</parameter></function></tool_call> and the like."""
+    """The parser of <tool_call><function=name><parameter=key>value</parameter></function></tool_call> and the like."""
 
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         signs = self._signs
@@ -404,7 +407,7 @@ class _Tagged(_Between):
         return (*self._signs.ends[1:], *self._signs.closes)
 
     def _name(self, cursor: Cursor, tools: Tools) -> ParserSteps[str]:
-        """Pass a tool's name and the marker after it, and return the name. Raises Short, Other."""
+        """Pass a tool's name and the marker after it, and return the name. Raises CutShort, NotACall."""
         start, signs = cursor.at, self._signs
         for name in sorted(tools, key=len, reverse=True):
             cursor.at = start
@@ -429,7 +432,7 @@ class _Tagged(_Between):
             yield from cursor.until(parts[1].strip() or '"')
 
     def _key(self, cursor: Cursor) -> ParserSteps[tuple[str, frozenset[str]]]:
-        """A key, and the kinds of value that the sign behind it tells of. Raises Short, Other."""
+        """A key, and the kinds of value that the sign behind it tells of. Raises CutShort, NotACall."""
         first = self._signs.keyed[0][0][0]
         key = (yield from cursor.until(first)).strip()
         behind = cursor.at
@@ -488,7 +491,7 @@ class _Tagged(_Between):
 
 
 class _Nested(_OfFormat):
-    """Elements of XML whose tags stand behind a sign of their own, also those within arguments."""
+    """The parser of XML elements whose tags follow a marker of their own, also those within arguments."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         begin = cursor.at = cursor.text.find(self._signs.last) + len(self._signs.last)
@@ -548,7 +551,7 @@ class _Nested(_OfFormat):
 
 
 class _Python(_OfFormat):
-    """<|tool_call_start|>[name(key='value'), …]<|tool_call_end|>."""
+    """The parser of <|tool_call_start|>[name(key='value'), …]<|tool_call_end|>."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         begin = cursor.at = cursor.text.find(self._signs.last) + len(self._signs.last)
@@ -599,7 +602,7 @@ def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str,
 
 
 class _Gemma(_Between):
-    """<|tool_call>call:name{key:<|"|>text<|"|>,other:1}<tool_call|>."""
+    """The parser of <|tool_call>call:name{key:<|"|>text<|"|>,other:1}<tool_call|>."""
 
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         if not (yield from cursor.takes(self._signs.last)):
@@ -628,7 +631,7 @@ class _Gemma(_Between):
 
 
 def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
-    """Texts as the values that they mean, where no text may stand."""
+    """Convert texts to the values that they mean, where no text is accepted."""
     fitted = dict[str, Any]()
     for key, value in arguments.items():
         accepted = accepted_for(schema, key)
@@ -638,7 +641,7 @@ def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
 
 
 def _json(cursor: Cursor, name: str) -> ParserSteps[Call]:
-    """A call with the object that begins here as its arguments. Raises Short, Other."""
+    """A call with the object that begins here as its arguments. Raises CutShort, NotACall."""
     begin = sent = cursor.at
     scan, has_begun = JsonScan(begin), False
     while True:

@@ -19,7 +19,7 @@ PARAGRAPH = "\n\n"  # between two thoughts, or two parts of an answer
 
 
 class Kind(Enum):
-    """Whom a piece is for."""
+    """The reader of a piece: answer, thought, or neither."""
 
     ANSWER = "answer"
     THOUGHT = "thought"
@@ -64,10 +64,10 @@ def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
 
 
 class ThoughtSplitter:
-    """One answer's thoughts and text.
+    """The splitter of one answer into thoughts and text.
 
-    controls: signs that are control tokens, which are never part of a text. calls: signs that begin a call of a tool;
-    one on a line of its own ends a thought that nothing else did.
+    controls: markers that are control tokens, which are never part of a text. calls: markers that begin a tool call;
+    one on a line of its own ends a thought that nothing else ended.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class _Place(Enum):
 
 
 class _Tags:
-    """Thoughts between two signs, before the answer."""
+    """Thoughts between two markers, before the answer."""
 
     def __init__(
         self, form: ReasoningFormat, where: AnswerStart, controls: frozenset[str], calls: tuple[str, ...]
@@ -146,7 +146,7 @@ class _Tags:
         return parts
 
     def _step(self, parts: list[Part], *, at_end: bool) -> bool:
-        """One piece; False when more text must come first."""
+        """Read one piece; return False when more text must come first."""
         match self._place:
             case _Place.THOUGHT:
                 return self._think(parts, at_end=at_end)
@@ -270,7 +270,7 @@ OWN = ("assistant", "user", "self", "all")  # recipients that are no tools
 
 
 class _Messages:
-    """Thoughts are messages of their own, each with a header that says on which channel, or to whom."""
+    """Thoughts as messages of their own, each with a header that names its channel or its recipient."""
 
     def __init__(self, signs: MessageSigns, where: AnswerStart) -> None:
         self._signs, self._passes = signs, where.passes_calls

@@ -62,7 +62,7 @@ def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequen
 
 
 def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
-    """Some templates write no calls: they are what the model wrote, in the text of its message."""
+    """Write calls into the text of their messages, as the model wrote them, for templates that write no calls."""
     converted: list[Message] = []
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -75,7 +75,7 @@ def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
 
 
 def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
-    """Calls as a model writes them: as objects of JSON, or as Python."""
+    """Return calls as a model writes them: as JSON objects, or as Python."""
     texts = []
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -89,7 +89,7 @@ def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
 
 
 def arguments_as_text(messages: Sequence[Message]) -> list[Message]:
-    """Some templates write arguments as they are given, and so want JSON."""
+    """Convert arguments to JSON text, for templates that write arguments as they are given."""
     return [
         {**message, "tool_calls": [_as_text(call) for call in message["tool_calls"]]}
         if message.get("tool_calls")
@@ -104,8 +104,8 @@ def _as_text(call: Message) -> Message:
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
-    """Llama 3's templates refuse a message with several calls: each call as a message of its own, and what
-    came of it behind it."""
+    """Split a message with several calls into one message for each, followed by its result: Llama 3's templates require
+    it."""
     converted: list[Message] = []
     left: list[Message] = []  # calls whose results have not come
     for message in messages:
@@ -126,12 +126,13 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
 
 
 def short_ids(messages: Sequence[Message]) -> list[Message]:
-    """Mistral's templates refuse ids of calls that are not nine letters and digits."""
+    """Shorten the ids of calls to nine letters and digits: Mistral's templates refuse others."""
     return _with_ids(messages, lambda call, at: _short(call.get("id") or f"call {at}"), _short)
 
 
 def counted_ids(messages: Sequence[Message]) -> list[Message]:
-    """Kimi knows a call by its tool and its number in the conversation, and writes others as it was told those."""
+    """Number the calls through the conversation: Kimi knows a call by its tool and number, and copies ids that it was
+    given."""
     return _with_ids(messages, lambda call, at: f"functions.{call['function']['name']}:{at}", str)
 
 
