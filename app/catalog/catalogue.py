@@ -55,8 +55,8 @@ Language = Annotated[str, Meta(pattern="^[a-z]{2}$")]
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One version of a model; `file` is the first of several.
 
-    What nobody could look up is null; the hub says it when it is fetched, and the household keeps to that
-    (app/catalog/transfers/hash_pins.py).
+    A fact that could not be looked up is null; the hub provides it when the file is fetched, and the household keeps to
+    it (app/catalog/transfers/hash_pins.py).
     """
 
     file: Short
@@ -115,7 +115,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of it; `made` is the day its facts were looked up."""
+    """The whole catalogue; `made` is the day its facts were looked up."""
 
     made: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     models: tuple[Offer, ...]
@@ -130,12 +130,13 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
     def starters(self) -> list[Offer]:
-        """First models for a household, the best first."""
+        """Return the first models for a household, the best first."""
         ranked = [(model.starter, model) for model in self.models if model.starter is not None]
         return [model for _, model in sorted(ranked, key=lambda pair: pair[0])]
 
     def other_starters(self) -> list[Offer]:
-        """All others that chat and that anybody may download, the largest first: where no first model fits."""
+        """Return all other models that chat and that anybody may download, the largest first: for where no first model
+        fits."""
         chatty = (model for model in self.models if "chat" in model.good_at and model.starter is None)
         free = (model for model in chatty if not model.gated)
         return sorted(free, key=lambda model: -(model.parameters or 0))

@@ -57,7 +57,7 @@ def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put a small file in place so that a reader sees the old one or the new one, never a part."""
+    """Replace a small file so that a reader sees the old one or the new one, never a part."""
     part = path.with_name(path.name + ".new")
     try:
         with part.open("wb") as file:

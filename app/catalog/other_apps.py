@@ -78,14 +78,14 @@ def app_of(path: Path, known: list[AppFolder]) -> str | None:
 
 
 class OtherApps:
-    """Looks for the files, and remembers the headers it read."""
+    """The search for these files. It remembers the headers that it read."""
 
     def __init__(self, known: list[AppFolder] | None = None) -> None:
         self.places = app_folders() if known is None else known
         self._seen: dict[tuple[str, int, int], Model | Reason] = {}
 
     def files(self) -> list[ForeignModel]:
-        """Every GGUF file of every app, each once. Blocks; raises nothing."""
+        """Return every GGUF file of every app, each once. Blocks; raises nothing."""
         files: dict[Path, ForeignModel] = {}
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
@@ -118,7 +118,7 @@ def _read(path: Path) -> Model | Reason:
 
 
 def _plain(folder: Path) -> Iterator[tuple[Path, str]]:
-    """GGUF files below a folder; links to folders are not followed, links to files are."""
+    """Yield the GGUF files below a folder; links to folders are not followed, links to files are."""
     looked = 0
     for here, folders, files in os.walk(folder):
         depth = len(Path(here).relative_to(folder).parts)

@@ -48,7 +48,7 @@ def never_away(_file: Path) -> Reason | None:
 
 
 def no_progress(_done: int, _total: int) -> None:
-    """Show no progress."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Shelf:
         self.changes = 0  # grows whenever a model comes or goes
 
     def entries(self) -> tuple[Entry, ...]:
-        """All models that can be named, the built-in one first. Reads no model file but the Guide."""
+        """Return all models that can be named, the built-in one first. Reads no model file but the Guide."""
         stored = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
         imported = tuple(entry for entry in stored if not entry.builtin)
         try:
@@ -296,7 +296,7 @@ class Shelf:
 
     @contextmanager
     def _alone(self, entry: Entry, progress: Progress) -> Iterator[None]:
-        """Wait until nobody else hashes this file."""
+        """Wait until no other thread hashes this file."""
         turn = self._turns.setdefault(entry.path, threading.Lock())
         while not turn.acquire(timeout=TURN_SECONDS):
             progress(0, entry.model.file_bytes)  # whoever waits may be stopped
@@ -428,8 +428,10 @@ def _renewed(older: _OlderEntry) -> Entry | None:
 
 
 def _seen(path: Path) -> tuple[int, int, int]:
-    """Bytes of all files of a model, when one was last touched, and when anything of one changed (on Windows: when the
-    last was made). Raises OSError."""
+    """Return the bytes of all files of a model, the last modification of one, and its last change of any kind.
+
+    On Windows the latter is the time when the last one was made. Raises OSError.
+    """
     stats = [part.stat() for part in part_paths(path)]
     return (
         sum(stat.st_size for stat in stats),

@@ -51,7 +51,7 @@ def state(entry: Entry | None = None) -> Autostart:
 
 
 def choose(on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False) -> Autostart:
-    """Turn it on or off, and say what the system has afterwards. headless: a node alone. Raises Refused."""
+    """Turn it on or off; return the state of the system afterwards. headless: a node alone. Raises Refused."""
     entry = entry or entry_here()
     try:
         if on:
@@ -81,7 +81,7 @@ def unit_here() -> Entry:
 
 
 def entries_here() -> list[Entry]:
-    """All that may start Poolhouse on this system."""
+    """Return all entries that may start Poolhouse on this system."""
     units = [unit_here()] if sys.platform.startswith("linux") else []
     return [entry_here(), *units]
 
@@ -121,7 +121,7 @@ def desktop_folder(environment: Mapping[str, str], home: Path) -> Path:
 
 
 class DesktopEntry:
-    """One file. Desktops turn entries off by a line in it, and pass over one whose program is gone."""
+    """One file. Desktops turn entries off by a line in it, and ignore one whose program is gone."""
 
     def __init__(self, directory: Path, find_program: Callable[[str], object] = shutil.which) -> None:
         self._path, self._found = directory / DESKTOP_FILE, find_program
@@ -249,7 +249,7 @@ def unit_text(command: Sequence[str]) -> str:
 
 
 def _unit_argument(text: str) -> str:
-    """Quoted, with nothing in it that systemd would fill in."""
+    """Quote an argument so that systemd expands nothing in it."""
     inner = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{inner}"'.replace("%", "%%").replace("$", "$$")
 
@@ -339,7 +339,7 @@ if sys.platform == "win32":
     import winreg
 
     class RunKey:
-        """One value; another one holds what the Task Manager was told."""
+        """One value of the registry; another one holds the choice made in the Task Manager."""
 
         where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
 
@@ -375,7 +375,7 @@ if sys.platform == "win32":
 else:
 
     class RunKey:
-        """Asked on Windows only."""
+        """A stand-in on other systems."""
 
         where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
 

@@ -29,7 +29,7 @@ LOW_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIB, GIB // 2
 
 
 async def machine_checks(home: Home) -> list[Check]:
-    """All findings of this computer itself."""
+    """Return all findings about this computer itself."""
     return [
         *await engines(),
         confined(await probe_walls()),
@@ -50,7 +50,7 @@ async def engines() -> list[Check]:
 
 
 def engine(probe: Engine, processor: str) -> Check:
-    """One engine: its version and how it uses the processor, or why it cannot be loaded."""
+    """Check one engine: its version and how it uses the processor, or why it cannot be loaded."""
     if probe.missing:
         cause = Reason("check_engine_missing", {"engine": probe.name, "why": probe.missing})
         return Check("Engine", False, cause, Reason("cure_engine_missing"), "engine_missing")
@@ -112,7 +112,7 @@ def power() -> list[Check]:
 
 
 def disk(home: Home) -> Check:
-    """Room where models are kept, and whether that folder is there and takes files. Leaves nothing behind."""
+    """Check the room where models are kept, and whether that folder is there and takes files. Leaves nothing behind."""
     folders = models_folders(home)
     if why := folders.look(folders.now):
         return Check("Disk", False, why, None, why.code)
@@ -139,7 +139,7 @@ def models_folders(home: Home) -> ModelsFolders:
 
 
 def free_memory() -> Check:
-    """Memory that a model could take now."""
+    """Check the memory that a model could take now."""
     now = memory()
     cause = Reason("check_memory", {"free_bytes": now.free_bytes, "total_bytes": now.total_bytes})
     ok = _enough(now.free_bytes, LEAST_MEMORY_BYTES, LOW_MEMORY_BYTES)

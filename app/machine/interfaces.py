@@ -50,7 +50,7 @@ class Interface:
 
 
 def interfaces() -> tuple[Interface, ...]:
-    """All interfaces of this computer, by name. Blocks: some milliseconds, on macOS up to 5 s."""
+    """Return all interfaces of this computer, by name. Blocks: some milliseconds, on macOS up to 5 s."""
     names = tuple(sorted(psutil.net_if_addrs()))
     kind_of, is_card = _classifier(names)
     stats = psutil.net_if_stats()
@@ -340,7 +340,7 @@ def named_kind(name: str) -> LinkKind:
 
 
 def hardware_ports(listing: str) -> dict[str, str]:
-    """macOS, `networksetup -listallhardwareports`: device -> what Apple calls its port."""
+    """Parse macOS' `networksetup -listallhardwareports`: device -> Apple's name of its port."""
     ports: dict[str, str] = {}
     port = ""
     for line in listing.splitlines():

@@ -23,7 +23,7 @@ MOST_NAMES = 100
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """Only the home with this owner keeps models in the folder."""
+    """The marker in a folder of models: only the home with this owner keeps models there."""
 
     owner: str
     about: str = "Poolhouse keeps models in this folder. Without this file it does not find them."
@@ -31,7 +31,10 @@ class Marker(msgspec.Struct, frozen=True):
 
 
 class ModelsFolders:
-    """`own` lies in the home and needs no marker. A chosen one is never made anew: without its marker it is away."""
+    """The folders of downloaded models. `own` is in the home and needs no marker.
+
+    A chosen folder is never created again: without its marker it is away.
+    """
 
     def __init__(self, own: Path, choice: ModelsChoice = UNCHOSEN) -> None:
         self.own = own
@@ -50,7 +53,7 @@ class ModelsFolders:
         return next((folder for folder in self.all if folder in path.parents), None)
 
     def why_away(self, path: Path) -> Reason | None:
-        """Why a file cannot be reached, as far as its folder was looked at. Touches no disk."""
+        """Return the reason that a file cannot be reached, as of the last look at its folder. Touches no disk."""
         folder = self.of(path)
         return self.known_away.get(folder) if folder else None
 
@@ -62,7 +65,7 @@ class ModelsFolders:
         return next((folder for folder in near if (folder / name).exists()), self.now)
 
     def look(self, folder: Path) -> Reason | None:
-        """Why a folder cannot be reached now; None: it is there. A disk that hangs blocks it."""
+        """Return the reason that a folder cannot be reached now; None: it is there. A disk that hangs blocks it."""
         if folder == self.own:
             return None
         owner = _owner_of(folder)
@@ -180,7 +183,7 @@ def _owner_of(folder: Path) -> str | None:
 
 
 def _marker_of(folder: Path) -> Marker | None:
-    """None where there is none; one that cannot be read is nobody's."""
+    """Return a folder's marker; None where there is none. One that cannot be read has no owner."""
     try:
         with (folder / MARKER).open("rb") as file:
             return decode(file.read(MARKER_MOST_BYTES), Marker)

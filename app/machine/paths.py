@@ -69,22 +69,22 @@ class Home:
 
     @property
     def stages(self) -> Path:
-        """Tensors and stage files cut for this machine."""
+        """The tensors and stage files cut for this machine."""
         return self.root / "stages"
 
     @property
     def runtime_file(self) -> Path:
-        """Port and token of the running node."""
+        """The port and token of the running node."""
         return self.root / "runtime.json"
 
     @property
     def lock_file(self) -> Path:
-        """Held by the node that runs."""
+        """The lock file of the running node."""
         return self.root / "node.lock"
 
     @property
     def logs(self) -> Path:
-        """Log files."""
+        """The log files."""
         return self.root / "logs"
 
     @property
@@ -158,11 +158,11 @@ OURS = str(Path(__file__).resolve().parents[2])
 
 
 def python_command(*arguments: str) -> list[str]:
-    """Our Python with these arguments. -P: a folder called `app` here must not be taken for ours."""
+    """Return our Python with these arguments. -P: a folder called `app` here must not be taken for ours."""
     return [sys.executable, "-P", *arguments]
 
 
 def python_environment(**more: str) -> dict[str, str]:
-    """Ours, with this package to be found first."""
+    """Return our environment, with this package to be found first."""
     search_path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, search_path] if search_path else [OURS]), **more}

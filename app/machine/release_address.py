@@ -27,7 +27,7 @@ class ReleasePlace:
 
     @property
     def page(self) -> str:
-        """All releases, for people."""
+        """Return the page of all releases, for people."""
         return f"{self.web}/{self.repository}/releases"
 
     @property
@@ -37,7 +37,7 @@ class ReleasePlace:
 
 
 def place_in(urls: Iterable[str]) -> ReleasePlace | None:
-    """urls: lines as the built package has them, `Repository, https://…`."""
+    """Return the place in the project's URLs: lines as the built package has them, `Repository, https://…`."""
     for line in urls:
         label, _, address = line.partition(",")
         match = _ADDRESS.fullmatch(address.strip())

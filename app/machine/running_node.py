@@ -24,7 +24,7 @@ _TAKEN = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 
 
 class HomeLock:
-    """Held from `take` to the end of this process."""
+    """The lock of a home, held from `take` to the end of this process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -52,7 +52,7 @@ class HomeLock:
         return True
 
     def release(self) -> None:
-        """Another process may take it."""
+        """Release the lock, so that another process may take it."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

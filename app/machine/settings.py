@@ -79,7 +79,7 @@ ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole",
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Lending is paused by hand; it outlives a restart of the node."""
+    """A pause of lending by hand; it outlives a restart of the node."""
 
     until: float | None = None  # seconds since 1970; None: until somebody resumes it
     stopped: bool = False  # it was stopped at once
@@ -110,7 +110,8 @@ class Choices:
         self._saving = asyncio.Lock()
 
     async def change(self, how: Callable[[Settings], Settings]) -> None:
-        """Change both the same way. Raises Damaged, or DoesNotFit when the disk does not take it."""
+        """Change the settings in force and the saved ones in the same way. Raises Damaged, or DoesNotFit when the disk
+        does not take it."""
         async with self._saving:
             await asyncio.to_thread(self._save, how)
             self.now = how(self.now)

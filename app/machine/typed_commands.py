@@ -16,7 +16,7 @@ _COMMAND = re.compile(
 
 
 def home_option(root: Path) -> str:
-    """` --home DIR`, as it is typed from any folder."""
+    """Return ` --home DIR`, as it is typed from any folder."""
     whole = str(root)
     return f" --home {subprocess.list2cmdline([whole]) if os.name == 'nt' else shlex.quote(whole)}"
 

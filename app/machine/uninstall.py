@@ -42,7 +42,7 @@ class Erased:
 
 
 async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
-    """Only ever on the user's word, and while no node of this home runs. What cannot be deleted is told.
+    """Erase a home, only on the user's word and while no node of it runs. What cannot be deleted is reported.
 
     Raises Refused for a folder that is no home of ours: there, `models` may be anybody's; and while a node of it
     starts, runs or ends.
@@ -64,7 +64,8 @@ def require_own(home: Home) -> None:
 
 
 def _has_identity(home: Home) -> bool:
-    """One of its own, or one that was put aside: after `reset` there is no other until a node runs."""
+    """Return whether the home has an identity, or one that was put aside: after `reset` there is no other until a node
+    runs."""
     aside = home.root.glob(f"{home.identity.name}{ASIDE[0]}*")
     return any((folder / "identity.pem").exists() for folder in (home.identity, *aside))
 

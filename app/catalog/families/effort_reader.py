@@ -134,7 +134,8 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Experts | None:
-    """Their numbers; None: there are none. Raises BadInput where nobody says how many a row takes."""
+    """Return the experts of a layer; None where there are none. Raises BadInput where the number a row takes is not
+    known."""
     if not n_bytes:
         return None
     n, key = number(header, "expert_count"), named(header, "expert_used_count")
@@ -147,7 +148,8 @@ def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Ex
 
 
 def _positions(header: Header, model: Model) -> tuple[float, float, int]:
-    """Multiplications for each earlier position: of layers that look at all, of those with a window; the window."""
+    """Return the multiplications for each earlier position: of layers that look at all, of those with a window; and the
+    window."""
     family, blocks = FAMILIES[model.architecture], n_blocks(header)
     heads = header.integers(named(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
     default = model.width // max(1, *heads, 1)

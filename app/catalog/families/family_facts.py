@@ -36,7 +36,7 @@ def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[i
 
 
 def unproved(header: Header, architecture: str) -> Reason | None:
-    """Why nobody may cut this model, or a stage of it; None: it is proved. Raises BadInput."""
+    """Return the reason that this model, or a stage of it, may not be cut; None where it is proved. Raises BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
         return Reason("whole_family", {"architecture": architecture})
@@ -48,7 +48,7 @@ def unproved(header: Header, architecture: str) -> Reason | None:
 
 
 def unproved_stage(architecture: str) -> Reason | None:
-    """Why nobody lends for such a stage. Whether it was cut rightly, its host alone can know."""
+    """Return the reason that such a stage is not lent for. Only its host can know whether it was cut correctly."""
     return None if architecture in FAMILIES else Reason("whole_family", {"architecture": architecture})
 
 
@@ -84,7 +84,7 @@ STATE_VALUE_BYTES = 4  # f32
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """See Model, whose fields have these names."""
+    """The facts of a model's family. Its fields have the names of Model's."""
 
     first: Traits = USUAL
     later: Traits = USUAL
@@ -123,7 +123,7 @@ def idle_kind(width: int) -> int:
 
 
 def idle_bytes(family: Family, width: int, n_vocab: int) -> tuple[int, int]:
-    """Bytes of matrices that nothing reads, beside the embedding's: before the last run, and in it."""
+    """Return the bytes of matrices that nothing reads, besides the embedding's: before the last run, and in it."""
     if Rule.F1 not in family.rules:
         return 0, 0
     before = tensor_types.tensor_bytes(tensor_types.F16, (width, PLACEHOLDER_ROWS))

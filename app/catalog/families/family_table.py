@@ -31,7 +31,7 @@ from app.catalog.gguf.gguf_header import Header
 
 
 class Rule(Enum):
-    """One thing that makes a run of layers compute what the whole model's graph computes there."""
+    """A rule that makes a run of layers compute the same as the whole model's graph does there."""
 
     F1 = "the loader wants an output matrix in every stage"
     F2 = "dense or experts is chosen by the number of leading dense layers"
@@ -94,8 +94,10 @@ class Family:
 
     @property
     def may_vary(self) -> set[str]:
-        """Lists of a value for each layer that need not be the same in all. Elsewhere the engine may take
-        the first layer's for all, and a stage's first layer is another one."""
+        """Return the per-layer lists that may differ between layers.
+
+        Elsewhere the engine may take the first layer's value for all, and a stage's first layer is another one.
+        """
         kinds = {WINDOWS} if self.window else set[str]()
         if self.recurrent and self.recurrent.period:
             kinds.add(RECURRENTS)

@@ -37,12 +37,12 @@ def number(header: Header, name: str, default: int = 0) -> int:
 
 
 def n_blocks(header: Header) -> int:
-    """Layers in the file, those that predict further tokens among them. Raises BadInput."""
+    """Return the layers in the file, including those that predict further tokens. Raises BadInput."""
     return header.integer(named(header, "block_count"), 1, MAX_LAYERS)
 
 
 def n_layers(header: Header) -> int:
-    """Layers that a token passes. Raises BadInput."""
+    """Return the layers that a token passes. Raises BadInput."""
     n, key = n_blocks(header), named(header, "nextn_predict_layers")
     return n - header.integer(key, 0, n - 1, 0)
 
@@ -72,17 +72,17 @@ def all_full(header: Header) -> bool:
 
 
 def image_planes(header: Header) -> bool:
-    """Positions have planes already, as in variants that see images."""
+    """Return whether positions have planes already, as in variants that see images."""
     return named(header, "rope.dimension_sections") in header.entries
 
 
 def per_layer_embeddings(header: Header) -> bool:
-    """Later layers need the token ids, or KV of earlier ones."""
+    """Return whether later layers need the token ids, or KV of earlier ones."""
     return number(header, "embedding_length_per_layer_input") > 0 or number(header, "attention.shared_kv_layers") > 0
 
 
 def moe_step(header: Header) -> int:
-    """Every so many layers one has experts."""
+    """Return the distance between layers that have experts."""
     return max(1, min(MAX_LAYERS, number(header, "interleave_moe_layer_step", 1)))
 
 
@@ -137,7 +137,7 @@ def is_per_layer(header: Header, key: str) -> bool:
 
 
 def strange_lists(header: Header) -> list[str]:
-    """Lists of the architecture that nobody has proved anything about."""
+    """Return the architecture's lists about which nothing is proved."""
     prefix = f"{header.text('general.architecture')}."
     return [
         key
@@ -164,14 +164,14 @@ def sliced(header: Header, key: str, layers: Layers) -> bytes:
 
 
 def check_all(header: Header) -> None:
-    """Raise BadInput where a list of this file has not a value for each layer."""
+    """Raise BadInput where a list of this file does not have a value for each layer."""
     for key, value in header.entries.items():
         if is_per_layer(header, key):
             check(header, key, value)
 
 
 def check(header: Header, key: str, value: Value) -> None:
-    """Raise BadInput for a list that cannot be one of a value for each layer."""
+    """Raise BadInput for a list that cannot have a value for each layer."""
     n, blocks = n_layers(header), n_blocks(header)
     name = key.removeprefix(f"{header.text('general.architecture')}.")
     right = {blocks} if name in EACH_BLOCK else {n} if name in EACH_LAYER else {n, blocks}

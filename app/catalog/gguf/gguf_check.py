@@ -49,7 +49,7 @@ def header_in(data: bytes, path: Path) -> Header:
 
 
 def _joined(parts: list[Header]) -> Header:
-    """One header: the first part's metadata, and the tensors of all."""
+    """Join the headers of all parts: the first part's metadata, and the tensors of all."""
     first, tensors = parts[0], dict[str, Tensor]()
     for number, part in enumerate(parts):
         count = part.integer("split.count", 0, MAX_PARTS, 0)
@@ -86,7 +86,7 @@ class _Listed:
 
 
 class _Reader:
-    """Walks through a header from front to back, and reads no further than it must."""
+    """The reader of a header, front to back; it reads no further than it must."""
 
     def __init__(self, file: BinaryIO, path: Path, file_bytes: int) -> None:
         self._file = file

@@ -15,7 +15,7 @@ Scalar = int | float | bool | str
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One metadata entry; its numbers are read from the header's bytes when somebody asks."""
+    """One metadata entry; its numbers are read from the header's bytes on demand."""
 
     kind: int  # of the items, where it is an array
     is_array: bool
@@ -68,7 +68,7 @@ class Header:
         return number
 
     def integers(self, key: str, n: int, least: int, most: int) -> tuple[int, ...] | None:
-        """One integer for each of `n` layers, from an array or one number for all; None if absent."""
+        """Return one integer for each of `n` layers, from an array or one number for all; None if absent."""
         value = self.entries.get(key)
         if value is None:
             return None
@@ -90,7 +90,7 @@ class Header:
         return shown(str(self.items(key)[0]), 200)
 
     def items(self, key: str) -> tuple[Scalar, ...]:
-        """All values of an entry; a single value is a tuple of one."""
+        """Return all values of an entry; a single value is a tuple of one."""
         value = self.entries[key]
         if value.kind == tensor_types.STRING:
             return tuple(self._strings(value))
@@ -123,10 +123,10 @@ def aligned(n: int, alignment: int) -> int:
 def header_bytes(
     alignment: int, entries: Sequence[bytes], tensors: Sequence[tuple[str, tuple[int, ...], int, int]]
 ) -> bytes:
-    """All that stands before the tensors, not padded.
+    """Return the bytes before the tensors, not padded.
 
-    entries: each as `entry` or a file's own bytes. tensors: name, shape, number type and bytes of
-    each, in the order of the file.
+    entries: each as `entry` or a file's own bytes. tensors: name, shape, number type and bytes of each, in the order of
+    the file.
     """
     counts = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(entries))
     listed, offset = [], 0
@@ -138,7 +138,7 @@ def header_bytes(
 
 
 def entry(key: str, kind: int, values: Sequence[object], is_list: bool = False) -> bytes:
-    """One metadata entry: a value, or a list of them. Raises struct.error for values not of its kind."""
+    """Return one metadata entry: a value, or a list of them. Raises struct.error for values of another kind."""
     head = text(key.encode())
     if is_list:
         head += u32(tensor_types.ARRAY) + u32(kind) + len(values).to_bytes(8, "little")

@@ -18,7 +18,7 @@ NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files beside a model that are not on
 
 
 def quantisation_of(file: str) -> str | None:
-    """`Q4_K_M` of `Qwen3-8B-Q4_K_M.gguf`; None where the name does not say."""
+    """Return `Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`; None where the name does not say."""
     matches = _QUANT.findall(file.rsplit("/", 1)[-1])
     if not matches:
         return None
@@ -32,7 +32,7 @@ def parts_of(file: str) -> int | None:
 
 
 def part_names(file: str) -> tuple[str, ...]:
-    """All files of the model that this one belongs to, in order: itself alone, or its parts."""
+    """Return all files of the model that this one belongs to, in order: itself alone, or its parts."""
     match, n = _PART.search(file), parts_of(file)
     if match is None or n is None:
         return (file,)

@@ -127,7 +127,7 @@ def _parts(header: Header, n_layers: int) -> _Parts:
 
 
 def _vocabulary(header: Header, width: int) -> int:
-    """Rows of the embedding, which must agree with the head and with the list of tokens."""
+    """Return the rows of the embedding, which must agree with the head and with the list of tokens."""
     if EMBEDDING not in header.tensors:
         raise BadInput("gguf_tensor_missing", path=header.path, name=EMBEDDING)
     shape = header.tensors[EMBEDDING].shape
@@ -143,7 +143,7 @@ def _vocabulary(header: Header, width: int) -> int:
 
 
 def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width: int) -> tuple[int, ...]:
-    """Keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
+    """Return the bytes of keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
     n_blocks = layer_metadata.n_blocks(header)
     heads = header.integers(key, n_blocks, 0, MAX_HEADS)
@@ -211,7 +211,7 @@ def check_finite(header: Header, architecture: str) -> None:
 
 
 def _check_epsilon(header: Header, key: str) -> None:
-    """Refuse a number added below a root that is negative, or not small."""
+    """Refuse an epsilon (added under a square root) that is negative or not small."""
     if key not in header.entries:
         return
     for epsilon in _values(header, key):
@@ -220,7 +220,7 @@ def _check_epsilon(header: Header, key: str) -> None:
 
 
 def _values(header: Header, key: str) -> tuple[Scalar, ...]:
-    """One for all layers, or one for each: no list is read that is longer."""
+    """Return one value for all layers, or one for each: longer lists are not read."""
     count = header.entries[key].count
     if count > MAX_LAYERS:
         raise header.odd(key, f"{count} values")
@@ -228,7 +228,8 @@ def _values(header: Header, key: str) -> tuple[Scalar, ...]:
 
 
 def _check_rope(header: Header, architecture: str) -> None:
-    """Values are turned in pairs; where positions have planes, there is a pair for each (F5)."""
+    """Refuse odd rotary dimensions: values are rotated in pairs; where positions have planes, each needs a pair
+    (F5)."""
     family = FAMILIES.get(architecture)
     least = 0
     if family is not None:  # with nothing to turn, the engine does not come to an end in some of these
@@ -240,7 +241,7 @@ def _check_rope(header: Header, architecture: str) -> None:
 
 
 def _check_experts(header: Header, prefix: str) -> None:
-    """No more are asked than there are."""
+    """Refuse to use more experts than there are."""
     value = header.entries.get(f"{prefix}used_count")
     if value is None:
         return

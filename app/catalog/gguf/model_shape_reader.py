@@ -94,17 +94,17 @@ def alike(kind: LayerKind, n_layers: int) -> tuple[LayerRun, ...]:
 
 
 def tensor_bytes(tensor: Tensor) -> int:
-    """Bytes of a tensor; 0 when its type is unknown or its rows are not whole blocks."""
+    """Return the bytes of a tensor; 0 when its type is unknown or its rows are not whole blocks."""
     return tensor_types.tensor_bytes(tensor.kind, tensor.dims) or 0
 
 
 def layer_bytes(kind: LayerKind) -> int:
-    """Bytes of one such layer's tensors."""
+    """Return the bytes of the tensors of one such layer."""
     return sum(tensor_bytes(tensor) for tensor in kind.tensors)
 
 
 def run_bytes(shape: ModelShape, run: LayerRun) -> int:
-    """Bytes of all layers of a run."""
+    """Return the bytes of all layers of a run."""
     return sum(map(layer_bytes, shape.layers(run)))
 
 
@@ -139,7 +139,7 @@ class _OwnLayers:
 
     @cached_property
     def works(self) -> list[float]:
-        """Bytes of weights that one row needs, of experts those it picks."""
+        """Return the bytes of weights that one row needs; of experts, those that it picks."""
         share = _picked(self.header, self.model)
         return [
             max(
@@ -193,7 +193,7 @@ def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
 
 
 def _legal(model: Model) -> list[Layers]:
-    """All runs that may be cut out of it, up to a length."""
+    """Return all runs that may be cut out of the model, up to a length."""
     edges = sorted({0, *model.cuts.boundaries, model.n_layers})
     runs = (Layers(a, b) for a in edges for b in edges if a < b <= a + MAX_RUN_LAYERS)
     return [run for run in runs if model.cuts.rules.allow(run)]
@@ -242,7 +242,7 @@ def _short(value: Scalar) -> bool:
 
 
 def _must_be_sent(shape: ModelShape) -> None:
-    """Raise BadInput for what another machine would not read: names, numbers or a size beyond the bounds."""
+    """Raise BadInput for a shape that another machine would not read: names, numbers or a size beyond the bounds."""
     data = msgspec.json.encode(shape)
     try:
         decode(data, ModelShape)

@@ -25,7 +25,7 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """One hub; `HF_ENDPOINT` names another than Hugging Face's own, such as a mirror."""
+    """One hub. `HF_ENDPOINT` selects another than Hugging Face's own, such as a mirror."""
 
     endpoint: str = HUB
 
@@ -116,7 +116,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def trusting() -> ssl.SSLContext:
-    """TLS as this system trusts it: its own store of authorities, not a copy of ours."""
+    """Return a TLS context with this system's own store of authorities, not a copy of ours."""
     import truststore
 
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

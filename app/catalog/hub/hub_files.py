@@ -62,7 +62,7 @@ class Body:
     content: Content
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Pieces of about 1 MiB, or what half a second brings; what came before a break comes, too."""
+        """Yield pieces of about 1 MiB, or what half a second brings; bytes that came before a break are yielded too."""
         held, last = bytearray(), time.monotonic()
         while True:
             try:
@@ -223,7 +223,8 @@ class FileSource(Protocol):
 
 
 class OutageWatch:
-    """Watches the questions to one place; `tell` hears why there is no answer, and None when there is one."""
+    """A watch over the requests to one source. `tell` gets the reason why there is no answer, and None when there is
+    one."""
 
     def __init__(self, place: FileSource, tell: Callable[[Reason | None], None]) -> None:
         self._place, self._tell = place, tell
@@ -232,7 +233,7 @@ class OutageWatch:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Around one question, from before it is asked."""
+        """Wrap one request, from before it is sent."""
         self._has_answered = False
         loop = asyncio.get_running_loop()
         self._silence = loop.call_later(SILENT_SECONDS, self._held_up, NOTHING_ANSWERS)
@@ -243,7 +244,7 @@ class OutageWatch:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Around the wait for more of an answer that has begun."""
+        """Wrap the wait for more of an answer that has begun."""
         stalled = Reason("hub_stalled", {"source": self._place.host})
         loop = asyncio.get_running_loop()
         silence = loop.call_later(SILENT_SECONDS, self._say, stalled)

@@ -167,7 +167,7 @@ class _Model(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS) -> list[HubModel]:
-    """Repositories whose name holds the words, the most downloaded first. Raises AppError."""
+    """Return the repositories whose name holds the words, the most downloaded first. Raises AppError."""
     query = [
         ("search", text),
         ("filter", "gguf"),

@@ -232,7 +232,7 @@ BY_RULE: dict[Rule, Callable[[Job], Entries]] = {
 
 
 def rotary(job: Job) -> int:
-    """Values of a head that positions turn."""
+    """Return how many values of a head are rotated by positions."""
     heads = max(1, number(job.header, "attention.head_count", 1))
     length = number(job.header, "attention.key_length", job.model.width // heads)
     return number(job.header, "rope.dimension_count", length)
@@ -271,7 +271,7 @@ class Part:
 
 
 def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
-    """All of them. Raises BadInput for one that a rule cannot be applied to, Damaged."""
+    """Yield all tensors of the stage. Raises BadInput for one that a rule cannot be applied to, Damaged."""
     if job.role is Role.WHOLE:
         for name, tensor in job.header.tensors.items():
             yield _as_it_is(job, name, name, tensor, hashes)
@@ -287,7 +287,7 @@ def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
 
 
 def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
-    """Embedding and output matrix: the loader insists on them, and at most one is ever read."""
+    """Yield embedding and output matrix: the loader insists on them, and at most one is ever read."""
     width, n_vocab = job.model.width, job.model.n_vocab
     needs_head = Rule.F1 in job.family.rules
     if job.role is not Role.LAST:
@@ -304,7 +304,7 @@ def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
 
 
 def _goes(job: Job, name: str) -> bool:
-    """Only full-attention layers take it up, and a tensor that nobody takes fails the load."""
+    """Return whether the tensor is left out: only full-attention layers use it, and an unused tensor fails the load."""
     if name != ROPE_FREQS or Rule.F10 not in job.family.rules:
         return False
     kinds = windows(job.header, job.family)
@@ -335,8 +335,8 @@ def _scales_queries(job: Job) -> bool:
 
 
 def _turned(job: Job, own: str, new: str, tensor: Tensor) -> Part:
-    """Rows that a position turns in pairs of neighbours, put so that it turns halves: the dot product
-    of queries and keys is the same."""
+    """Reorder rows that are rotated in pairs of neighbors, so that halves are: the dot product of queries and keys is
+    the same."""
     kind = "attention.head_count_kv" if "attn_k" in own else "attention.head_count"
     heads = max(1, number(job.header, kind, number(job.header, "attention.head_count", 1)))
     n_rows = tensor.shape[-1]

@@ -90,7 +90,7 @@ def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
 
 
 def check_wants(wants: tuple[Want, ...], manifest: Manifest) -> tuple[Want, ...]:
-    """Each piece at most once, in order, from a place inside it."""
+    """Check that each piece is wanted at most once, in order, from a place inside it."""
     before = -1
     for want in wants:
         inside = before < want.piece < len(manifest.pieces)

@@ -111,7 +111,7 @@ class Receiver:
             self._closed()
 
     def close(self) -> None:
-        """Stop here; what has arrived stays and is resumed by the next receiver."""
+        """Stop here; what has arrived stays, and the next receiver resumes it."""
         if not self._open:
             return
         if self._turn < len(self.wants):
@@ -162,7 +162,7 @@ class Receiver:
         self._done = self._noted = self._start()
 
     def _start(self) -> int:
-        """Go to where the current piece continues; returns how much of it is there."""
+        """Seek to where the current piece continues; return how much of it is there."""
         if self._turn == len(self.wants):
             return 0
         want = self.wants[self._turn]
@@ -170,7 +170,7 @@ class Receiver:
         return want.start
 
     def _resume(self, donors: Mapping[str, Donor]) -> Iterator[Want]:
-        """Hash what is there, copy what other stages have; the rest is wanted."""
+        """Hash what is there and copy what other stages have; yield the rest as wanted."""
         for index, piece in enumerate(self._manifest.pieces):
             start = self._arrived.get(index, 0)
             digest = hashlib.sha256()
@@ -187,7 +187,7 @@ class Receiver:
             yield Want(index, start)
 
     def _copy(self, index: int, donor: Donor) -> bool:
-        """Copy a piece from another stage file, if it is still what its hash says."""
+        """Copy a piece from another stage file, if it still has its hash."""
         piece = self._manifest.pieces[index]
         digest = hashlib.sha256()
         try:
@@ -229,7 +229,7 @@ class Receiver:
 
 
 def _arrived(paths: StagePaths, manifest: Manifest) -> dict[int, int]:
-    """Piece -> how many of its first bytes are said to be there. The last line may be torn."""
+    """Return, for each piece, how many of its first bytes are said to be there. The last line may be torn."""
     arrived: dict[int, int] = {}
     try:
         paths.part.stat()

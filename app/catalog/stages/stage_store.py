@@ -100,7 +100,7 @@ class StageStore:
         return paths.whole
 
     def hold(self, stage_id: str) -> Path | None:
-        """Like `path`, and the file is not deleted until `release`."""
+        """Return the path as `path` does, and protect the file from deletion until `release`."""
         self.keep(stage_id)
         path = self.path(stage_id)
         if path is None:
@@ -255,7 +255,7 @@ class StageStore:
             self.remove(kept.stage_id)
 
     def _donors(self, manifest: Manifest, elsewhere: Mapping[str, Donor]) -> tuple[dict[str, Donor], set[str]]:
-        """Hash -> where a wanted piece lies already; and the stages of the same model."""
+        """Return where wanted pieces already are, by hash; and the stages of the same model."""
         hashes = {piece.sha256 for piece in manifest.pieces}
         donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in hashes}
         keep: set[str] = set()
@@ -268,7 +268,7 @@ class StageStore:
         return donors, keep
 
     def _unused(self, spared: set[str]) -> list[_Kept]:
-        """Stages, whole or in part, that may be deleted: longest unused first."""
+        """Return the stages, whole or partial, that may be deleted: longest unused first."""
         with self._lock:
             spared = spared | set(self._held) | set(self._receiving)
         kept_by_id: dict[str, _Kept] = {}
@@ -286,7 +286,7 @@ class StageStore:
         return sorted(kept_by_id.values(), key=lambda kept: kept.used_ns)
 
     def _check(self, manifest: Manifest, path: Path) -> None:
-        """Hash a whole stage file again. Raises BadInput when it is not what it was."""
+        """Hash a whole stage file again. Raises BadInput when it has changed."""
         _check_layout(manifest, path)
         with path.open("rb", buffering=0) as file:
             for piece in manifest.pieces:
@@ -300,7 +300,7 @@ class StageStore:
         self._unkept.pop(manifest.id, None)
 
     def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
-        """Remember that a stage was checked; where the disk is full, only until this store goes."""
+        """Remember that a stage was checked; where the disk is full, only as long as this store lives."""
         try:
             self._remember(manifest, path)
         except AppError as error:
@@ -309,7 +309,7 @@ class StageStore:
             self._unkept[manifest.id] = _Index(manifest, stat.st_mtime_ns, stat.st_ctime_ns, self._clock())
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
-        """Tell whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""
+        """Return whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""
         times = (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         known = (index.manifest.total_bytes, index.mtime_ns, index.ctime_ns)
         return times == known and 0 <= self._clock() - index.checked_s < CHECKED_AGAIN_S

@@ -77,7 +77,7 @@ def can_be_made(name: str) -> bool:
 
 
 def check(shape: ModelShape) -> None:
-    """Refuse what cannot be written or would be too much, by numbers alone. Raises BadInput."""
+    """Refuse a shape that cannot be written or would be too much, by numbers alone. Raises BadInput."""
     if (why := unproved_stage(shape.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     for kind in shape.kinds:
@@ -147,7 +147,7 @@ def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
 
 
 def _all_windows(shape: ModelShape, run: LayerRun) -> bool:
-    """Tell whether all layers of a run look back over a sliding window only."""
+    """Return whether all layers of a run look back over a sliding window only."""
     key = f"{shape.architecture}.{WINDOW_LAYERS}"
     listed = [setting.values for setting in (*shape.settings, *run.settings) if setting.key == key]
     return bool(listed) and all(listed[0])

@@ -106,7 +106,7 @@ class DownloadRecords:
         self.folder, self.places = places.own, places
 
     def all(self) -> Iterator[Record]:
-        """Every record that can be read, the oldest first."""
+        """Yield every record that can be read, the oldest first."""
         records = [self._read(path) for path in self.folder.glob("*.json")]
         yield from sorted((record for record in records if record), key=lambda record: (record.started, record.id))
 
@@ -147,7 +147,7 @@ class DownloadRecords:
         return self._coming(record.id) / _names(len(record.parts))[number]
 
     def gather(self, record: Record) -> Path:
-        """Every file of several is here: they become the model. The first one's path; raises AppError."""
+        """Combine the files of a complete download into the model. Returns the path of the first; raises AppError."""
         final = self.whole_of(record)
         coming = self._coming(record.id)
         try:
@@ -221,7 +221,7 @@ class DownloadRecords:
 
 
 def stored_models(folder: Path) -> Iterator[StoredModel]:
-    """Our models in a folder, by their names. Nothing else is looked at; a folder that fails holds none."""
+    """Yield our models in a folder, by their names. Nothing else is looked at; a folder that fails holds none."""
     try:
         paths = sorted(folder.iterdir())
     except OSError:
@@ -234,7 +234,7 @@ def stored_models(folder: Path) -> Iterator[StoredModel]:
 
 
 def whole_bytes(path: Path) -> int:
-    """Bytes of a model that is all here, in one file or several; 0 when some of it is missing."""
+    """Return the bytes of a model that is complete, in one file or several; 0 when some of it is missing."""
     sizes = [part_bytes(part_path) for part_path in part_paths(path)]
     return sum(sizes) if all(sizes) else 0
 

@@ -36,7 +36,7 @@ class DownloadTarget:
 
 
 async def without_limit(n_bytes: int) -> None:
-    """Wait for nothing: no rate limit."""
+    """Apply no rate limit."""
 
 
 class Files(Protocol):
@@ -153,12 +153,12 @@ class Transfer:
             await self._hooks.arrived(len(chunk))
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
-        """Empty at the end."""
+        """Return the next chunk; empty at the end."""
         with self._lookout.listening():
             return await anext(chunks, b"")
 
     async def _agree(self, facts: FileFacts) -> int:
-        """Compare what the hub says with what is known, keep what is new; the size of the file."""
+        """Compare the hub's facts with the known ones and keep new ones; return the size of the file."""
         known, file = self.wanted, self.wanted.asked.file
         if known.total_bytes is not None and facts.total_bytes not in (None, known.total_bytes):
             raise self._other_size(facts.total_bytes or 0, known.total_bytes)
@@ -203,7 +203,7 @@ def no_room(folder: Path, needed: int, room: int) -> DoesNotFit:
 
 
 async def to_its_end(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
-    """Run `work` in a thread to its end, even when cancelled: a file is never closed under a write."""
+    """Run `work` in a thread to its end, even when cancelled: a file is never closed during a write."""
     done = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(done)

@@ -27,7 +27,7 @@ Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """One file, or the files of one version: where it came from, and what its bytes are."""
+    """The pin of one file, or of the files of one version: where it came from, and its hashes."""
 
     repository: Annotated[str, Meta(min_length=3, max_length=200)]
     file: Annotated[str, Meta(min_length=1, max_length=200)]  # of several the first

@@ -20,10 +20,11 @@ _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
 
 
 def move_path(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
-    """Afterwards a file, or a folder of files, is whole in `folder`, too; on the same disk only there.
+    """Move a file, or a folder of files, to `folder`. On the same disk it is renamed; else the source stays until it is
+    dropped.
 
-    What an earlier try left is gone on with. tell: every byte counts twice, when it is copied and
-    when it is read back. Raises AppError; then the source is as it was.
+    The remains of an earlier try are resumed. tell: every byte counts twice, when it is copied and when it is read
+    back. Raises AppError; then the source is as it was.
     """
     target = folder / source.name
     try:
@@ -70,7 +71,7 @@ def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
 
 
 def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
-    """Twice at most: what an earlier try left may be of no use. Raises OSError, Damaged."""
+    """Copy one file, in two tries at most: the remains of an earlier one may be useless. Raises OSError, Damaged."""
     for _ in range(2):
         went_on = coming.exists() and coming.stat().st_size > 0
         with source.open("rb", buffering=0) as file:

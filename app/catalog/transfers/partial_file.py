@@ -26,7 +26,7 @@ class Part:
         self.n_bytes = 0  # that are written and hashed
 
     def take_up(self, tell: Callable[[], None] = lambda: None) -> None:
-        """Open it, made new where there is none, and hash what is there. `stop` ends it early."""
+        """Open the file, creating it if needed, and hash what is there. `stop` ends it early."""
         self.close()
         self._stop.clear()
         self._hash, self.n_bytes = hashlib.sha256(), 0

@@ -19,14 +19,17 @@ from backends.worker.process import quota_cores
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """`most`: no step is computed by more. `begin`: with so many its stages begin to look for the number that is
-    quickest (backends/llamacpp/thread_choice.py); 0: they always take `most`, which somebody chose."""
+    """The threads of a worker. `most`: no step is computed by more.
+
+    `begin`: its stages begin with this number to look for the quickest (backends/llamacpp/thread_choice.py); 0: they
+    always take `most`, which somebody chose.
+    """
 
     most: int
     begin: int = 0
 
     def at_most(self, limit: int) -> Threads:
-        """Within what the owner lends; 0: no limit."""
+        """Return no more threads than the owner lends; 0: no limit."""
         if not limit or limit >= self.most:
             return self
         return Threads(limit, min(self.begin, limit))
@@ -36,8 +39,10 @@ MOVES = 0.4  # of a core: what others use beside this, a thread of ours must mak
 
 
 def beside_others(most: int, others_cores: float) -> int:
-    """Threads that layers of others may take where programs of the owner keep so many cores busy: none of theirs waits
-    for us. At least one."""
+    """Return the threads that others' layers may take while the owner's programs keep this many cores busy.
+
+    None of the owner's threads waits for ours. At least one.
+    """
     return max(1, min(most, int(most - others_cores + MOVES)))
 
 
@@ -117,7 +122,7 @@ def on_windows(described: bytes, allowed: set[int]) -> Cores | None:
 
 
 def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
-    """Efficiency class and processors of group 0 of each core."""
+    """Yield efficiency class and processors of group 0 of each core."""
     at = 0
     while at + 8 <= len(described):
         relationship, size = struct.unpack_from("<II", described, at)
@@ -129,7 +134,7 @@ def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _windows_cores() -> bytes:
-    """Empty where Windows does not tell."""
+    """Return Windows' description of the cores; empty where it gives none."""
     if sys.platform == "win32":
         ask = ctypes.windll.kernel32.GetLogicalProcessorInformationEx
         size = ctypes.c_uint32(0)
@@ -146,7 +151,7 @@ def _on_macos() -> Cores | None:
 
 
 def _told_by_macos(key: str) -> int:
-    """`hw.perflevel0.WHAT`, 0 where there is none."""
+    """Return `hw.perflevel0.KEY`, 0 where there is none."""
     value, size = ctypes.c_uint32(0), ctypes.c_size_t(4)
     name = f"hw.perflevel0.{key}".encode()
     failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, 0)

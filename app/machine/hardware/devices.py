@@ -25,7 +25,7 @@ def memory() -> Memory:
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on: a pinned or limited process counts only its own."""
+    """Return the cores that this process may run on: a pinned or limited process counts only its own."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return psutil.cpu_count(logical=False) or os.cpu_count() or 1

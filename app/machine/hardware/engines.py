@@ -57,14 +57,14 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 async def probe_all(within_s: float = PROBE_SECONDS) -> list[Engine]:
-    """All engines of this machine, each from a child of its own. Never raises for a bad one."""
+    """Probe all engines of this machine, each in a child of its own. Never raises for a bad one."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(probe(name, within_s), name=f"probe {name}") for name in ENGINES]
     return [task.result() for task in tasks]
 
 
 async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
-    """One engine. A child that hangs is killed; what is missing then says so."""
+    """Probe one engine. A child that hangs is killed, and `missing` says so."""
     command = paths.python_command("-m", "backends", "probe", name)
     try:
         code, out, err = await child(command, within_s)
@@ -95,7 +95,7 @@ def described(processor: str, engines: Sequence[Engine]) -> str:
 
 
 def accelerators(engine: Engine) -> list[Device]:
-    """Its devices beside the processor."""
+    """Return its devices besides the processor."""
     return [device for device in engine.devices if device.kind != "cpu"]
 
 

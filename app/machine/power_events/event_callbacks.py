@@ -29,7 +29,7 @@ LOOK_SECONDS = 0.5  # between two looks of a source's thread whether it shall en
 
 
 class LoopCallback:
-    """Called with the system's word, on a thread of the system's. Nothing is raised: the caller is no Python."""
+    """A callback that the system calls on a thread of its own. It raises nothing: the caller is not Python."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tell: Tell, waits_s: float) -> None:
         self._loop, self._tell, self._waits_s = loop, tell, waits_s

@@ -34,7 +34,7 @@ MEMBERS = {"PrepareForSleep": PowerEvent.SLEEPS, "PrepareForShutdown": PowerEven
 
 
 class Delay:
-    """Holds the system up until what must be said before it sleeps was said."""
+    """The delay of sleep and shutdown until others have been told."""
 
     def __init__(self, start: Start = started) -> None:
         self._start = start

@@ -145,7 +145,8 @@ class Subscription(ctypes.Structure):
 
 @contextmanager
 def sleep_told(heard: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """Inside, `heard` is called before the system sleeps and once it is awake. Raises OSError when that is refused."""
+    """Call `heard` before the system sleeps and once it is awake, inside this context. Raises OSError when that is
+    refused."""
 
     def said(_context: int | None, kind: int, _setting: int | None) -> int:
         going = MEANS.get(kind)

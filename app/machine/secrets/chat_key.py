@@ -58,7 +58,7 @@ class ChatKey:
             return made
 
     async def _is_kept(self, place: FileStore | KeyringStore, key: str) -> bool:
-        """Written, and there when it is read again."""
+        """Write the key; return whether it is there when it is read again."""
         try:
             await place.write(key)
             if isinstance(place, KeyringStore):

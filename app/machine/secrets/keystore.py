@@ -52,7 +52,7 @@ else:
 
 
 def protect(plain: bytes) -> bytes:
-    """Bytes that only this Windows user can turn back; elsewhere the bytes themselves."""
+    """Return bytes that only this Windows user can decrypt; elsewhere the bytes themselves."""
     return _call("CryptProtectData", plain)
 
 
@@ -236,7 +236,7 @@ def entry_beside(home: Home, secret_name: str) -> KeyringStore:
 
 
 def _entry(home: Home) -> str:
-    """Homes named with --home keep their keys apart."""
+    """Return the name of a home's keyring entry. Homes given with --home keep their keys apart."""
     if home.is_default:
         return "identity"
     return "identity " + hashlib.sha256(str(home.root).encode()).hexdigest()[:16]

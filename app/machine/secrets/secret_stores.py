@@ -35,7 +35,7 @@ class SecretMap:
         return (await self._store()).where
 
     async def all(self) -> Mapping[str, str]:
-        """Name -> secret. Raises Refused where the keyring is locked."""
+        """Return name -> secret. Raises Refused where the keyring is locked."""
         async with self._lock:
             return dict(await self._known())
 
@@ -94,7 +94,7 @@ class ApiKeys:
         return await self._kept.where()
 
     async def known(self) -> Mapping[str, str]:
-        """Name -> key, of those that there are. Raises Refused where the keyring is locked."""
+        """Return name -> key of the existing keys. Raises Refused where the keyring is locked."""
         return await self._kept.all()
 
     async def all(self) -> Mapping[str, str]:
@@ -119,7 +119,7 @@ class ApiKeys:
         return new
 
     async def remove(self, name: str) -> None:
-        """Nobody gets in by this key any more. Raises BadInput, Refused."""
+        """Revoke the key. Raises BadInput, Refused."""
 
         def without_it(keys: dict[str, str]) -> dict[str, str]:
             if name not in keys:

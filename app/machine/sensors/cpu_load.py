@@ -25,7 +25,7 @@ class OtherProgramsLoad:
         return max(0.0, spent_s / passed_s) if passed_s > 0 else 0.0
 
     def _now(self) -> tuple[float, float]:
-        """Seconds that others have computed so far, and when."""
+        """Return the seconds that others have computed so far, and when."""
         every = psutil.cpu_times()
         # those of guests are counted among the user's, too
         busy_s = every.user + every.system + sum(getattr(every, k, 0.0) for k in ("nice", "irq", "softirq"))
@@ -33,7 +33,7 @@ class OtherProgramsLoad:
 
 
 def other_programs_share() -> float:
-    """0 to 1, of all cores, without this process; blocks for a moment."""
+    """Return the share of all cores that other programs use, 0 to 1; blocks for a moment."""
     me = psutil.Process()
     before_s, began_s = _used_s(me), time.monotonic()
     every = psutil.cpu_percent(WATCHED_S) / 100

@@ -134,7 +134,7 @@ IOREG = ("/usr/sbin/ioreg", "-c", "IOHIDSystem", "-d", "4", "-r")
 
 
 def macos_idle_seconds(run: Run) -> float | None:
-    """None where nothing tells."""
+    """Return the idle seconds; None where the system does not tell."""
     return hid_seconds(run(IOREG) or "")
 
 
@@ -167,7 +167,7 @@ TICKS = 1 << 32  # milliseconds since the system's start, in 32 bits: back to 0 
 
 
 def idle_of(now_ticks: int, last_ticks: int) -> float:
-    """Seconds between two readings of the tick counter, which may have begun anew in between."""
+    """Return the seconds between two readings of the tick counter, which may have wrapped around in between."""
     passed = (now_ticks - last_ticks) % TICKS
     return 0.0 if passed > TICKS // 2 else passed / 1000  # the input came after our reading
 
@@ -180,7 +180,7 @@ if sys.platform == "win32":
         _fields_ = [("size", wintypes.UINT), ("ticks", wintypes.DWORD)]
 
     def windows_idle_seconds() -> float | None:
-        """None where the system does not tell, as for a service without a session."""
+        """Return the idle seconds; None where the system does not tell, as for a service without a session."""
         info = _LastInput(ctypes.sizeof(_LastInput), 0)
         if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(info)):
             return None
@@ -188,7 +188,7 @@ if sys.platform == "win32":
         return idle_of(now_ticks, info.ticks)
 
     def windows_full_screen() -> bool | None:
-        """None where the shell does not tell."""
+        """Return whether the screen is filled; None where the shell does not tell."""
         state = ctypes.c_int(0)
         failed = ctypes.windll.shell32.SHQueryUserNotificationState(ctypes.byref(state))
         return None if failed else state.value in FULL_SCREEN_STATES
@@ -196,9 +196,9 @@ if sys.platform == "win32":
 else:
 
     def windows_idle_seconds() -> float | None:
-        """Asked on Windows only."""
+        """Return None: only Windows is asked."""
         return None
 
     def windows_full_screen() -> bool | None:
-        """Asked on Windows only."""
+        """Return None: only Windows is asked."""
         return None

@@ -131,9 +131,10 @@ T = TypeVar("T")
 
 
 class OwnerSensors:
-    """Looks only at what the rules ask about, and no more often than that can change.
+    """The sensors of the owner's activity. They read only what the rules ask about, and no more often than it can
+    change.
 
-    Blocks for up to some seconds when a tool of the system hangs: call it in a thread.
+    A reading blocks for up to some seconds when a tool of the system hangs: call it in a thread.
     """
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -171,7 +172,7 @@ class OwnerSensors:
 
 
 class _Slow(Generic[T]):
-    """Something that is read at most once in so many seconds."""
+    """A reading that is taken at most once in this many seconds."""
 
     def __init__(self, every_s: float, read: Callable[[], T]) -> None:
         self._every_s, self._read = every_s, read
@@ -185,7 +186,7 @@ class _Slow(Generic[T]):
 
 
 def battery() -> Battery | None:
-    """None where there is none, or none that the system tells of."""
+    """Return the battery; None where there is none, or none that the system reports."""
     try:
         reading = psutil.sensors_battery()
     except (AttributeError, OSError, RuntimeError, ValueError):  # systems without this reading

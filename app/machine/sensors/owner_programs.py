@@ -38,7 +38,7 @@ ELF = b"\x7fELF"
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """Its name, and its executable as `policy.executable` writes it."""
+    """A game: its name, and its executable as `policy.executable` writes it."""
 
     name: str
     program: str
@@ -193,12 +193,12 @@ class Process:
 
 
 def running_programs() -> list[str]:
-    """Names of the owner's own programs, those with the most memory first; Poolhouse is not among them."""
+    """Return the owner's running programs, those with the most memory first; Poolhouse is not among them."""
     return program_names(_processes(), _ours())
 
 
 def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
-    """One name for all processes of a program, without the system's services and without `ours`."""
+    """Return one name for all processes of a program, without the system's services and without `ours`."""
     held: dict[str, int] = {}
     for process in processes:
         name = executable(process.path)

@@ -34,7 +34,8 @@ class Power:
         self._cards_drew: float | None = None
 
     def watts(self) -> float | None:
-        """None where nothing tells, or not yet: a counter says something when it is read again."""
+        """Return the watts; None where nothing tells, or not yet: a counter means something only when it is read
+        again."""
         whole = battery_watts(self._supplies)
         parts = [whole] if whole else [self._processor(), self._cards()]
         known = [part for part in parts if part is not None and 0 < part <= MOST_WATTS]
@@ -84,7 +85,7 @@ def cards_watts(run: Run) -> float | None:
 
 
 def _counters(powercap: Path) -> dict[Path, int]:
-    """Microjoules by the packages of the processor, not by their parts."""
+    """Return microjoules by the packages of the processor, not by their parts."""
     zones = (zone for zone in powercap.glob("intel-rapl:*") if zone.name.count(":") == 1)
     read = {zone: _number(zone / "energy_uj") for zone in zones}
     return {zone: joules for zone, joules in read.items() if joules is not None}

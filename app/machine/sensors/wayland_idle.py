@@ -24,7 +24,8 @@ WITHOUT_INHIBITORS = 2  # since this version: a film that plays is no input
 
 
 class Watch:
-    """Connects when it is asked, and again where that was lost. Blocks for two seconds at most."""
+    """A connection to the desktop, made when it is first needed, and again where it was lost. Blocks for two seconds at
+    most."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -33,7 +34,7 @@ class Watch:
         self._silent_since: float | None = None
 
     def idle_seconds(self, environment: Mapping[str, str]) -> float | None:
-        """0 while somebody is there; None where the desktop tells nothing."""
+        """Return the idle seconds; 0 while somebody is there; None where the desktop does not tell."""
         try:
             if self._line is None:
                 self._connect(_place(environment))
