@@ -82,7 +82,7 @@ class Talk:
             return {}
         tools = {tool.name: tool.schema for tool in self._wish.tools}
         self._finder = CallFinder(call_format, tools, in_pieces=self._wish.calls_in_pieces)
-        signs = [(await answerer.control_token(sign), sign) for sign in signs_of(call_format).all]
+        signs = [(await answerer.control_token(sign), sign) for sign in markers_of(call_format).all]
         self._signs = {token: sign.encode() for token, sign in signs if token is not None}
         return self._signs
 
@@ -149,7 +149,7 @@ class Talk:
         """Return whether everything that a token wrote is outside the text."""
         return any(first <= begin and end <= last for first, last in self._hidden)
 
-    def _is_cut_behind(self, news: list[News]) -> bool:
+    def _is_cut_behind(self, news: list[CallEvent]) -> bool:
         """Return whether the answer was cut inside a call that is not reported, so that what is reported is whole."""
         calls = [item for item in news if isinstance(item, Call)]
         return bool(calls) and bool(calls[-1].half) and len(calls) + self._n_calls > self._most()
@@ -161,14 +161,14 @@ class Talk:
         """
         return MOST_CALLS_OF_ALL if self._wish.many_calls is not False else 1
 
-    def _pieces(self, text: str, news: list[News], likely: tuple[Likely, ...]) -> list[Piece]:
+    def _pieces(self, text: str, news: list[CallEvent], likely: tuple[Likely, ...]) -> list[Piece]:
         """Return the pieces, with only the first of several calls where one at a time is wanted."""
         pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
         for item in news:
             if self._n_calls >= self._most():
                 break
             match item:
-                case Begun(name):
+                case CallStarted(name):
                     self._open = f"call_{secrets.token_hex(12)}"
                     pieces.append(CallBegun(self._index, self._n_calls, self._open, name))
                 case ArgumentPiece(some):
@@ -528,7 +528,7 @@ def _grammar(wish: ApiRequest, answerer: Completer | None) -> str:
         return calls_grammar(call_format, tools, wish.many_calls is not False)
     if wish.schema is None:
         return ""
-    schema = localised(wish.schema)
+    schema = localize_references(wish.schema)
     if wish.tools and call_format is not None:
         tools = {tool.name: tool.schema for tool in wish.tools}
         return calls_or_json(call_format, tools, wish.many_calls is not False, schema)

@@ -44,7 +44,7 @@ class Tool:
     @property
     def schema(self) -> Json:
         """Return the schema of its arguments, with references that a grammar can resolve."""
-        schema: Json = localised(self.parameters)
+        schema: Json = localize_references(self.parameters)
         return schema
 
     def told(self) -> Json:

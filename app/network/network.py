@@ -83,7 +83,7 @@ class Local(Protocol):
     def busy(self) -> bool:
         """Return whether an answer is being made or layers are being loaded here; links are not measured then."""
 
-    def link_end(self, own: str, other: str) -> End:
+    def link_end(self, own: str, other: str) -> LinkEnd:
         """Return the kind of interface behind a connection between these addresses."""
 
 

@@ -275,7 +275,7 @@ class Upstreams:
     def _loaded(self) -> dict[str, int]:
         """Return the stored counts. If they are damaged nobody knows what is left, so no upstream is asked."""
         try:
-            spent = decoded(self._file, dict[str, int])
+            spent = read_json(self._file, dict[str, int])
             if any(count < 0 for count in spent.values()):
                 raise ValueError("less than nothing was spent")
         except FileNotFoundError:

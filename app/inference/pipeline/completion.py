@@ -266,7 +266,7 @@ class Completer:
 
     async def _signs(self) -> dict[int, bytes]:
         """The control tokens among the signs of thoughts, with the text that each is here."""
-        signs = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
+        signs = [(await self.control_token(mark), mark) for mark in marker_tokens(self.reasoning)]
         return {token: mark.encode() for token, mark in signs if token is not None}
 
     def _splitter(self, where: AnswerStart, signs: Mapping[int, bytes], *, calls: bool) -> ThoughtSplitter:

@@ -137,7 +137,7 @@ class Pipeline:
         assert self.lost is not None
         return self.lost
 
-    def standing(self, request: Request) -> Standing:
+    def standing(self, request: Request) -> ReplicaState:
         """Return how a new request would fare here, for routing."""
         work, (ahead, held) = self._work, self._work.standing(request)
         serves = self.lost is None and self.news is None
@@ -160,7 +160,7 @@ class Pipeline:
     def n_waiting(self) -> int:
         return self._work.n_waiting
 
-    def line(self) -> tuple[InLine, ...]:
+    def line(self) -> tuple[QueuedRequest, ...]:
         """Return the requests that wait for a slot, in order."""
         return self._work.line()
 

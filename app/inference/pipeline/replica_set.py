@@ -91,7 +91,7 @@ class Replicas:
     def n_running(self) -> int:
         return sum(replica.pipeline.n_running for replica in self._held.values())
 
-    def line(self) -> tuple[InLine, ...]:
+    def line(self) -> tuple[QueuedRequest, ...]:
         """Return the requests that wait for a slot, in order, of all replicas."""
         return tuple(waiting for replica in self.held for waiting in replica.pipeline.line())
 
@@ -112,7 +112,7 @@ class Replicas:
 
     def tell_leaving(self, name: str, remaining: Sequence[str], seconds: float) -> None:
         """A machine leaves once these others have loaded what it holds: whoever waits is told so."""
-        self.leaves = leaving(name, remaining, seconds)
+        self.leaves = leaving_notice(name, remaining, seconds)
         for replica in self._held.values():
             replica.pipeline.tell(self.leaves)
         self.on_news()

@@ -135,11 +135,11 @@ class Scheduler:
     def n_waiting(self) -> int:
         return len(self._waiting)
 
-    def line(self) -> tuple[InLine, ...]:
+    def line(self) -> tuple[QueuedRequest, ...]:
         """Return the waiting requests, in order."""
         now, ids = time.monotonic(), [waiting.conversation for waiting in self._waiting]
         elapsed = [now - running.begun_at for running in self._running.values()]
-        return line(ids, elapsed, self.usual, self._limits.slots)
+        return queued_requests(ids, elapsed, self.usual, self._limits.slots)
 
     # requests
 

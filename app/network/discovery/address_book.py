@@ -62,9 +62,9 @@ class KnownPlaces:
             )
         return host.partition("%")[0] in self._hosts
 
-    def heard(self, news: Seen | Gone) -> None:
+    def heard(self, news: Announced | AnnouncementEnded) -> None:
         """Take in what discovery reports; strangers are noted too, as they may be members in a moment."""
-        if isinstance(news, Gone):
+        if isinstance(news, AnnouncementEnded):
             self._announced.pop(news.id16, None)
             return
         self._announced[news.id16] = news

@@ -73,7 +73,7 @@ class DiscoveryService:
 
     def __init__(self, network: Network, choices: Choices, choice: Choice, tell: Callable[[facts.Event], None]) -> None:
         self._network, self._choices, self.choice, self._tell = network, choices, choice, tell
-        self._near: dict[str, Seen] = {}
+        self._near: dict[str, Announced] = {}
         self._looked = False  # at the interfaces, once at least
         self._there: frozenset[str] = frozenset()  # the interfaces of this computer, by name
         self._discovery = Discovery(network.id[:ID_DIGITS], network.port, self._heard, self._is_member)

@@ -27,7 +27,7 @@ def test_what_the_owner_chooses_binds_links() -> None:
 def test_the_smaller_of_both_counts(ours: int, theirs: int, limit: float | None) -> None:
     pace = LinkPace()
     pace.limit(ours)
-    far = Machine(FAR, "attic", about=About(link_mbit=theirs))
+    far = Machine(FAR, "attic", about=SelfDescription(link_mbit=theirs))
     household = cast("Any", SimpleNamespace(now=Household(machines={FAR: far})))
     limits = LinkLimits(pace, household)
     assert limits.of(FAR) == limit
