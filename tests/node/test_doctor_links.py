@@ -71,7 +71,7 @@ async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
     [found] = await link_checks(book, [(ATTIC, "attic-pc")], busy=False)
     assert book.asked == [ATTIC]
     assert "20 Mbit/s" in cause_of(found)
-    assert likeliest([found]) == found
+    assert likeliest_cause([found]) == found
     many = [(MachineId(str(n) * 64), f"pc-{n}") for n in range(9)]
     assert len(await link_checks(book, many, busy=False)) == TESTED
 

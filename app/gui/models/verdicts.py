@@ -61,7 +61,7 @@ def of_error(error: AppError) -> Judgement | None:
     need = int(error.reason.number("need_bytes"))
     have = int(error.reason.number("lent_bytes") or error.reason.number("free_bytes"))
     context = int(error.reason.number("fits_context"))
-    word = Word.SMALLER if context else Word.TOO_BIG
+    word = VerdictWord.SMALLER if context else VerdictWord.TOO_BIG
     parts = None
     if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(error.reason.facts):
         weights, kv = int(error.reason.number("weight_bytes")), int(error.reason.number("kv_bytes"))

@@ -67,7 +67,7 @@ def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
         ("of another version", FaultClass(Fault.MACHINE, Retry.ELSEWHERE)),
     ],
 )
-def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, found: Blame) -> None:
+def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, found: FaultClass) -> None:
     assert fault_table.classify(Reason("lender_said", {"machine": "attic", "what": Reason(cause)})) == found
 
 

@@ -140,10 +140,10 @@ def test_what_was_waited_for_in_vain_is_not_promised_any_more() -> None:
 
 def test_nobody_returns_where_memory_alone_is_missing() -> None:
     """This machine's own worker ended, or the layers were moved: no machine is waited for."""
-    words = said(short_of(Loss("", "den", WHY, at_s=0.0), MISSING))
+    words = said(shortage_reason(Loss("", "den", WHY, at_s=0.0), MISSING))
     assert "7 GiB are missing." in words
     assert "den" not in words
-    assert said(short_of(LOSS, MISSING)) == said(SHORT)
+    assert said(shortage_reason(LOSS, MISSING)) == said(SHORT)
 
 
 def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> None:

@@ -340,7 +340,7 @@ async def test_only_what_may_have_been_chance_is_loaded_again(
 
 def lender_says(cause: str) -> AppError:
     facts: dict[str, Fact] = {"machine": "attic", "what": Reason(cause, {"worker": "attic", "how": "x", "words": ""})}
-    return lost(Reason("lender_said", facts))
+    return fault_table.loss_error(Reason("lender_said", facts))
 
 
 @pytest.mark.parametrize(
