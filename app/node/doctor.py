@@ -88,16 +88,16 @@ async def network_checks(network: Network, finding: DiscoveryService, household:
 
 def same_protocol(nearby: Iterable[int]) -> list[Check]:
     """Whether those nearby speak as we do."""
-    others = [one for one in nearby if not speak_together(one, PROTOCOL)]
-    if not others:
+    incompatible = [protocol for protocol in nearby if not speak_together(protocol, PROTOCOL)]
+    if not incompatible:
         return []
-    older = "cure_protocol_there" if max(others) < PROTOCOL else "cure_protocol_here"
+    older = "cure_protocol_there" if max(incompatible) < PROTOCOL else "cure_protocol_here"
     return [Check("Version", False, Reason("check_protocol"), Reason(older), "protocol_differs")]
 
 
 def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
     """Whether the machines that are not reached were last met on a network this computer is on now."""
-    own = [address for one in used for address in one.addresses]
+    own = [address for interface in used for address in interface.addresses]
     near = [*own, "127.0.0.1", "::1"]  # nodes that share one computer
     return [
         Check(
@@ -128,16 +128,16 @@ def from_outside(dialled: Sequence[bool]) -> Check:
 async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | None]) -> list[Check]:
     """Whether others get in, and whether those that are linked hear each other's announcements."""
     async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(_asked(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
-    heard = [one.result() for one in asked]
+        calls = [tasks.create_task(_asked(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
+    heard = [call.result() for call in calls]
     return [called_back([link.dialled for link in links], heard), *both_ways(heard)]
 
 
 async def _asked(link: Linked, hears: Callable[[MachineId], bool | None]) -> Heard:
-    told = await link.call_back.ask()
-    if told is None:
+    answer = await link.call_back.ask()
+    if answer is None:
         return Heard(link.name, None, None, None)
-    return Heard(link.name, told.reached, told.hears, hears(link.peer), str(link.address))
+    return Heard(link.name, answer.reached, answer.hears, hears(link.peer), str(link.address))
 
 
 def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
@@ -145,30 +145,30 @@ def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
     known = from_outside(dialled)
     if known.ok:
         return known
-    for one in heard:
-        if one.reached:
-            cause = Reason("check_called_back", {"machine": one.name})
-            return Check("From outside", True, cause, machine=one.name)
-        if one.reached is False:  # of this computer, so no machine is named for the command
-            cause = Reason("check_not_called_back", {"machine": one.name})
+    for heard_peer in heard:
+        if heard_peer.reached:
+            cause = Reason("check_called_back", {"machine": heard_peer.name})
+            return Check("From outside", True, cause, machine=heard_peer.name)
+        if heard_peer.reached is False:  # of this computer, so no machine is named for the command
+            cause = Reason("check_not_called_back", {"machine": heard_peer.name})
             return Check("From outside", False, cause, Reason("cure_not_called_back"), "port_closed")
     return known
 
 
 def both_ways(heard: Iterable[Heard]) -> list[Check]:
     """Announcements may go one way only: then one finds the other, and is found by its address alone."""
-    return [_way(one) for one in heard if one.hears_us is not None and one.is_heard is not None]
+    return [_way(peer) for peer in heard if peer.hears_us is not None and peer.is_heard is not None]
 
 
-def _way(one: Heard) -> Check:
-    name = one.name
-    if one.hears_us and one.is_heard:
+def _way(peer: Heard) -> Check:
+    name = peer.name
+    if peer.hears_us and peer.is_heard:
         return Check("Both ways", True, Reason("check_both_ways", {"machine": name}), machine=name)
-    if one.is_heard:
+    if peer.is_heard:
         cause = Reason("check_one_way_there", {"machine": name})
         cure = Reason("cure_one_way_there", {"machine": name})
-        return Check("Both ways", None, cause, cure, "one_way_there", name, one.address)
-    if one.hears_us:
+        return Check("Both ways", None, cause, cure, "one_way_there", name, peer.address)
+    if peer.hears_us:
         cause = Reason("check_one_way_here", {"machine": name})
         cure = Reason("cure_one_way_here", {"machine": name})
         return Check("Both ways", None, cause, cure, "one_way_here")
@@ -179,7 +179,9 @@ def _way(one: Heard) -> Check:
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
     """A VPN that is up may swallow what is meant for the home."""
     up = [
-        one.name for one in every if one.kind is LinkKind.VPN and one.is_up and one.addresses and one.name not in chosen
+        interface.name
+        for interface in every
+        if interface.kind is LinkKind.VPN and interface.is_up and interface.addresses and interface.name not in chosen
     ]
     if not up:
         return [Check("VPN", True, Reason("check_no_vpn"))]
@@ -189,7 +191,11 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
 
 def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
     """Networks that are inside this computer lead to no other one, and are left alone unless somebody chose them."""
-    inner = [one.name for one in every if one.kind is LinkKind.VIRTUAL and one.is_up and one.addresses]
+    inner = [
+        interface.name
+        for interface in every
+        if interface.kind is LinkKind.VIRTUAL and interface.is_up and interface.addresses
+    ]
     if used := [name for name in inner if name in chosen]:
         names = ", ".join(used)
         cause, cure = (Reason("check_virtual_chosen", {"names": names}), Reason("cure_virtual", {"names": names}))
@@ -201,7 +207,7 @@ def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
 
 def ipv6(used: Iterable[Interface]) -> Check:
     """IPv4 is enough, so this is only a note."""
-    if any(":" in address for one in used for address in one.addresses):
+    if any(":" in address for interface in used for address in interface.addresses):
         return Check("IPv6", True, Reason("check_ipv6"))
     return Check("IPv6", None, Reason("check_ipv6_off"), None, "ipv6_off")
 
@@ -275,7 +281,7 @@ class Doctor:
     async def checks(self, whole: bool = False) -> list[Json]:
         """Check all of it, in the order a person would ask. `whole`: this computer itself too."""
         network, household = self._network, self._household.now
-        found = [
+        results = [
             Check("Listening", True, Reason("check_listening", {"address": str(network.address)})),
             self._finding.check(),
             *await network_checks(network, self._finding, household),
@@ -283,17 +289,17 @@ class Doctor:
             _lending(self._lending),
         ]
         failed = network.calls.failed
-        found += [
+        results += [
             _reached(machine, household.today(failed[key]) if key in failed else None)
             for key, machine in household.machines.items()
             if key != network.id
         ]
         linked = [(machine, link.name) for machine, link in network.links.items()]
-        found += await link_checks(self._links, linked, self._busy())
-        found += [_model(running.json()) for running in self._hosting.loaded]
+        results += await link_checks(self._links, linked, self._busy())
+        results += [_model(running.json()) for running in self._hosting.loaded]
         if whole:
-            found += await machine_checks(self._home)
-        return [check_json(check) for check in sorted_checks(found)]
+            results += await machine_checks(self._home)
+        return [check_json(check) for check in sorted_checks(results)]
 
 
 def _model(loaded: Json) -> Check:
@@ -309,11 +315,11 @@ def _household(network: Network) -> Check:
     if network.dismissed:
         cause, cure = Reason("removed_from_household"), Reason("cure_removed")
         return Check("Household", False, cause, cure, "removed_needs_reset")
-    others = len(network.members) - 1
-    if others < 1:
+    n_others = len(network.members) - 1
+    if n_others < 1:
         cause, cure = Reason("check_alone"), Reason("cure_alone")
         return Check("Household", None, cause, cure, "only_this_machine")
-    return Check("Household", True, Reason("check_household", {"machines": others + 1}))
+    return Check("Household", True, Reason("check_household", {"machines": n_others + 1}))
 
 
 def _lending(lending: LendingPolicy) -> Check:

@@ -107,7 +107,7 @@ class Events:
 
     def _beginning(self, after: str) -> list[Event]:
         """Of a listener that knows all up to `after`, if those changes are still kept."""
-        known = [self._id(self._number - len(self._kept)), *(one.id for one in self._kept)]
+        known = [self._id(self._number - len(self._kept)), *(event.id for event in self._kept)]
         if after not in known:
             return [self._snapshot()]
         since = list(self._kept)[known.index(after) :]

@@ -34,7 +34,7 @@ class Hardware:
     @property
     def told(self) -> tuple[str, tuple[str, ...]]:
         """What others are told: the device, and what runs layers, with its version once it was asked."""
-        known = [one for one in self._engines if one.name == ENGINE and not one.missing]
+        known = [engine for engine in self._engines if engine.name == ENGINE and not engine.missing]
         version = known[0].version[:40] if known else ""
         return self.device, (f"{ENGINE} {version}".strip(),)
 
@@ -54,5 +54,5 @@ class Hardware:
 
     async def setup(self, batch_rows: int) -> Setup:
         """What a speed measured now would hold for."""
-        build = "".join(one.build for one in await self.engines() if one.name == ENGINE)
+        build = "".join(engine.build for engine in await self.engines() if engine.name == ENGINE)
         return Setup(build, self.processor, self.threads.most, batch_rows)

@@ -103,8 +103,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UnderWay:
     """An answer that is being made."""
 
-    def __init__(self, number: int, model: str, request: str, whose: Requester) -> None:
-        self.number, self.model, self.request, self.whose = number, model, request, whose
+    def __init__(self, number: int, model: str, request: str, requester: Requester) -> None:
+        self.number, self.model, self.request, self.whose = number, model, request, requester
         self.began = time.monotonic()
         self.first: float | None = None
         self.tokens = 0
@@ -152,7 +152,7 @@ class Journal:
         self._file, self._snapshot, self._grown, self._now = file, snapshot, grown, now
         lost: list[Path] = []
         read = _load(file, lost.append)
-        numbers = [one.number for one in read.answers] + [one.number for one in read.events]
+        numbers = [entry.number for entry in read.answers] + [entry.number for entry in read.events]
         self._number = max([read.number, *numbers])
         self._answers, self._events = deque(read.answers, MOST_KEPT), deque(read.events, MOST_KEPT)
         self._lent = read.lent if read.lent.since else Lent(since=now())
@@ -176,9 +176,9 @@ class Journal:
         self._count()
         return {
             "last": self._number,
-            "answers": [msgspec.to_builtins(one) for one in _after(self._answers, since)],
-            "events": [_told(one) for one in _after(self._events, since)],
-            "now": [one.json() for one in self._under_way.values()],
+            "answers": [msgspec.to_builtins(answer) for answer in _after(self._answers, since)],
+            "events": [_told(event) for event in _after(self._events, since)],
+            "now": [answer.json() for answer in self._under_way.values()],
             "lent": msgspec.to_builtins(self._lent),
         }
 
@@ -188,33 +188,33 @@ class Journal:
         self._grown()
 
     @contextmanager
-    def answering(self, model: str, request: str = "", whose: Requester = OWNER) -> Iterator[UnderWay]:
+    def answering(self, model: str, request: str = "", requester: Requester = OWNER) -> Iterator[UnderWay]:
         """An answer is made inside; it is written down however it ends."""
-        one = UnderWay(self._next(), model, request, whose)
-        self._under_way[one.number] = one
+        answer = UnderWay(self._next(), model, request, requester)
+        self._under_way[answer.number] = answer
         end = "stopped"
         try:
-            yield one
+            yield answer
         except AppError:
             end = "failed"
             raise
         finally:
-            del self._under_way[one.number]
-            self._answers.append(self._answered(one, end))
-            for reason in recovered(one.model, one.ended or {}):
-                self._note_loss(one, reason)
+            del self._under_way[answer.number]
+            self._answers.append(self._answered(answer, end))
+            for reason in recovered(answer.model, answer.ended or {}):
+                self._note_loss(answer, reason)
 
     def changed(self) -> None:
         """The snapshot may be another now."""
         self._changed.set()
 
-    def _note_loss(self, one: UnderWay, reason: Reason) -> None:
+    def _note_loss(self, answer: UnderWay, reason: Reason) -> None:
         """Of a machine during an answer: all that it broke off say so, and the first to end is heard."""
         machine = str(reason.facts["machine"])
-        if machine in one.told:
+        if machine in answer.told:
             return
         for other in self._under_way.values():
-            if other.model == one.model:
+            if other.model == answer.model:
                 other.told.add(machine)
         self.note(reason)
 
@@ -287,40 +287,40 @@ class Journal:
         me = (self._seen.get("machines") or {}).get(self._seen["node"].get("id")) or {}
         return float(me.get("watts") or 0.0)
 
-    def _answered(self, one: UnderWay, end: str) -> Answered:
-        seconds = time.monotonic() - one.began
+    def _answered(self, answer: UnderWay, end: str) -> Answered:
+        seconds = time.monotonic() - answer.began
         number = self._next()  # of its end: whoever asks for what is new gets it
-        if one.ended is None:
+        if answer.ended is None:
             return Answered(
                 number=number,
                 at=self._stamp(),
                 seconds=seconds,
-                model=one.model,
+                model=answer.model,
                 end=end,
-                tokens=one.tokens,
-                request=one.request,
-                whose=one.whose,
+                tokens=answer.tokens,
+                request=answer.request,
+                whose=answer.whose,
             )
-        told = one.ended
-        forecast = told["predicted"] or {}
+        summary = answer.ended
+        forecast = summary["predicted"] or {}
         return Answered(
             number=number,
             at=self._stamp(),
             seconds=seconds,
-            model=one.model,
-            end="full" if told.get("cut_by") == "context" else told["finish_reason"],
-            tokens=len(told["token_ids"]),
-            alone=one.alone,
-            request=one.request,
-            whose=one.whose,
-            prompt_tokens=told["prompt_tokens"],
-            reused_tokens=told["reused_tokens"],
-            queued_s=told["queued_s"],
-            ttft_s=told["ttft_s"],
-            decode_tok_s=told["decode_tok_s"],
+            model=answer.model,
+            end="full" if summary.get("cut_by") == "context" else summary["finish_reason"],
+            tokens=len(summary["token_ids"]),
+            alone=answer.alone,
+            request=answer.request,
+            whose=answer.whose,
+            prompt_tokens=summary["prompt_tokens"],
+            reused_tokens=summary["reused_tokens"],
+            queued_s=summary["queued_s"],
+            ttft_s=summary["ttft_s"],
+            decode_tok_s=summary["decode_tok_s"],
             forecast_ttft_s=forecast.get("ttft_s"),
             forecast_tok_s=forecast.get("decode_tok_s"),
-            stages=[StageDid(**stage) for stage in told["stages"]],
+            stages=[StageDid(**stage) for stage in summary["stages"]],
         )
 
     def _next(self) -> int:
@@ -343,13 +343,13 @@ class Journal:
 
 
 def _after(entries: Iterable[Any], since: int) -> list[Any]:
-    return [one for one in entries if one.number > since]
+    return [entry for entry in entries if entry.number > since]
 
 
 def _told(event: Happened) -> Json:
     """An event with its sentence."""
-    told: Json = msgspec.to_builtins(event)
-    return told | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, event.facts))}
+    entry: Json = msgspec.to_builtins(event)
+    return entry | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, event.facts))}
 
 
 def _load(file: Path, lost: Callable[[Path], None]) -> _File:

@@ -251,10 +251,10 @@ class Node:
             self.hosting.without(machine, StageLost(code, name=self.household.name(machine)))
             self.household.tell(facts.Removed(machine))
             self.lent.close_soon(machine)
-        others = [one.name for one in members.values() if one.id != me]
+        other_names = [other.name for other in members.values() if other.id != me]
         for member in members.values():
             own = member.id == me
-            name = unless_taken(self.settings.name, member.name, others) if own else member.name
+            name = unless_taken(self.settings.name, member.name, other_names) if own else member.name
             self.household.tell(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
         self.lent.follow(members)
         self.naming.members_changed(members.get(me))
@@ -285,14 +285,14 @@ class Node:
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
         me, guest = self.network.id, self.household.rights.is_guest()
-        memory, uses, told = self.lending.memory, self._uses(), self.hardware.told
+        memory, uses, hardware = self.lending.memory, self._uses(), self.hardware.told
         gives = max(0, memory.own_bytes(*uses) - self.hosting.loaded.stays(me, released))
         host = Candidate(
             me,
             self.settings.name,
             gives,
-            engine=told[1][0],
-            device=told[0],
+            engine=hardware[1][0],
+            device=hardware[0],
             past_limit_bytes=memory.past_limit_bytes(*uses),
         )
         return host, [] if guest else lenders_but(me, self.household.now, released)

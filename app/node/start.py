@@ -51,19 +51,19 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "time": moment.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
             "message": _message(record),
         }
         if request := getattr(record, "request", ""):
-            told["request"] = request
+            entry["request"] = request
         if facts := getattr(record, "facts", None):
-            told["facts"] = facts
+            entry["facts"] = facts
         if record.exc_info:
-            told["error"] = record.exc_text or self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False, default=str)
+            entry["error"] = record.exc_text or self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)
 
 
 class _Sentence(str):
@@ -75,12 +75,12 @@ class _Sentence(str):
 
 def _message(record: logging.LogRecord) -> str:
     """With the sentence of each reason and error of ours, in place of its code and facts."""
-    given = record.args
-    if not given:
+    args = record.args
+    if not args:
         return record.getMessage()
-    if isinstance(given, Mapping):
-        return str(record.msg) % {name: _told(value) for name, value in given.items()}
-    return str(record.msg) % tuple(_told(value) for value in given)
+    if isinstance(args, Mapping):
+        return str(record.msg) % {name: _told(value) for name, value in args.items()}
+    return str(record.msg) % tuple(_told(value) for value in args)
 
 
 def _told(value: object) -> object:
@@ -171,8 +171,8 @@ async def _serve(
         await asyncio.to_thread(running_node.claim, place, control.port, control.token, __version__)
         try:
             node.changed()
-            who = {"id": node.network.id, "name": node.settings.name}
-            ready(who | {"peer_port": node.network.port, "control_port": control.port})
+            identity_facts = {"id": node.network.id, "name": node.settings.name}
+            ready(identity_facts | {"peer_port": node.network.port, "control_port": control.port})
             hear = listen(partial(follow, node.lending))
             own.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
             own.append(group.create_task(hear, name="hear of sleep"))
@@ -228,7 +228,7 @@ def _check(options: NodeOptions) -> None:
 
 def say_awaited(options: NodeOptions) -> None:
     """A VPN may come up after us, as when the computer starts: to wait is right, and a slip of the pen is seen."""
-    there = [one.name for one in interfaces()] if options.interfaces else []
+    there = [interface.name for interface in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
             sentence = in_words("interface_awaited", name=name, there=", ".join(there) or Reason("none"))
@@ -286,8 +286,8 @@ def in_one_line(record: logging.LogRecord) -> bool:
     """A network that is away for a moment is a line of the log, not the stack of whoever sent into it."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError):
-        told = " ".join(f"{record.getMessage()}: {error}".split())
-        record.msg, record.args, record.exc_info, record.exc_text = told, (), None, None
+        text = " ".join(f"{record.getMessage()}: {error}".split())
+        record.msg, record.args, record.exc_info, record.exc_text = text, (), None, None
     return True
 
 

@@ -49,15 +49,15 @@ class StatusBroadcaster:
 
     async def run(self) -> None:
         """Until cancelled."""
-        told, links_told = None, key_of({})
+        sent, links_told = None, key_of({})
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(FREE_SECONDS):
                     await self._news.wait()
             self._news.clear()
             now, links_now = self._status(), key_of(self._measured())
-            if now != told:
-                told = now
+            if now != sent:
+                sent = now
                 await self._network.tell(now)
             await self._tell_lenders()
             if links_now != links_told:
@@ -70,11 +70,11 @@ class StatusBroadcaster:
         would take a long wait for another machine for the end of the answer."""
         network, asked_of = self._network, self._asked_of()
         links = set(network.links.values())
-        asked = {link for link in links if link.peer in asked_of}
-        no_more = (self._asked - asked) & links  # with a link ends what was said over it
-        for now, those in ((True, asked - self._asked), (False, no_more)):
-            await network.tell(messages.Answering(now=now), [link.peer for link in those])
-        self._asked = asked
+        in_use = {link for link in links if link.peer in asked_of}
+        no_more = (self._asked - in_use) & links  # with a link ends what was said over it
+        for now, links_told in ((True, in_use - self._asked), (False, no_more)):
+            await network.tell(messages.Answering(now=now), [link.peer for link in links_told])
+        self._asked = in_use
 
 
 def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.Status:
@@ -98,7 +98,7 @@ def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.S
 
 def about(status: messages.Status) -> SelfDescription:
     """What a machine tells beside its memory, fit to be shown."""
-    used_by = tuple(MachineId(one) for one in status.used_by)
+    used_by = tuple(MachineId(machine) for machine in status.used_by)
     return SelfDescription(used_by, cleaned(status.engine), status.watts, status.link_mbit)
 
 

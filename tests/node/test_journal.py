@@ -86,7 +86,7 @@ def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: 
 def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_path: Path) -> None:
     kept = journal(tmp_path)
     editor = Requester("program", "editor")
-    with kept.answering("guide", whose=editor):
+    with kept.answering("guide", requester=editor):
         assert kept.json()["now"][0]["whose"] == {"kind": "program", "name": "editor"}
     answer(kept)
     asyncio.run(run_for(kept, Passed, 0.0))

@@ -203,9 +203,9 @@ class Ledger:
         """
         folder = self.book.folder_of(record)
         self.book.ensure(folder)
-        others = sum(
-            max(0, (one.total_bytes or 0) - self._live[one.id].done_bytes)
-            for one in self._records.values()
-            if one.id != record.id and one.standing == "going" and self._live[one.id].doing != "checking"
+        reserved_bytes = sum(
+            max(0, (other.total_bytes or 0) - self._live[other.id].done_bytes)
+            for other in self._records.values()
+            if other.id != record.id and other.standing == "going" and self._live[other.id].doing != "checking"
         )
-        return self._disk.free_bytes(folder) - others
+        return self._disk.free_bytes(folder) - reserved_bytes

@@ -71,17 +71,17 @@ class Fetch:
         record, book = self._record, self._ledger.book
         part = Part(book.part(record.id), self._around.disk)
 
-        async def learnt(found: DownloadTarget) -> None:
+        async def learnt(target: DownloadTarget) -> None:
             await self._ledger.change(
                 self._id,
-                revision=found.asked.revision,
-                total_bytes=found.total_bytes,
-                sha256=found.sha256,
-                hash_from=record.hash_from or ("server" if found.sha256 else None),
+                revision=target.asked.revision,
+                total_bytes=target.total_bytes,
+                sha256=target.sha256,
+                hash_from=record.hash_from or ("server" if target.sha256 else None),
             )
 
-        wanted = DownloadTarget(self._asked(record.file), record.total_bytes, record.sha256)
-        transfer = self._transfer(wanted, part, learnt, 0)
+        target = DownloadTarget(self._asked(record.file), record.total_bytes, record.sha256)
+        transfer = self._transfer(target, part, learnt, 0)
         path = await transfer.run(lambda sha256: part.path.with_name(book.whole(sha256).name))
         await self._ledger.change(self._id, sha256=transfer.wanted.sha256)
         return path
@@ -94,9 +94,9 @@ class Fetch:
         for number, (name, known) in enumerate(zip(names, parts, strict=True)):
             if known.total_bytes and known.sha256:
                 continue
-            told = await self._told(self._asked(name))
-            parts[number] = self._agreed(name, known, told)
-            await self._ledger.change(self._id, parts=tuple(parts), revision=told.commit or self._record.revision)
+            answer = await self._told(self._asked(name))
+            parts[number] = self._agreed(name, known, answer)
+            await self._ledger.change(self._id, parts=tuple(parts), revision=answer.commit or self._record.revision)
         now, sha256 = self._record, joint_hash(part.sha256 for part in parts)
         total = sum(part.total_bytes or 0 for part in parts)
         if now.total_bytes not in (None, total):
@@ -109,7 +109,7 @@ class Fetch:
         )
         self._ledger.check_room(self._record)
 
-    async def _told(self, asked: FileRequest) -> FileFacts:
+    async def _told(self, file: FileRequest) -> FileFacts:
         """What the hub says of one file; tried again where the line breaks."""
         lookout = OutageWatch(self._around.files.place, self._held_up)
         self._live.starting()
@@ -117,26 +117,26 @@ class Fetch:
             token = await self._around.token()
             try:
                 with lookout.asking():
-                    told = await self._around.files.facts_of(asked, token)
+                    answer = await self._around.files.facts_of(file, token)
             except (Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError) as error:
-                log.info("the question about %s broke: %s", asked.file, error)
+                log.info("the question about %s broke: %s", file.file, error)
                 if wait_s is None:
                     raise lookout.gave_up(error, tries) from error
                 lookout.broke(error)
                 await asyncio.sleep(wait_s)
             else:
                 lookout.answered()
-                return told
+                return answer
         raise AssertionError("the last try ends the loop")
 
-    def _agreed(self, name: str, known: PartFacts, told: FileFacts) -> PartFacts:
+    def _agreed(self, name: str, known: PartFacts, answer: FileFacts) -> PartFacts:
         source = self._around.files.place.host
-        total = known.total_bytes or told.total_bytes
+        total = known.total_bytes or answer.total_bytes
         if not total:
             raise BadInput("download_no_size", file=name, source=source)
-        if known.sha256 is not None and told.sha256 not in (None, known.sha256):
+        if known.sha256 is not None and answer.sha256 not in (None, known.sha256):
             raise Damaged("download_other_file", file=name, source=source)
-        return PartFacts(total, known.sha256 or told.sha256)
+        return PartFacts(total, known.sha256 or answer.sha256)
 
     async def _part(self, number: int, before: int) -> int:
         """Fetch one file of several, unless it is here; its bytes. `before`: those of the files before it."""
@@ -146,12 +146,12 @@ class Fetch:
             return facts.total_bytes
         part = Part(final.with_name(final.name + ".part"), self._around.disk)
 
-        async def learnt(found: DownloadTarget) -> None:
-            await self._note(number, PartFacts(found.total_bytes, found.sha256))
+        async def learnt(target: DownloadTarget) -> None:
+            await self._note(number, PartFacts(target.total_bytes, target.sha256))
 
         name = part_names(record.file)[number]
-        wanted = DownloadTarget(self._asked(name), facts.total_bytes, facts.sha256)
-        transfer = self._transfer(wanted, part, learnt, before)
+        target = DownloadTarget(self._asked(name), facts.total_bytes, facts.sha256)
+        transfer = self._transfer(target, part, learnt, before)
         await transfer.run(lambda _: final)
         await self._note(number, PartFacts(part.n_bytes, transfer.wanted.sha256))
         return part.n_bytes
@@ -173,7 +173,7 @@ class Fetch:
             self._around.changed()
 
     def _transfer(
-        self, wanted: DownloadTarget, part: Part, learnt: Callable[[DownloadTarget], Awaitable[None]], before: int
+        self, target: DownloadTarget, part: Part, learnt: Callable[[DownloadTarget], Awaitable[None]], before: int
     ) -> Transfer:
         def moved() -> None:
             if self._live.moved(before + part.n_bytes, transfer.is_flowing):
@@ -184,7 +184,7 @@ class Fetch:
 
         around = self._around
         hooks = Hooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)
-        transfer = Transfer(self._around.files, wanted, part, hooks, self._around.waits)
+        transfer = Transfer(self._around.files, target, part, hooks, self._around.waits)
         self._live.starting()
         self._around.changed()
         return transfer
@@ -252,7 +252,7 @@ def new_record(wish: DownloadRequest, around: Around, pin: Pin | None = None) ->
     household. Raises AppError."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
     of_parts = known[1].parts if known else ()
-    facts = tuple(PartFacts(one.size_bytes, one.sha256) for one in of_parts)
+    facts = tuple(PartFacts(part.size_bytes, part.sha256) for part in of_parts)
     parts = new_parts(wish.file, facts)
     sha256 = joint_hash(part.sha256 for part in parts)
     if known and not parts:

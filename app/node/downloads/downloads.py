@@ -82,7 +82,7 @@ class Downloads:
                 while True:  # a line that stands still is seen to
                     await asyncio.sleep(STALL_LOOK_SECONDS)
                     await self._go_on_with_copies()
-                    if any(self._list.live(one.id).doing == "running" for one in self._list):
+                    if any(self._list.live(other.id).doing == "running" for other in self._list):
                         self._changed()
             finally:
                 self._ready.clear()
@@ -354,12 +354,12 @@ class Downloads:
         path = self._list.book.whole_of(record).absolute()
         if not whole_bytes(path):
             return None
-        names = [one.name for one in self._shelf.entries() if Path(one.path) == path]
+        names = [entry.name for entry in self._shelf.entries() if Path(entry.path) == path]
         return record.model if record.model in names else next(iter(names), None)
 
     def _without_use(self, record: Record) -> int:
         """Delete a whole file that never came on the shelf and that no other download means; its bytes."""
-        if record.sha256 is None or any(one.sha256 == record.sha256 for one in self._list):
+        if record.sha256 is None or any(other.sha256 == record.sha256 for other in self._list):
             return 0
         if self._name_on_shelf(record) is not None:
             return 0

@@ -93,8 +93,8 @@ class ModelServer:
     async def _held(self, request: web.Request) -> web.Response:
         """Which of these hashes are here: the bytes of each file."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
-        asked = decode(raw, Asked)
-        sizes = await asyncio.to_thread(self._sizes, asked) if self._shares() else {}
+        hashes = decode(raw, Asked)
+        sizes = await asyncio.to_thread(self._sizes, hashes) if self._shares() else {}
         return web.json_response({"held": sizes})
 
     async def _pinned(self, request: web.Request) -> web.Response:
@@ -104,12 +104,12 @@ class ModelServer:
         pin = await asyncio.to_thread(self._pin, repository, file)
         return web.json_response({"pin": msgspec.to_builtins(pin)})
 
-    def _sizes(self, asked: Sequence[str]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for key, paths in self._has(asked).items():
+    def _sizes(self, hashes: Sequence[str]) -> dict[str, list[int]]:
+        sizes: dict[str, list[int]] = {}
+        for key, paths in self._has(hashes).items():
             with suppress(OSError):  # it went away just now
-                found[key] = [one.stat().st_size for one in paths]
-        return found
+                sizes[key] = [path.stat().st_size for path in paths]
+        return sizes
 
     async def _give(self, request: web.Request) -> web.StreamResponse:
         """The bytes of one file, from where the other side wants them; one file at a time."""
@@ -117,8 +117,8 @@ class ModelServer:
         if not self._shares():
             raise Refused("copy_not_offered", name=self._name())
         good = _SHA256.fullmatch(sha256) and _NUMBER.fullmatch(number)
-        found = await asyncio.to_thread(self._has, [sha256]) if good else {}
-        paths = found.get(sha256, ())
+        files = await asyncio.to_thread(self._has, [sha256]) if good else {}
+        paths = files.get(sha256, ())
         if not good or int(number) >= len(paths):
             raise BadInput("copy_gone", name=self._name())
         if self._turn.locked():
@@ -133,7 +133,7 @@ class ModelServer:
 
     def _given(self, member: Member, paths: Sequence[Path], number: str) -> Given:
         """As it begins: files before this one are there already."""
-        sizes = [_size(one) for one in paths]
+        sizes = [_size(path) for path in paths]
         before = sum(sizes[: int(number)])
         return Given(member.name, self._called(paths[0]), before, sum(sizes))
 
@@ -144,8 +144,8 @@ class ModelServer:
             raise BadInput("copy_gone", name=self._name()) from None
         try:
             total = os.fstat(file.fileno()).st_size
-            asked = _RANGE.fullmatch(request.headers.get("Range", ""))
-            start = int(asked[1]) if asked and int(asked[1]) < total else 0
+            match = _RANGE.fullmatch(request.headers.get("Range", ""))
+            start = int(match[1]) if match and int(match[1]) < total else 0
             answer = web.StreamResponse(status=206 if start else 200)
             answer.content_length = total - start
             if start:

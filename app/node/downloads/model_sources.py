@@ -51,8 +51,8 @@ class HouseholdPins:
     It stays as it is until a person puts a copy back or deletes it.
     """
 
-    def __init__(self, pins: Pins, others: Callable[[str, str], Awaitable[Pin | None]]) -> None:
-        self._pins, self._others = pins, others
+    def __init__(self, pins: Pins, ask_others: Callable[[str, str], Awaitable[Pin | None]]) -> None:
+        self._pins, self._others = pins, ask_others
         self.note: Callable[[Reason], None] = lambda _: None
         self._is_told = False
 
@@ -67,8 +67,8 @@ class HouseholdPins:
             mine = await asyncio.to_thread(self._pins.of, repository, file)
         except Damaged as error:
             self._tell(error)
-            if found := await self._others(repository, file):
-                return found
+            if pin := await self._others(repository, file):
+                return pin
             raise
         return mine or await self._others(repository, file)
 
@@ -171,17 +171,17 @@ class ModelSources:
             raise BadInput("text_too_long", characters=len(text), most=MAX_QUERY)
 
         self._contacted()
-        found = await online.search(hub, text, limit, token)
-        return {"source": hub.host, "models": [_found_json(one, hub) for one in found]}
+        matches = await online.search(hub, text, limit, token)
+        return {"source": hub.host, "models": [_found_json(match, hub) for match in matches]}
 
     async def files(self, repository: str) -> Json:
         """The GGUF files of one repository. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
         self._contacted()
-        found = await online.listing(hub, repository, token)
+        listing = await online.listing(hub, repository, token)
         on_shelf = await asyncio.to_thread(self._by_hash)
-        files = [self._file_json(repository, one, on_shelf) for one in found.files]
-        return {**_found_json(found.about, hub), "revision": found.revision, "files": files}
+        files = [self._file_json(repository, file, on_shelf) for file in listing.files]
+        return {**_found_json(listing.about, hub), "revision": listing.revision, "files": files}
 
     async def start(self, order: requests.StartDownload) -> Json:
         """Begin a download, or a copy from a machine of the household. Raises AppError."""
@@ -197,20 +197,20 @@ class ModelSources:
         known = promised(shipped(), order.repository, file, order.revision)
         several = len(part_names(file)) > 1
         sha256 = (known[1].whole_hash if known else None) or (None if several else order.sha256)
-        found = await self._copies.having(sha256) if sha256 else []
-        return [{"id": one.machine, "name": one.name} for one in found]
+        holders = await self._copies.having(sha256) if sha256 else []
+        return [{"id": holder.machine, "name": holder.name} for holder in holders]
 
     def whole(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
         """The files of those models that were downloaded or imported here with these hashes. Reads the disk."""
-        found: dict[str, tuple[Path, ...]] = {}
+        files: dict[str, tuple[Path, ...]] = {}
         for entry in self.shelf.entries():
             path = Path(entry.path)
             sha256 = self._hash_of(entry)
             if sha256 is None or sha256 not in hashes or self._away(entry, path):
                 continue
             if _missing(entry, path, None) is None:
-                found[sha256] = tuple(part_paths(path))
-        return found
+                files[sha256] = tuple(part_paths(path))
+        return files
 
     async def found(self) -> Json:
         """The files that other programs hold."""
@@ -220,9 +220,10 @@ class ModelSources:
         files = self._apps.files()
         taken = {Path(entry.path).resolve(): entry.name for entry in self.shelf.entries()}
         places = [
-            {"app": one.app, "folder": str(one.folder), "there": one.folder.is_dir()} for one in self._apps.places
+            {"app": folder.app, "folder": str(folder.folder), "there": folder.folder.is_dir()}
+            for folder in self._apps.places
         ]
-        listed = [_other_json(one, taken.get(one.path.resolve())) for one in files]
+        listed = [_other_json(other, taken.get(other.path.resolve())) for other in files]
         return {"files": listed, "looked_in": places}
 
     async def token(self) -> Json:
@@ -261,7 +262,7 @@ class ModelSources:
         if not self.downloads.owns(path) or self.shelf.why_away(path):
             return None
         entries = await asyncio.to_thread(self.shelf.entries)
-        if any(Path(one.path) == path for one in entries if one.name != entry.name):
+        if any(Path(other.path) == path for other in entries if other.name != entry.name):
             return None  # another name for the same file
         return await self.downloads.forget(path)
 
@@ -277,8 +278,8 @@ class ModelSources:
 
     def _by_hash(self) -> dict[str, str]:
         """The downloaded and imported models of the shelf: SHA-256 of the file -> name."""
-        found = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
-        return {sha256: name for sha256, name in found if sha256}
+        names = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
+        return {sha256: name for sha256, name in names if sha256}
 
     def _hash_of(self, entry: Entry) -> str | None:
         """What its file is known by everywhere. Reads the disk."""
@@ -287,14 +288,14 @@ class ModelSources:
     def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:
         files = [
             HubFile(
-                one.file,
-                one.quantisation,
-                one.size_bytes,
-                one.whole_hash,
-                one.recommended,
-                n_parts=len(part_names(one.file)),
+                file.file,
+                file.quantisation,
+                file.size_bytes,
+                file.whole_hash,
+                file.recommended,
+                n_parts=len(part_names(file.file)),
             )
-            for one in offer.files
+            for file in offer.files
         ]
         return {
             "id": offer.id,
@@ -315,7 +316,7 @@ class ModelSources:
             "repository": offer.repository,
             "revision": offer.revision,
             "page": Hub(HUB).page(offer.repository),
-            "files": [self._file_json(offer.repository, one, on_shelf) for one in files],
+            "files": [self._file_json(offer.repository, file, on_shelf) for file in files],
         }
 
     def _file_json(self, repository: str, file: HubFile, on_shelf: dict[str, str]) -> Json:
@@ -339,8 +340,8 @@ class ModelSources:
 
 def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
     try:
-        found = sum(one.stat().st_size for one in part_paths(path))
-        same = found == entry.model.file_bytes
+        n_bytes = sum(part.stat().st_size for part in part_paths(path))
+        same = n_bytes == entry.model.file_bytes
     except OSError:
         if app and app != "Poolhouse":
             return Reason("found_not_here", {"path": entry.path, "app": app})
@@ -349,9 +350,9 @@ def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
     return None if same else Reason("model_changed", {**facts})
 
 
-def _found_json(found: HubModel, hub: Hub) -> Json:
-    maker, _, name = found.repository.partition("/")
-    return {**asdict(found), "name": name, "maker": maker, "splits": found.splits, "page": hub.page(found.repository)}
+def _found_json(match: HubModel, hub: Hub) -> Json:
+    maker, _, name = match.repository.partition("/")
+    return {**asdict(match), "name": name, "maker": maker, "splits": match.splits, "page": hub.page(match.repository)}
 
 
 def _other_json(other: ForeignModel, on_shelf: str | None) -> Json:

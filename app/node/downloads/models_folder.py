@@ -78,16 +78,16 @@ class Move:
     async def run(self) -> None:
         """To its end. Raises AppError; cancelled, it ends between two bytes, and nothing is lost."""
         every = await asyncio.to_thread(self._around.downloads.book.elsewhere)
-        parts = [one for one in every if one.is_part]
-        whole = [one for one in every if not one.is_part] if self._whole else []
-        self.total_bytes = sum(one.n_bytes for one in (*parts, *whole))
+        parts = [item for item in every if item.is_part]
+        whole = [item for item in every if not item.is_part] if self._whole else []
+        self.total_bytes = sum(item.n_bytes for item in (*parts, *whole))
         if parts:
             async with self._around.downloads.held():
-                for one in parts:
-                    await self._part(one)
-        loaded = [one for one in whole if await asyncio.to_thread(self._user_of, one.path)]
-        for one in [*(one for one in whole if one not in loaded), *loaded]:
-            await self._model(one)
+                for item in parts:
+                    await self._part(item)
+        loaded = [item for item in whole if await asyncio.to_thread(self._user_of, item.path)]
+        for item in [*(item for item in whole if item not in loaded), *loaded]:
+            await self._model(item)
         await asyncio.to_thread(self._tidy)
 
     # inside
@@ -150,11 +150,11 @@ class Move:
         """The model that is loaded and may read this file; the same bytes may have another name, too."""
         used = self._around.in_use()
         entries = self._around.shelf.entries() if used else ()
-        mine = (one for one in entries if one.model.id in used and self._is_of(one, path))
-        return next((one.name for one in mine), None)
+        mine = (entry for entry in entries if entry.model.id in used and self._is_of(entry, path))
+        return next((entry.name for entry in mine), None)
 
     def _names(self, path: Path) -> list[str]:
-        return [one.name for one in self._around.shelf.entries() if self._is_of(one, path)]
+        return [entry.name for entry in self._around.shelf.entries() if self._is_of(entry, path)]
 
     @staticmethod
     def _is_of(entry: Entry, path: Path) -> bool:
@@ -187,17 +187,17 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
         )
 
 
-def same_disk(one: Path, other: Path) -> bool:
+def same_disk(first: Path, other: Path) -> bool:
     """Whether a rename does it, as far as the system tells."""
     try:
-        return one.stat().st_dev == existing(other).stat().st_dev
+        return first.stat().st_dev == existing(other).stat().st_dev
     except OSError:
         return False
 
 
 def existing(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
-    return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)
+    return next((candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), folder)
 
 
 class ModelsFolder:
@@ -237,9 +237,9 @@ class ModelsFolder:
             "there": folders.now not in away,
             **with_reason("reason", away.get(folders.now)),
             "elsewhere": [
-                _elsewhere_json(one, held, away.get(one))
-                for one, held in self._elsewhere.items()
-                if held[0] or one in away
+                _elsewhere_json(folder, held, away.get(folder))
+                for folder, held in self._elsewhere.items()
+                if held[0] or folder in away
             ],
             "move": self._move.json() if self._move else None,
             **with_reason("stopped", self._why),
@@ -269,10 +269,14 @@ class ModelsFolder:
             await asyncio.to_thread(self._sweep)
             folder = await asyncio.to_thread(self._claimed, path, owner, move, new)
             same = folder == self._folders.now
-            former = tuple(str(one) for one in self._folders.all if one != self._folders.own)
+            former = tuple(
+                str(former_folder) for former_folder in self._folders.all if former_folder != self._folders.own
+            )
             mine = "" if folder == self._folders.own else str(folder)
             moving: Literal["", "parts", "all"] = "all" if move else "" if same else "parts"
-            chosen = ModelsChoice(mine, tuple(one for one in former if one != mine), owner, moving)
+            chosen = ModelsChoice(
+                mine, tuple(former_folder for former_folder in former if former_folder != mine), owner, moving
+            )
             await self._chosen(chosen)
             log.info("models are kept in %s from now on", folder)
             if moving:
@@ -346,15 +350,17 @@ class ModelsFolder:
     def _former_left(self, given_up: Collection[Path]) -> tuple[str, ...]:
         """Former folders that hold models still, or cannot be looked at."""
         away = self._folders.known_away
-        former = (one for one in map(Path, self._choice.former) if one not in given_up)
-        return tuple(str(one) for one in former if one in away or any(stored_models(one)))
+        former = (folder for folder in map(Path, self._choice.former) if folder not in given_up)
+        return tuple(
+            str(former_folder) for former_folder in former if former_folder in away or any(stored_models(former_folder))
+        )
 
     def _judge(self, path: str) -> Json:
         folders = self._folders
         folder = folders.meant(path, self._root)
         held = self._held(folder)
-        n_bytes = sum(one.n_bytes for one in held)
-        copied = sum(one.n_bytes for one in held if not same_disk(one.path, folder))
+        n_bytes = sum(item.n_bytes for item in held)
+        copied = sum(item.n_bytes for item in held if not same_disk(item.path, folder))
         free = self._around.disk.free_bytes(existing(folder))
         try:
             check_room(folder, copied, self._around.disk)
@@ -366,7 +372,7 @@ class ModelsFolder:
             "same": folder == folders.now,
             "free_bytes": free,
             "room_bytes": room_bytes(free),
-            "models": sum(not one.is_part for one in held),
+            "models": sum(not item.is_part for item in held),
             "bytes": n_bytes,
             "copied_bytes": copied,
             "fits": fits,
@@ -381,14 +387,14 @@ class ModelsFolder:
 
     def _check_all(self, folder: Path) -> None:
         held = self._held(folder)
-        copied = sum(one.n_bytes for one in held if not same_disk(one.path, folder))
+        copied = sum(item.n_bytes for item in held if not same_disk(item.path, folder))
         if copied:
             check_room(folder, copied, self._around.disk)
 
     def _held(self, folder: Path) -> list[StoredModel]:
         """What a move to that folder would bring."""
-        near = (one for one in self._folders.all if one not in self._folders.known_away)
-        return [held for one in near if one != folder for held in stored_models(one)]
+        near = (near_folder for near_folder in self._folders.all if near_folder not in self._folders.known_away)
+        return [held for former_folder in near if former_folder != folder for held in stored_models(former_folder)]
 
     async def _look(self) -> None:
         """Which folders are there now. A change of that is told, and what waited for it goes on."""
@@ -400,14 +406,14 @@ class ModelsFolder:
         if len(folders.all) == 1 and not folders.known_away and not self._elsewhere:
             return
         before = dict(folders.known_away), dict(self._elsewhere)
-        found = {one: await self._looked(one) for one in folders.all}
-        folders.known_away = {one: why for one, (why, _) in found.items() if why}
-        self._elsewhere = {one: held for one, (_, held) in found.items() if one != folders.now}
+        looks = {folder: await self._looked(folder) for folder in folders.all}
+        folders.known_away = {folder: why for folder, (why, _) in looks.items() if why}
+        self._elsewhere = {folder: held for folder, (_, held) in looks.items() if folder != folders.now}
         if before[0] != folders.known_away:
             self._around.shelf.changes += 1  # whoever shows the models looks again
             back = before[0].keys() - folders.known_away.keys()
             if back and self._group is not None:
-                again = self._around.downloads.try_again(AWAY, {str(one) for one in back})
+                again = self._around.downloads.try_again(AWAY, {str(folder) for folder in back})
                 self._group.create_task(again, name="go on with downloads")
         if before != (folders.known_away, self._elsewhere):
             self._around.changed()
@@ -429,7 +435,7 @@ class ModelsFolder:
                 held = list(stored_models(folder)) if why is None else []
             finally:  # a thread that has done its work lives on for a moment
                 is_back.set()
-            amount = sum(not one.is_part for one in held), sum(one.n_bytes for one in held)
+            amount = sum(not item.is_part for item in held), sum(item.n_bytes for item in held)
             _tell(loop, done, (why, known if why else amount))
 
         threading.Thread(target=work, daemon=True).start()
@@ -465,12 +471,12 @@ def room_bytes(free: int | None) -> int | None:
     return None if free is None else max(0, free - LEFT_FREE_BYTES)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], found: object) -> None:
+def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: object) -> None:
     """Nobody may wait any more."""
 
     def told() -> None:
         if not done.done():
-            done.set_result(found)
+            done.set_result(result)
 
     try:
         loop.call_soon_threadsafe(told)

@@ -59,21 +59,21 @@ class PeerCopies:
     async def having(self, sha256: str) -> list[Copy]:
         """The machines that have this model and give it, by name. Raises nothing."""
         async with asyncio.TaskGroup() as group:
-            asked = [
+            queries = [
                 (link, group.create_task(_has(machine, sha256), name="ask who has a model"))
                 for link, machine in self._machines()
             ]
-        return [Copy(str(link.peer), link.name) for link, one in asked if one.result()]
+        return [Copy(str(link.peer), link.name) for link, query in queries if query.result()]
 
     async def pin(self, repository: str, file: str) -> Pin | None:
         """What the household took first of this file, as its machines tell; None: nobody did. Raises nothing."""
         async with asyncio.TaskGroup() as group:
-            asked = [
+            queries = [
                 group.create_task(_pinned(machine, repository, file), name="ask for a pin")
                 for _, machine in self._machines()
             ]
-        found = [pin for one in asked if (pin := one.result())]
-        return min(found, key=lambda pin: pin.taken, default=None)
+        pins = [pin for query in queries if (pin := query.result())]
+        return min(pins, key=lambda pin: pin.taken, default=None)
 
     def _machines(self) -> list[tuple[PeerLink, GuestClient]]:
         network = self._network()
@@ -109,18 +109,18 @@ class MemberFiles:
         self._network, self._record = network, record
 
     @asynccontextmanager
-    async def opened(self, asked: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
+    async def opened(self, file: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
         """No token goes there."""
         machine = self._machine()
-        number = part_names(self._record.file).index(asked.file)
+        number = part_names(self._record.file).index(file.file)
         headers = {"Range": f"bytes={start}-"} if start else {}
         path = f"/{self._record.sha256}/{number}"
         async with machine.asked("GET", path, headers=headers) as answer:
             if answer.status not in (200, 206):
                 raise problem(await _short(answer), self._record.source)
-            told, begins = _stands(answer, start)
+            facts, begins = _stands(answer, start)
             async with aclosing(machine.chunks(answer)) as chunks:
-                yield Body(told, begins, _Content(chunks))
+                yield Body(facts, begins, _Content(chunks))
 
     async def facts_of(self, asked: FileRequest, token: str | None) -> FileFacts:
         """A copy is begun only of files whose hashes and sizes are known."""
@@ -156,10 +156,10 @@ def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]
     """The size of the file, and where in it the answer begins. Raises Refused."""
     begins, total = 0, answer.content_length
     if answer.status == 206:
-        found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-        if not found or int(found[1]) != start:
+        match = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        if not match or int(match[1]) != start:
             raise Refused("peer_refused")
-        begins, total = start, int(found[3])
+        begins, total = start, int(match[3])
     if not total:
         raise Refused("peer_refused")
     return FileFacts(total_bytes=total), begins
@@ -172,8 +172,8 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
             async with machine.asked("POST", "/held", question) as answer:
                 if answer.status != 200:
                     return False  # an older version, or one that gives this machine nothing
-                told = decode(await _short(answer), Held)
-                return sha256 in told.held
+                reply = decode(await _short(answer), Held)
+                return sha256 in reply.held
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say which models it has: %r", machine.host.name, error)
         return False
@@ -186,13 +186,13 @@ async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | Non
             async with machine.asked("POST", "/pin", question) as answer:
                 if answer.status != 200:
                     return None  # an older version
-                told = decode(await _short(answer), Pinned).pin
+                pin = decode(await _short(answer), Pinned).pin
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say what it took first: %r", machine.host.name, error)
         return None
-    if told is None or (told.repository, told.file) != (repository, file) or not told.is_sound:
+    if pin is None or (pin.repository, pin.file) != (repository, file) or not pin.is_sound:
         return None
-    return told
+    return pin
 
 
 async def _short(answer: aiohttp.ClientResponse) -> bytes:

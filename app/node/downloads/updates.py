@@ -105,8 +105,8 @@ class Updates:
             raise BadInput("updates_no_place")
         async with self._asking:
             await self._keep(msgspec.structs.replace(self._kept, asked=self._now()))
-            found = await _newest(place)
-            version, page = _version(found, place), _page(found, place)
+            release = await _newest(place)
+            version, page = _version(release, place), _page(release, place)
             await self._keep(msgspec.structs.replace(self._kept, version=version, page=page))
             if _is_newer(version) and self._kept.noted != version:
                 self._note(Reason("log_node_newer", {"version": version}))
@@ -160,19 +160,19 @@ async def _newest(place: ReleasePlace) -> Release | None:
         raise Unreachable("hub_odd", source=source) from error
 
 
-def _version(found: Release | None, place: ReleasePlace) -> str:
+def _version(release: Release | None, place: ReleasePlace) -> str:
     """Its number as we write it; "" for none. Raises Unreachable."""
-    if found is None:
+    if release is None:
         return ""
     try:
-        return str(Version(found.tag_name))
+        return str(Version(release.tag_name))
     except InvalidVersion:
         raise Unreachable("hub_odd", source=place.host) from None
 
 
-def _page(found: Release | None, place: ReleasePlace) -> str:
+def _page(release: Release | None, place: ReleasePlace) -> str:
     """Its own page, where that is one of the place; else that of all releases."""
-    theirs = found.html_url if found else ""
+    theirs = release.html_url if release else ""
     return theirs if theirs.startswith(f"{place.page}/") else place.page
 
 

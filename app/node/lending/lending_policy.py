@@ -252,25 +252,25 @@ class LendingPolicy:
 
     async def change(self, order: requests.ChangeLending) -> Json:
         """Change the rules; they hold at once. Raises BadInput, or DoesNotFit without a disk."""
-        given = {
+        changes = {
             field: value for field in order.__struct_fields__ if (value := getattr(order, field)) is not msgspec.UNSET
         }
-        for device in given.get("devices", ()):
+        for device in changes.get("devices", ()):
             if device != PROCESSOR:
                 raise BadInput("device_unknown", device=device, devices=PROCESSOR)
-        if "hours" in given:
-            given["hours"] = read_hours(given["hours"])
-        if 0 < given.get("link_mbit", 0) < LINK_LEAST_MBIT:
+        if "hours" in changes:
+            changes["hours"] = read_hours(changes["hours"])
+        if 0 < changes.get("link_mbit", 0) < LINK_LEAST_MBIT:
             raise BadInput("link_limit_low", least=LINK_LEAST_MBIT)
-        if (threads := given.get("threads", 0)) > (cores := devices.usable_cores()):
+        if (threads := changes.get("threads", 0)) > (cores := devices.usable_cores()):
             raise BadInput("lend_threads_more", threads=threads, cores=cores)
         for name in ("memory_bytes", "limit_bytes"):
-            self.memory.check(given.get(name) or 0)
-        if given.get("memory_bytes", 0) != 0:
-            given.setdefault("on", True)  # who says how much wants it lent
-        if not given:
+            self.memory.check(changes.get(name) or 0)
+        if changes.get("memory_bytes", 0) != 0:
+            changes.setdefault("on", True)  # who says how much wants it lent
+        if not changes:
             return self.all_json()
-        await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **given)))
+        await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **changes)))
         self.memory.chosen_bytes = self.rules.memory_bytes
         self.memory.limit_bytes = self.rules.limit_bytes
         self.limit_links(self.rules.link_mbit)
@@ -403,8 +403,8 @@ class LendingPolicy:
                 self._news.set()  # what was given back is seen at once
             if was_paused and isinstance(self.state, Ready):
                 self._judge()
-            if self._told != (told := self.state_word()):
-                self._told = told
+            if self._told != (state := self.state_word()):
+                self._told = state
                 self._changed()  # it computes now, or does no more
             pace = DRAIN_LOOK_SECONDS if isinstance(self.state, Draining) else LOOK_SECONDS
             with suppress(TimeoutError):

@@ -238,7 +238,7 @@ class LendingService:
         return loading or self.stage_host.computed_within(ANSWER_GAP_SECONDS)
 
     def layers(self) -> tuple[Layers, ...]:
-        return tuple(wanted.config.layers for wanted in self.stage_host.runs)
+        return tuple(run.config.layers for run in self.stage_host.runs)
 
     def borrowers(self) -> set[MachineId]:
         return {run.member for run in self._runs.values()}
@@ -416,9 +416,9 @@ class LendingService:
         path = await self._few_threads.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        wanted = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
+        request = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
         self._terms.require()  # reading and hashing took a while
-        opened = await self.stage_host.open(wanted, threads=threads)
+        opened = await self.stage_host.open(request, threads=threads)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,

@@ -27,7 +27,7 @@ def is_needed(snapshot: Json, battery: Battery | None) -> bool:
     if lending in ("paused", "draining"):
         return False
     models = snapshot.get("loaded") or {}, *(snapshot.get("beside") or ())
-    loading = any(one.get("state") == "loading" for one in models)
+    loading = any(model.get("state") == "loading" for model in models)
     vectors = snapshot.get("embeds") or {}
     downloads = (snapshot.get("downloads") or {}).values()
     return (
@@ -35,7 +35,7 @@ def is_needed(snapshot: Json, battery: Battery | None) -> bool:
         or bool(vectors.get("asks"))
         or lending == "working"
         or any((snapshot.get("answers") or {}).values())
-        or any(one.get("state") in UNDER_WAY for one in downloads)
+        or any(download.get("state") in UNDER_WAY for download in downloads)
     )
 
 

@@ -158,9 +158,9 @@ class DiscoveryService:
             if now != before:
                 before = now
                 every = await asyncio.to_thread(interfaces)
-                self._there = frozenset(one.name for one in every)
-                found = usable(every, self.choice.interfaces)
-                addresses, speak_at = served(found, self.choice.bind)
+                self._there = frozenset(interface.name for interface in every)
+                usable_now = usable(every, self.choice.interfaces)
+                addresses, speak_at = served(usable_now, self.choice.bind)
                 self._network.places.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)
                 self._looked = True
@@ -171,8 +171,8 @@ class DiscoveryService:
 
 def system_name() -> str:
     """The kind of system that this computer runs."""
-    found = platform.system()
-    return "macOS" if found == "Darwin" else found
+    system = platform.system()
+    return "macOS" if system == "Darwin" else system
 
 
 async def reach(network: Network, machine: Machine, address: str) -> Json:
@@ -193,16 +193,16 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(AGAIN_SECONDS)
 
 
-def served(found: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def served(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Addresses where a node that listens at `bind` is reached, and one of them an interface."""
     if bind not in (EVERY_IPV4, EVERY_ADDRESS):
         return (bind,), (bind,)
     addresses: list[str] = []
     speak_at: list[str] = []
-    for one in found:
-        four = [address for address in one.addresses if ":" not in address]
-        six = [address for address in one.addresses if ":" in address and "%" not in address]
-        link_local = [address for address in one.addresses if "%" in address]
+    for interface in interfaces:
+        four = [address for address in interface.addresses if ":" not in address]
+        six = [address for address in interface.addresses if ":" in address and "%" not in address]
+        link_local = [address for address in interface.addresses if "%" in address]
         reached = four if bind == EVERY_IPV4 else (four + six) or link_local
         addresses += reached
         speak_at += reached[:1]
@@ -242,6 +242,6 @@ def _glance() -> Glance:
     addresses = psutil.net_if_addrs().items()
     stats = psutil.net_if_stats().items()
     return (
-        sorted((name, one.address) for name, entries in addresses for one in entries),
-        sorted(name for name, one in stats if one.isup),
+        sorted((name, entry.address) for name, entries in addresses for entry in entries),
+        sorted(name for name, stat in stats if stat.isup),
     )

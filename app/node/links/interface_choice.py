@@ -47,15 +47,17 @@ class BetterInterfaces:
     def keep_only(self, members: Collection[MachineId]) -> None:
         """Nothing is kept of machines that were removed."""
         self._tried = {key for key in self._tried if key[0] in members}
-        self.found = {one: what for one, what in self.found.items() if one in members}
+        self.found = {machine: better for machine, better in self.found.items() if machine in members}
 
     async def look(
-        self, machine: MachineId, link: Link, interfaces: Sequence[Interface], ways: Iterable[Address]
+        self, machine: MachineId, link: Link, interfaces: Sequence[Interface], addresses: Iterable[Address]
     ) -> None:
         """See whether the interface that this link uses is the right one."""
         used = LinkEnd(link.kind, link.interface, link.negotiated_bits_per_s)
         ends = [
-            LinkEnd(one.kind, one.name, one.negotiated_bits_per_s) for one in interfaces if one.is_up and one.addresses
+            LinkEnd(interface.kind, interface.name, interface.negotiated_bits_per_s)
+            for interface in interfaces
+            if interface.is_up and interface.addresses
         ]
         better = better_ends(used, ends)
         known = self.found.get(machine)
@@ -63,7 +65,7 @@ class BetterInterfaces:
             del self.found[machine]
         if not better or machine in self.found:
             return
-        where = tuple(ways)
+        where = tuple(addresses)
         for end in better:
             if await self._leads_there(machine, end, interfaces, where):
                 up = self._network.links.get(machine)
@@ -72,12 +74,12 @@ class BetterInterfaces:
                 return
 
     async def _leads_there(
-        self, machine: MachineId, end: LinkEnd, interfaces: Sequence[Interface], ways: Sequence[Address]
+        self, machine: MachineId, end: LinkEnd, interfaces: Sequence[Interface], addresses: Sequence[Address]
     ) -> bool:
         through = through_of(interfaces, end.interface)
         if len(self._tried) > MOST_TRIED:
             self._tried.clear()
-        for way in ways:
+        for way in addresses:
             key = (machine, end.interface, way)
             if through is None or key in self._tried:
                 continue
@@ -156,21 +158,21 @@ class InterfaceChoice:
         for machine in by.keys() - self._chosen.keys():
             del by[machine]
         for machine, chosen in self._chosen.items():
-            found = through_of(every, chosen)
-            if found is not None and machine not in self._no_way:
-                by[machine] = found
+            through = through_of(every, chosen)
+            if through is not None and machine not in self._no_way:
+                by[machine] = through
                 continue
             by.pop(machine, None)
             name = members[machine].name if machine in members else machine[:8]
             facts: dict[str, Fact] = {"interface": chosen, "machine": name}
-            code = "interface_away" if found is None else "interface_no_way"
+            code = "interface_away" if through is None else "interface_no_way"
             self.unheeded[machine] = Reason(code, facts)
 
 
 def checked(interfaces: Iterable[Interface], name: str) -> None:
     """Raises BadInput unless connections can leave by that interface now."""
     every = tuple(interfaces)
-    if name not in {one.name for one in every}:
+    if name not in {interface.name for interface in every}:
         raise BadInput("interface_unknown", name=name)
     if through_of(every, name) is None:
         raise BadInput("interface_down", interface=name)
@@ -178,10 +180,10 @@ def checked(interfaces: Iterable[Interface], name: str) -> None:
 
 def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
     """That interface, if connections can leave by it now."""
-    found = next((one for one in interfaces if one.name == name), None)
-    if found is None or not found.is_up or not found.addresses:
+    match = next((interface for interface in interfaces if interface.name == name), None)
+    if match is None or not match.is_up or not match.addresses:
         return None
-    return Through(found.name, found.addresses)
+    return Through(match.name, match.addresses)
 
 
 def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:

@@ -45,29 +45,29 @@ class LinkGossip:
         self._clock = clock
         self._told: dict[MachineId, dict[MachineId, Known]] = {}
 
-    def heard(self, teller: MachineId, message: LinksMeasured, others: Set[MachineId]) -> None:
+    def heard(self, teller: MachineId, message: LinksMeasured, members: Set[MachineId]) -> None:
         """All that `teller` knows of its links; of those that lead to none of these others nothing is kept."""
         now = self._clock()
-        told = {MachineId(one.machine): _known(one, now) for one in message.links}
-        self._told = {key: links for key, links in self._told.items() if key in others}
-        self._told[teller] = {key: one for key, one in told.items() if key in others - {teller}}
+        by_machine = {MachineId(link.machine): _known(link, now) for link in message.links}
+        self._told = {key: links for key, links in self._told.items() if key in members}
+        self._told[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
 
     def json(self, here: Collection[MachineId]) -> Json:
         """By who measured it and the machine at its other end: each link once, as it was measured last.
 
         here: the other machines that are online.
         """
-        found: dict[frozenset[MachineId], tuple[MachineId, MachineId, Known]] = {}
+        newest: dict[frozenset[MachineId], tuple[MachineId, MachineId, Known]] = {}
         for teller in sorted(self._told.keys() & set(here)):
             for far, known in self._told[teller].items():
                 ends = frozenset((teller, far))
-                before = found.get(ends)
+                before = newest.get(ends)
                 if far in here and (before is None or before[2].measured_at < known.measured_at):
-                    found[ends] = teller, far, known
-        told: Json = {}
-        for teller, far, known in found.values():
-            told.setdefault(teller, {})[far] = known_json(known)
-        return told
+                    newest[ends] = teller, far, known
+        result: Json = {}
+        for teller, far, known in newest.values():
+            result.setdefault(teller, {})[far] = known_json(known)
+        return result
 
 
 def _told(machine: MachineId, known: Known, now: float) -> MeasuredLink:
@@ -88,23 +88,23 @@ def _told(machine: MachineId, known: Known, now: float) -> MeasuredLink:
     )
 
 
-def _known(told: MeasuredLink, now: float) -> Known:
+def _known(measured: MeasuredLink, now: float) -> Known:
     """By this machine's clock, in whole seconds: what is told twice is no news."""
     link = Link(
-        round_trip_s=told.round_trip_s,
-        round_trip_p95_s=told.round_trip_p95_s,
+        round_trip_s=measured.round_trip_s,
+        round_trip_p95_s=measured.round_trip_p95_s,
         jitter_s=0.0,
-        out_bytes_per_s=told.out_bytes_per_s,
-        in_bytes_per_s=told.in_bytes_per_s,
-        interface=_short(told.interface),
-        kind=told.kind,
+        out_bytes_per_s=measured.out_bytes_per_s,
+        in_bytes_per_s=measured.in_bytes_per_s,
+        interface=_short(measured.interface),
+        kind=measured.kind,
         mtu=None,
-        negotiated_bits_per_s=told.negotiated_bits_per_s,
-        far_kind=told.far_kind,
-        far_interface=_short(told.far_interface),
-        far_negotiated_bits_per_s=told.far_negotiated_bits_per_s,
+        negotiated_bits_per_s=measured.negotiated_bits_per_s,
+        far_kind=measured.far_kind,
+        far_interface=_short(measured.far_interface),
+        far_negotiated_bits_per_s=measured.far_negotiated_bits_per_s,
     )
-    return Known(link, "", float(round(now - told.age_s)))
+    return Known(link, "", float(round(now - measured.age_s)))
 
 
 def _short(name: str) -> str:

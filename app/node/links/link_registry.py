@@ -55,7 +55,7 @@ class LinkLimits:
         """The smaller of both limits, in bytes a second; None: neither owner chose one."""
         there = self._household.now.machines.get(machine)
         theirs = there.about.link_mbit * BYTES_OF_MBIT if there else 0
-        return min((float(one) for one in (self._ours.bytes_per_s, theirs) if one), default=None)
+        return min((float(limit) for limit in (self._ours.bytes_per_s, theirs) if limit), default=None)
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,20 +68,20 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
     """A measured path and the interface that carries it, as the planner takes it."""
-    found = path.measured
+    figures = path.measured
     return Link(
-        round_trip_s=found.round_trips.median_s,
-        round_trip_p95_s=found.round_trips.p95_s,
-        jitter_s=found.round_trips.jitter_s,
-        out_bytes_per_s=found.out_bytes_per_s,
-        in_bytes_per_s=found.in_bytes_per_s,
+        round_trip_s=figures.round_trips.median_s,
+        round_trip_p95_s=figures.round_trips.p95_s,
+        jitter_s=figures.round_trips.jitter_s,
+        out_bytes_per_s=figures.out_bytes_per_s,
+        in_bytes_per_s=figures.in_bytes_per_s,
         interface=by.name if by else "",
         kind=by.kind if by else LinkKind.UNKNOWN,
         mtu=by.mtu if by else None,
         negotiated_bits_per_s=by.negotiated_bits_per_s if by else None,
-        far_kind=found.far.kind,
-        far_interface=found.far.interface,
-        far_negotiated_bits_per_s=found.far.negotiated_bits_per_s,
+        far_kind=figures.far.kind,
+        far_interface=figures.far.interface,
+        far_negotiated_bits_per_s=figures.far.negotiated_bits_per_s,
     )
 
 
@@ -189,8 +189,8 @@ class LinkRegistry:
 
     def end(self, own: str, other: str) -> LinkEnd:
         """Our interface behind a connection between these addresses."""
-        found = carrying(self._interfaces, own, other)
-        return LinkEnd(found.kind, found.name, found.negotiated_bits_per_s) if found else LinkEnd()
+        carrier = carrying(self._interfaces, own, other)
+        return LinkEnd(carrier.kind, carrier.name, carrier.negotiated_bits_per_s) if carrier else LinkEnd()
 
     # news
 
@@ -255,7 +255,7 @@ class LinkRegistry:
             self._network.link(only)
         elif not self._network.links:
             raise BadInput("measure_no_links")
-        chosen = [one for one in self._network.links if only in (None, one)]
+        chosen = [peer for peer in self._network.links if only in (None, peer)]
         return {"links": [await self._measured_by_hand(machine) for machine in chosen]}
 
     async def _measured_by_hand(self, machine: MachineId) -> Json:
@@ -282,11 +282,11 @@ class LinkRegistry:
         self._forget_ways(machine)
         if machine not in self._network.links:
             return {"id": machine, "reason": None, **told(machine, self._preferred, self._better)}
-        found = await self._measured_by_hand(machine)
-        if found["reason"] is not None:
+        link = await self._measured_by_hand(machine)
+        if link["reason"] is not None:
             self._measure_soon(machine)
         self._changed()
-        return found
+        return link
 
     def _follow_choices(self) -> None:
         through, members = self._network.calls.through, self._network.members
@@ -348,13 +348,13 @@ class LinkRegistry:
         After a Busy the next call goes on where this one ended.
         """
         present = self._network.link(machine).address
-        others = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
-        found = self._found.setdefault(machine, {})
+        addresses = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
+        paths = self._found.setdefault(machine, {})
         refusal: AppError | None = None
-        ways = list(dict.fromkeys((present, *others)))[:WAYS]
-        for way in (way for way in ways if way not in found):
+        addresses_now = list(dict.fromkeys((present, *addresses)))[:WAYS]
+        for way in (way for way in addresses_now if way not in paths):
             try:
-                found[way] = await measured_paths.measured(self._network, machine, way)
+                paths[way] = await measured_paths.measured(self._network, machine, way)
                 self._ways[machine, way] = True
             except Busy as error:
                 refusal = error
@@ -362,15 +362,15 @@ class LinkRegistry:
             except AppError as error:
                 refusal = refusal or error
                 self._ways[machine, way] = False
-        if found:
-            self._take(machine, measured_paths.chosen(list(found.values()), present), present)
+        if paths:
+            self._take(machine, measured_paths.chosen(list(paths.values()), present), present)
         elif refusal and not isinstance(refusal, Busy) and machine in self._network.calls.through:
             self._preferred.leads_nowhere(machine)  # said, and the next best is taken
             self._follow_choices()
             self._forget_ways(machine)
             await self._measure(machine)
             return
-        if refusal is not None and (isinstance(refusal, Busy) or not found):
+        if refusal is not None and (isinstance(refusal, Busy) or not paths):
             raise refusal
         self._whole.discard(machine)
         self._found.pop(machine, None)
@@ -419,8 +419,8 @@ class LinkRegistry:
         for machine in self._due.keys() - self._network.links.keys():
             del self._due[machine]
 
-    def _serving(self, found: tuple[Interface, ...]) -> set[tuple[str, LinkKind, tuple[str, ...]]]:
-        return {(one.name, one.kind, one.addresses) for one in usable(found, self._chosen)}
+    def _serving(self, every: tuple[Interface, ...]) -> set[tuple[str, LinkKind, tuple[str, ...]]]:
+        return {(interface.name, interface.kind, interface.addresses) for interface in usable(every, self._chosen)}
 
     async def _try_new_ways(self) -> None:
         """An address that is heard of is tried with some kilobytes; if it leads there, all is measured."""
@@ -433,8 +433,8 @@ class LinkRegistry:
             lifted = known.link.was_held_below(self._limit(machine))
             if lifted or known.address != str(link.address):
                 self._measure_soon(machine)
-            ways = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
-            new = [way for way in ways if way != link.address and (machine, way) not in self._ways]
+            addresses = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
+            new = [way for way in addresses if way != link.address and (machine, way) not in self._ways]
             for way in new[:WAYS]:
                 await self._try(machine, way)
 
@@ -445,10 +445,10 @@ class LinkRegistry:
             if known is None or self._preferred.of(machine) is not None:
                 self._better.found.pop(machine, None)
                 continue
-            ways = dict.fromkeys((link.address, *self._network.addresses(machine)))
+            addresses = dict.fromkeys((link.address, *self._network.addresses(machine)))
             before = self._better.found.get(machine)
             async with self._one_at_a_time:
-                await self._better.look(machine, known, self._interfaces, list(ways)[:WAYS])
+                await self._better.look(machine, known, self._interfaces, list(addresses)[:WAYS])
             if self._better.found.get(machine) != before:
                 self._changed()
 

@@ -1,1 +1,1 @@
-"""The models of this host: which are loaded, loaded next, asked, and what came of answers."""
+"""The models of this host: loading them, asking them, and comparing their answers with the forecasts."""

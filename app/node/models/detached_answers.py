@@ -1,4 +1,4 @@
-"""Answers that outlive whoever asked: a window that was killed takes them up again where they are by then."""
+"""Answers that outlive their client: a window that was killed takes them up again where they are by then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_OVER = 16  # that have ended and were not fetched
 
 @dataclass(eq=False)
 class _Kept:
-    """One answer as far as it has come. It is held in memory alone."""
+    """One answer as far as it has come, held in memory only."""
 
     pieces: list[str] = field(default_factory=list)  # of its text
     thoughts: list[str] = field(default_factory=list)
@@ -53,8 +53,8 @@ class _Kept:
         delta: Json = {"text": "".join(self.pieces), "token_ids": list(self.token_ids)}
         if thought := "".join(self.thoughts):
             delta["thought"] = thought
-        told = [{"delta": delta}]
-        return [*(told if self.token_ids else ()), *([self.news] if self.news else ())]
+        lines = [{"delta": delta}]
+        return [*(lines if self.token_ids else ()), *([self.news] if self.news else ())]
 
     def end(self, over_s: float) -> None:
         self.over_s = over_s
@@ -63,7 +63,7 @@ class _Kept:
 
 
 class DetachedAnswers:
-    """By the key that each was begun with. Whoever follows one and goes leaves it under way."""
+    """The detached answers by key. A follower that leaves one does not stop it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: dict[str, _Kept] = {}
@@ -71,17 +71,17 @@ class DetachedAnswers:
         self._group: asyncio.TaskGroup | None = None
 
     def open(self, group: asyncio.TaskGroup) -> None:
-        """From now on answers run in this group."""
+        """Run answers in this group from now on."""
         self._group = group
 
     @property
     def keys(self) -> list[str]:
-        """Of those under way, and of those that nobody has fetched to their end."""
+        """The keys of the answers under way, and of those not yet fetched to their end."""
         self._forget_old()
         return list(self._kept)
 
     async def begin(self, key: str, work: Lines) -> None:
-        """Have `work` write it. One of the same key is stopped before."""
+        """Have `work` write the answer. One with the same key is stopped first."""
         await self.stop(key)
         self._forget_old()
         assert self._group is not None
@@ -89,9 +89,9 @@ class DetachedAnswers:
         kept.task = self._group.create_task(self._written(kept, work), name="an answer that is kept")
 
     async def follow(self, key: str) -> Lines:
-        """What came of it by now in one piece, then each line as it comes, to its end. Fetched whole, it is forgotten.
+        """Yield the answer so far in one piece, then each line as it comes. Fetched to the end, it is forgotten.
 
-        Raises BadInput when there is none, and what ended it.
+        Raises BadInput when there is none, and the error that ended it.
         """
         kept = self._kept.get(key)
         if kept is None:
@@ -115,7 +115,7 @@ class DetachedAnswers:
         self._forget(key, kept)
 
     async def stop(self, key: str) -> None:
-        """Nobody wants the rest."""
+        """Stop the answer: its rest is not wanted."""
         kept = self._kept.pop(key, None)
         if kept is not None and kept.task is not None:
             kept.task.cancel()
@@ -143,7 +143,7 @@ class DetachedAnswers:
             del self._kept[key]
 
     def _forget_old(self) -> None:
-        over = [(key, one.over_s) for key, one in self._kept.items() if one.over_s is not None]
+        over = [(key, kept.over_s) for key, kept in self._kept.items() if kept.over_s is not None]
         for place, (key, over_s) in enumerate(reversed(over)):
             if place >= MOST_OVER or self._clock() - over_s > KEPT_S:
                 del self._kept[key]

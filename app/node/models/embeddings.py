@@ -1,4 +1,4 @@
-"""The embedding model or reranker: whole on this machine beside the one that writes, and given back when idle."""
+"""The embedding model or reranker: whole on this machine beside the writing model, and unloaded when idle."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """How well each of some texts answers a query, in their order."""
+    """The relevance of some texts to a query, in their order."""
 
     model: str
     scores: tuple[Score, ...]
@@ -63,7 +63,7 @@ class Ranked:
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A model that is loaded, or on its way. wished: by a person, so it stays."""
+    """A model that is loaded or loading. wished: loaded by a person, so it stays."""
 
     entry: Entry
     plan: Plan
@@ -84,10 +84,10 @@ class Held:
         return mine == (model.id, context) and not self.is_gone
 
     def json(self) -> Json:
-        """As what writes is described, as far as it is the same."""
-        (one,) = self.plan.machines
+        """Return the JSON of the model, with the same fields as a writing model's as far as they apply."""
+        (machine,) = self.plan.machines
         return {
-            **plan_json(self.plan, self.entry.model, {one.id: one.lends_bytes}),
+            **plan_json(self.plan, self.entry.model, {machine.id: machine.lends_bytes}),
             "state": "ready" if self.embedder else "loading",
             "wished": self.wished,
             "ranks": self.entry.model.ranks,
@@ -96,9 +96,9 @@ class Held:
 
 
 class Embeddings:
-    """One model at a time; another one takes its place.
+    """The embedding models of this host, one at a time; another one replaces it.
 
-    here: this machine with what its own models may use in all, and how much of that the one that writes has.
+    here: this machine with the memory its own models may use, and how much of that the writing models have.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class Embeddings:
 
     @property
     def held(self) -> Held | None:
-        """What has memory of this machine now."""
+        """The model that has memory of this machine now."""
         return None if self._held is None or self._held.is_gone else self._held
 
     def uses(self) -> tuple[int, int]:
-        """Bytes that it holds or will hold, and of these what is not taken from the free memory yet."""
+        """Return the bytes it holds or will hold, and how many of them are not allocated yet."""
         held = self.held
         if held is None:
             return 0, 0
@@ -137,7 +137,7 @@ class Embeddings:
         return with_limits(self.held.json(), self._here()[0]) | {"asks": self.n_asks}
 
     async def model(self, name: str) -> Entry:
-        """The embedding model of this name; the only one there is, if it names none. Raises BadInput."""
+        """Return the embedding model of this name; without a name, the only one there is. Raises BadInput."""
         name = name.removesuffix(":latest")
         entries = await asyncio.to_thread(self._shelf.entries)
         embed = [entry for entry in entries if entry.model.embeds]
@@ -159,7 +159,7 @@ class Embeddings:
         return entry
 
     async def reranker(self, name: str) -> Entry:
-        """The reranker of this name; the only one there is, if it names none. Raises BadInput."""
+        """Return the reranker of this name; without a name, the only one there is. Raises BadInput."""
         name = name.removesuffix(":latest")
         entries = await asyncio.to_thread(self._shelf.entries)
         rank = [entry for entry in entries if entry.model.ranks]
@@ -178,11 +178,11 @@ class Embeddings:
         return entry
 
     def plan(self, entry: Entry, order: requests.PlanModel) -> Json:
-        """What a load would take. Raises BadInput or DoesNotFit."""
+        """Return the memory a load would take. Raises BadInput or DoesNotFit."""
         return Held(entry, self._planned(entry.model, order)).json()
 
     async def load(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Json:
-        """As a person wishes: it stays until it is unloaded, or until what writes needs its memory.
+        """Load a model for a person: it stays until it is unloaded, or until a writing model needs its memory.
 
         Raises AppError.
         """
@@ -202,7 +202,7 @@ class Embeddings:
         cut: bool,
         read: Callable[[int], None] = lambda _: None,
     ) -> Embedded:
-        """The vectors, one for each text. `read`: told of each how many tokens it was. Raises BadInput, DoesNotFit,
+        """Return one vector per text. `read` receives the number of tokens of each. Raises BadInput, DoesNotFit,
         Damaged or StageLost."""
         if size is not None and size > entry.model.width:
             raise BadInput("embedding_size", most=entry.model.width)
@@ -216,7 +216,7 @@ class Embeddings:
     async def rank(
         self, entry: Entry, query: str, texts: Sequence[str], read: Callable[[int], None] = lambda _: None
     ) -> Ranked:
-        """How well each text answers the query; the rest is as for `embed`."""
+        """Return the relevance of each text to the query; arguments and errors are those of `embed`."""
 
         async def one(embedder: Embedder, text: str) -> Score:
             return await embedder.rank(query, text)
@@ -225,8 +225,7 @@ class Embeddings:
         return Ranked(entry.name, scores)
 
     async def unload(self, model_id: str | None = None) -> str | None:
-        """Give the memory back, at once, of this model or of any: a load ends, and so do vectors that are
-        made. The name of what was there."""
+        """Unload this model, or any, at once; a load or embedding under way ends. Return the name of the model."""
         was = self._coming or (self.held.entry if self.held else None)
         if was is None or model_id not in (None, was.model.id):
             return None
@@ -240,13 +239,13 @@ class Embeddings:
         return was.name
 
     def close(self) -> None:
-        """End what is under way and load nothing any more; `unload` then waits for the end."""
+        """End all work and load nothing any more; `unload` then waits for the end."""
         self._n_ending += 1
         self._end()
 
     async def make_room(self, own_bytes: int) -> None:
-        """Before what writes takes so many bytes here: give the memory back where there is not enough for
-        both. A load ends for that; the text that is being read is read to its end. A check of a sample ends too."""
+        """Unload if a writing model that takes these bytes does not fit beside it. A load ends for that, and so does
+        the check of a sample; the text being read is finished."""
         async with self._check_room.wanted():
             await self._make_room(own_bytes)
 
@@ -264,22 +263,31 @@ class Embeddings:
             await self._close()
 
     async def _each(
-        self, entry: Entry, texts: Sequence[T], one: Callable[[Embedder, T], Awaitable[R]], told: Callable[[R], None]
+        self,
+        entry: Entry,
+        texts: Sequence[T],
+        compute: Callable[[Embedder, T], Awaitable[R]],
+        count: Callable[[R], None],
     ) -> tuple[R, ...]:
-        """What `one` makes of each text, in turn with everybody's. `told` hears of each as it is made."""
+        """Return `compute` of each text, taking turns with other requests. `count` receives each result as it is
+        made."""
         self._count(1)
         try:
             async with self._turn:
                 self._keep()
                 try:
-                    return await self._all(entry, texts, one, told)
+                    return await self._all(entry, texts, compute, count)
                 finally:
                     self._rest()
         finally:
             self._count(-1)
 
     async def _all(
-        self, entry: Entry, texts: Sequence[T], one: Callable[[Embedder, T], Awaitable[R]], told: Callable[[R], None]
+        self,
+        entry: Entry,
+        texts: Sequence[T],
+        compute: Callable[[Embedder, T], Awaitable[R]],
+        count: Callable[[R], None],
     ) -> tuple[R, ...]:
         order = requests.PlanModel(model=entry.name)
         now = self.held
@@ -292,7 +300,7 @@ class Embeddings:
             if self._stop.is_set():  # an answer may wait for this memory, and a text is long enough
                 raise StageLost("embedding_gave_way", model=entry.name)
             try:
-                made.append(await one(held.embedder, text))
+                made.append(await compute(held.embedder, text))
             except BadInput as error:
                 if error.reason.code != "numbers_not_finite":
                     raise
@@ -304,13 +312,13 @@ class Embeddings:
                 held = await self._ready(entry, order, lambda _: None)
                 assert held.embedder is not None
                 try:
-                    made.append(await one(held.embedder, text))
+                    made.append(await compute(held.embedder, text))
                 except StageLost as error:  # it is why
                     if error.reason.code != "worker_crashed":
                         raise
                     facts = death_facts(error.reason)
                     raise StageFailed("answer_ends_process", **facts) from None
-            told(made[-1])
+            count(made[-1])
         return tuple(made)
 
     async def _ready(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Held:
@@ -348,7 +356,7 @@ class Embeddings:
         return held
 
     def _planned(self, model: Model, order: requests.PlanModel) -> Plan:
-        """Whole on this machine, beside what writes. Raises BadInput, DoesNotFit."""
+        """Plan the whole model on this machine, beside the writing models. Raises BadInput, DoesNotFit."""
         here, taken = self._here()
         if order.split is not None or order.shape not in (None, "one"):
             raise BadInput("embedding_only_whole", model=model.name)

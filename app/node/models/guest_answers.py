@@ -1,4 +1,4 @@
-"""A guest's side: which host answers for it, what that host has, and whole requests to it."""
+"""A guest's side: its hosts, their models, and requests forwarded to them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Offers(msgspec.Struct, frozen=True):
-    """What a host says of itself to its guests. loaded, beside: models that answer at once."""
+    """A host's offer to its guests. loaded, beside: models that answer at once."""
 
     models: Annotated[list[Offer], Meta(max_length=4096)]
     loaded: Text | None = None
@@ -56,46 +56,46 @@ class Offers(msgspec.Struct, frozen=True):
 
 
 class Guesting:
-    """Questions to a model that this machine has loaded itself stay here."""
+    """Forwards a guest's requests to its hosts. Requests for a model loaded on this machine stay here."""
 
     def __init__(self, network: Network, rights: Rights, hosting: ModelManager) -> None:
         self._network, self._rights, self._hosting = network, rights, hosting
 
     def json(self) -> Json:
-        """The snapshot's part of it: the hosts that answer for this machine."""
+        """Return the snapshot's part: the hosts that answer for this machine."""
         here = self._rights.is_guest() and not self._own()
         return {"hosts": [client.host.name for client in self.hosts()] if here else None}
 
     def passes(self, model: str) -> bool:
-        """Whether a question for this model goes to a host."""
+        """Return whether a request for this model goes to a host."""
         own = self._own()
         return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
     async def offered(self) -> list[Json]:
-        """What its hosts offer to a guest; nothing to any other machine."""
+        """Return the models that its hosts offer to a guest; none for any other machine."""
         return await self.listed() if self._rights.is_guest() else []
 
     def check_alone(self, order: requests.PlanModel) -> None:
-        """Raises Refused for what a guest may not have placed: layers on other machines."""
+        """Check that a guest places a model on itself only. Raises Refused."""
         several = len(order.split or ()) > 1 or order.shape in ("split", "replicas")
         if several and self._rights.is_guest():
             raise Refused("guest_alone", name=self._rights.name())
 
     def hosts(self) -> list[GuestClient]:
-        """The hosts that are here, by name."""
+        """Return the connected hosts, by name."""
         network = self._network
-        found = [
+        peers = [
             (member, link)
             for machine, link in network.links.items()
             if (member := network.members.get(machine)) and Role.HOST in member.roles
         ]
         return [
             GuestClient(member, link.address, link.guest_session, link.finished)
-            for member, link in sorted(found, key=lambda one: (one[1].name, one[1].peer))
+            for member, link in sorted(peers, key=lambda peer: (peer[1].name, peer[1].peer))
         ]
 
     async def host_for(self, model: str) -> GuestClient:
-        """The one that has it loaded, or has it, or the first. Raises Unreachable, Refused."""
+        """Return the host that has the model loaded, or on disk, or the first host. Raises Unreachable, Refused."""
         hosts = self.hosts()
         if not hosts:
             raise Unreachable("guest_no_host")
@@ -104,18 +104,18 @@ class Guesting:
         return _best(model, await _all_offers(hosts)) or hosts[0]
 
     async def listed(self) -> list[Json]:
-        """The models of all hosts that answer, each of the one that would be asked for it."""
-        found: dict[str, Json] = {}
-        told = await _all_offers(self.hosts())
-        for host, offers in told:
+        """Return the models of all hosts that answer, each from the host that would be asked for it."""
+        models: dict[str, Json] = {}
+        offers_by_host = await _all_offers(self.hosts())
+        for host, offers in offers_by_host:
             for offer in offers.models:
-                if _best(offer.name, told) is host:
+                if _best(offer.name, offers_by_host) is host:
                     facts = msgspec.to_builtins(offer) | {"machine": host.host.name}
-                    found.setdefault(offer.name, facts)
-        return list(found.values())
+                    models.setdefault(offer.name, facts)
+        return list(models.values())
 
     async def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
-        """One answer of a host, as lines. Raises the host's AppError, Unreachable or Refused."""
+        """Yield one answer of a host as lines. Raises the host's AppError, Unreachable or Refused."""
         host = await self.host_for(order.model or "")
         async with host.asked("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
             if answer.status != 200:
@@ -133,17 +133,17 @@ class Guesting:
         return self._hosting.loaded.names
 
 
-def _best(model: str, told: Sequence[tuple[GuestClient, Offers]]) -> GuestClient | None:
-    """The host to ask for a model: one that has it loaded before one that has it."""
-    for host, offers in told:
+def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, Offers]]) -> GuestClient | None:
+    """Return the host to ask for a model: one that has it loaded before one that has it on disk."""
+    for host, offers in offers_by_host:
         if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
             return host
-    having = (host for host, offers in told if any(one.name == model for one in offers.models))
+    having = (host for host, offers in offers_by_host if any(offer.name == model for offer in offers.models))
     return next(having, None)
 
 
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:
-    """Of each host that says what it has; of another one its own next answer will say why."""
+    """Return the offers of the hosts that answer; the others explain themselves when they are asked."""
     async with asyncio.TaskGroup() as group:
         asked_of = [(host, group.create_task(_offers_soon(host), name="ask what a host has")) for host in hosts]
     return [(host, offers) for host, task in asked_of if (offers := task.result()) is not None]
@@ -177,7 +177,7 @@ async def _whole(host: GuestClient, answer: Any) -> bytes:
 
 
 async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, None]:
-    """Raises Refused for what nobody can read."""
+    """Yield the lines of an answer. Raises Refused for lines that cannot be decoded."""
     cutter = LineCutter(MOST_BYTES)
     async with aclosing(chunks):
         async for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Loads that wait or are under way: each can be stopped by the name of its model, and is noted when it fails."""
+"""The queue of loads: each can be stopped by the name of its model, and its failure is written to the journal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.node.placement.placement import Placement
 
 
 class LoadLock(asyncio.Lock):
-    """Of one host. Whoever asks for what the load spares need not wait for it."""
+    """The lock of a host's loads. A request for a model that the load spares need not wait for it."""
 
     def __init__(self, loaded: LoadedModels) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class LoadLock(asyncio.Lock):
 
     @contextmanager
     def sparing(self, stays: tuple[Placement, ...]) -> Iterator[None]:
-        """From now on these stay. In the turn only."""
+        """Keep these placements while the block runs. Call it with the lock held."""
         before = self.spared, self._first_goes
         self.spared, self._first_goes = stays, self._loaded.first not in stays
         try:
@@ -35,7 +35,7 @@ class LoadLock(asyncio.Lock):
             self.spared, self._first_goes = before
 
     def concerns(self, running: Placement, *, by_name: bool) -> bool:
-        """Whether somebody waits for another model in the place of this one, which was asked for."""
+        """Return whether the load under way may replace this placement, which a request wants."""
         stays = running in self.spared and (by_name or not self._first_goes)
         return self.locked() and not stays
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Load:
-    """One that waits or is under way. model: as it was called, and its whole name as soon as that is known."""
+    """A load that waits or is under way. model: the name as given, and the full name as soon as that is known."""
 
     model: str
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -53,7 +53,7 @@ class Load:
 
 
 class LoadQueue:
-    """Of one host. `turn`: one load at a time."""
+    """The loads of one host. `turn`: one load at a time."""
 
     def __init__(self, loaded: LoadedModels, journal: Journal) -> None:
         self.turn, self._journal = LoadLock(loaded), journal
@@ -64,7 +64,7 @@ class LoadQueue:
         return len(self._under_way)
 
     async def stoppable(self, load: Load, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a load that `stop` and `close` can end while it waits, hashes or opens stages."""
+        """Return the result of a load that `stop` and `close` can end while it waits, hashes or opens stages."""
         if self._closed:
             work.close()
             raise StageLost("node_stops")
@@ -82,13 +82,13 @@ class LoadQueue:
             load.over.set()
 
     def stop(self, name: str | None = None) -> list[asyncio.Event]:
-        """End those of this model, or all; each event is set when one is over."""
+        """End the loads of this model, or all; each returned event is set when one has ended."""
         ending = [load for load in self._under_way if name in (None, load.model)]
         for load in ending:
             load.stop.set()
         return [load.over for load in ending]
 
     def close(self) -> None:
-        """End all, and begin none any more."""
+        """End all loads, and refuse new ones."""
         self._closed = True
         self.stop()

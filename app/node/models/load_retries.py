@@ -1,4 +1,4 @@
-"""What the failed tries of one load say of the next: where it is tried again, and what is told in the end."""
+"""The failed tries of one load: where to try next, and which error to report in the end."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class LoadRetries:
         self._harmed: set[str] = set()  # other machines that say the model does them harm
 
     def begin(self, plan: Plan) -> None:
-        """Note that the next try is over the machines of this plan."""
-        self.lost, self._machines = None, list(dict.fromkeys(one.name for one in plan.stages))
+        """Note the machines of the next try."""
+        self.lost, self._machines = None, list(dict.fromkeys(stage.name for stage in plan.stages))
 
     def go_on(self, error: AppError) -> bool:
-        """Note how a try ended, and tell whether another one may end otherwise."""
+        """Note the error of a try, and return whether another try may succeed."""
         self._n += 1
         before, self._error = self._error, error
         if isinstance(error, DoesNotFit):
@@ -49,15 +49,15 @@ class LoadRetries:
 
     @property
     def without(self) -> frozenset[MachineId]:
-        """Machines that failed: the next try does without them."""
+        """The machines that failed, which the next try leaves out."""
         return frozenset(self._failed)
 
     def explained(self, plan: Plan) -> Plan:
-        """The plan, with why it is without them."""
+        """Return the plan with the reasons why machines were left out."""
         return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
 
     def events(self, plan: Plan) -> list[Reason]:
-        """What the journal says of those that failed, once it is loaded without them."""
+        """Return the journal entries about machines that failed, once the model is loaded without them."""
         used = {stage.machine for stage in plan.stages}
         return [
             Reason("log_machine_failed", {"model": self._model, **why.facts})
@@ -66,15 +66,15 @@ class LoadRetries:
         ]
 
     def check_may_repeat(self) -> None:
-        """Raise how the last try ended, where the next one would need those that failed, and end the same."""
+        """Raise the last error again where the next try would need the machines that failed, and end the same."""
         if self._error is not None and self.without and not self._may_repeat:
             self._n = MAX_RECOVERIES
             raise self._error
 
     def told(self, error: AppError) -> AppError:
-        """Return the error that says why the model could not be loaded.
+        """Return the error that explains why the model could not be loaded.
 
-        One other machine's word alone makes no file damaged: either may be at fault, and both are named.
+        The word of one other machine alone makes no file damaged: either may be at fault, and both are named.
         """
         if self._no_memory is not None and isinstance(error, DoesNotFit):
             return self._no_memory
@@ -89,12 +89,12 @@ class LoadRetries:
         return of_model(error, self._model)
 
     def _other(self, error: AppError) -> Loss | None:
-        """Return the loss of another machine that the error is about, if it is about one."""
+        """Return the loss of another machine that caused the error, if there is one."""
         lost = self.lost
         return lost if lost is not None and lost.machine and lost.why == error.reason else None
 
     def _goes_elsewhere(self, error: AppError) -> bool:
-        """Leave out the other machine that it is about, where that may help."""
+        """Leave out the other machine that caused the error, where that may help."""
         if (other := self._other(error)) is None:
             return False
         is_by_model = may_be_by_model(error)
@@ -111,7 +111,8 @@ class LoadRetries:
         return False
 
     def _may_fit(self, error: DoesNotFit) -> bool:
-        """Tell whether it may fit with less: beside others after all, or with a lender that has less than it said."""
+        """Return whether less memory may do: without the models beside it, or with a lender that has less than it
+        reported."""
         if error.reason.code == "beside_no_room":
             return True
         short = short_lender(error)
@@ -124,33 +125,32 @@ class LoadRetries:
 
 
 def of_model(error: AppError, model: str) -> AppError:
-    """Return why this model could not be loaded here: what its file did to an engine is told of the file."""
+    """Return why this model could not be loaded here; harm that its file did to an engine is blamed on the file."""
     code = OF_THE_FILE.get(fault_table.cause_code(error.reason))
     return StageFailed(code, model=model) if code else error
 
 
 def may_be_by_model(error: AppError) -> bool:
-    """Tell whether the model may be why it failed: nobody asked for anything yet."""
+    """Return whether the model may be the cause: no request has reached it yet."""
     return fault_table.classify(Reason(fault_table.cause_code(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
 def worth_again(error: AppError, before: AppError | None = None) -> bool:
-    """Tell whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
+    """Return whether another load on the same machines may succeed. before: the error of the previous try."""
     if _may_be_chance(error):
         return before is None or not _may_be_chance(before)
-    found = fault_table.classify(error.reason)
-    return found.fault in (Fault.MACHINE, Fault.LINK) and found.retry is not Retry.NEVER
+    entry = fault_table.classify(error.reason)
+    return entry.fault in (Fault.MACHINE, Fault.LINK) and entry.retry is not Retry.NEVER
 
 
 def _may_be_chance(error: AppError) -> bool:
-    """Once, and not twice. What hung took minutes to be noticed."""
+    """Return whether the error may be chance, which is believed only once. A hang took minutes to be noticed."""
     is_hung = fault_table.cause_code(error.reason) == "worker_hung"
     return is_hung or fault_table.classify(error.reason).retry is Retry.ONCE
 
 
 def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
-    """The lender that had less free than this machine believed, and how much it has: where it says only that it was
-    too little, none of it is counted on."""
+    """Return the lender that had less memory than expected and its free bytes; 0 where it gives no number."""
     facts = error.reason.facts
     machine = facts.get("machine_id")
     if error.reason.code != "lender_said" or machine is None:

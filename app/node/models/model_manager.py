@@ -1,4 +1,4 @@
-"""The host's side: models placed over the pool, kept while they are wanted, asked by anybody here."""
+"""The host's side: models placed over the pool, kept while wanted, asked by any client of this machine."""
 
 from __future__ import annotations
 
@@ -50,13 +50,14 @@ STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
 
 
 class Replanner:
-    """What other models hold stays theirs, but for what lies ahead of a loss: one that is lost needs it more."""
+    """Plans lost models and stages again. Other models keep their memory, except standby layers: a lost model needs
+    them more."""
 
     def __init__(self, planner: Planner, outlook: PlannerInputs, loaded: LoadedModels) -> None:
         self._planner, self._outlook, self._loaded = planner, outlook, loaded
 
     async def order(self, lost: Placement) -> requests.LoadModel:
-        """How a lost model was loaded; without its split when the machines for that are gone."""
+        """Return how the lost model was ordered; without its split when the machines for that are gone."""
         try:
             back = releases([lost], self._loaded.but(lost))
             await self._planner.plan(lost.entry.model, lost.order, back, {})
@@ -67,53 +68,54 @@ class Replanner:
     async def options(
         self, running: Placement, without: frozenset[MachineId], part: Plan | None = None
     ) -> list[Option]:
-        """Where lost layers, or those of a part, may go: as ordered, if that can be, or else. Raises AppError."""
+        """Return where the lost layers of the placement, or of one part, may go: as ordered if possible, else
+        freely. Raises AppError."""
         entry, was = running.entry, running.order
         shape = None if running.state.is_several else was.shape  # of one of several, the split
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
         speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
         back = releases([running], self._loaded.but(running) if running.news else ())
-        given = entry.model, order, back, speeds, None, ONE_PIPELINE
+        inputs = entry.model, order, back, speeds, None, ONE_PIPELINE
         try:
-            chosen = await self._planner.plan(*given)
+            chosen = await self._planner.plan(*inputs)
         except AppError:
             if order.split is None and order.shape is None:
                 raise
             order = msgspec.structs.replace(order, split=None, shape=None)
-            chosen = await self._planner.plan(given[0], order, *given[2:])
+            chosen = await self._planner.plan(inputs[0], order, *inputs[2:])
         kept = await asyncio.to_thread(kept_runs, part or running.plan, chosen, entry.model)
-        return [(one, plan_json(one, entry.model, lends(one))) for one in (chosen, *kept)]
+        return [(option, plan_json(option, entry.model, lends(option))) for option in (chosen, *kept)]
 
 
 # What lenders told last, as far as plans depend on it: other news of them is no reason to plan anew.
 
 
 class LenderChanges:
-    """Of those that are linked. Watts and degrees change all the time."""
+    """The last status of each linked lender, as far as plans depend on it. Watts and degrees change all the time."""
 
     def __init__(self) -> None:
         self._known: dict[MachineId, Known] = {}
 
-    def is_new(self, told: Described) -> bool:
-        """Whether a plan may be another one after this."""
-        about = (told.name, told.lends_bytes, told.used_bytes, told.lending, told.about.engine)
-        before, self._known[told.id] = self._known.get(told.id), about
+    def is_new(self, news: Described) -> bool:
+        """Return whether plans may change after this status."""
+        about = (news.name, news.lends_bytes, news.used_bytes, news.lending, news.about.engine)
+        before, self._known[news.id] = self._known.get(news.id), about
         return about != before
 
     def left(self, machine: MachineId) -> None:
-        """When it comes again, that is news, whatever it says."""
+        """Forget a machine, so that its next status counts as new."""
         self._known.pop(machine, None)
 
 
-def wants_back(told: Described) -> StageLost | None:
-    """What ends a run there, if its owner takes the memory back."""
-    if told.lending != "draining":
+def wants_back(news: Described) -> StageLost | None:
+    """Return the error that ends a run on this lender if its owner takes the memory back."""
+    if news.lending != "draining":
         return None
-    return StageLost("lend_taken_back", machine=told.name, why=told.lending_reason or "")
+    return StageLost("lend_taken_back", machine=news.name, why=news.lending_reason or "")
 
 
 class ModelManager:
-    """Holds one model, or a few beside each other. A load first ends those before, unless it comes beside them."""
+    """Holds one model, or a few beside each other. A load ends those before it unless it is ordered beside them."""
 
     def __init__(
         self,
@@ -144,18 +146,18 @@ class ModelManager:
         self._n_measuring = 0  # plans and loads that measure now
 
     def busy(self) -> bool:
-        """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
-        is no reason not to measure."""
-        wanted = self.n_asks > 0 or self._loads.turn.locked() or self.embeddings.n_asks > 0
-        return self.loaded.answering or (wanted and not self._n_measuring)
+        """Return whether answers are computed or wanted, or a model loads or unloads. A load that still measures
+        does not count: it must not prevent the measurement."""
+        is_wanted = self.n_asks > 0 or self._loads.turn.locked() or self.embeddings.n_asks > 0
+        return self.loaded.answering or (is_wanted and not self._n_measuring)
 
     @property
     def loading(self) -> bool:
-        """Whether a model is on its way, wished by a person or brought by a question."""
+        """Whether a model is loading, for a person or for a request."""
         return len(self._loads) > 0
 
     async def plan(self, order: requests.PlanModel, report: Progress) -> Json:
-        """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
+        """Return the placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not entry.model.writes:
             return self.embeddings.plan(entry, order)
@@ -169,7 +171,8 @@ class ModelManager:
         return plan_json(chosen, entry.model, lends(chosen), helps)
 
     async def load(self, order: requests.LoadModel, report: Progress) -> Json:
-        """Place the model and wait until it answers. Cancelling it leaves nothing loaded. Vectors come beside."""
+        """Place the model and wait until it answers. A cancelled load leaves nothing loaded. Embedding models load
+        beside it."""
         entry = await asyncio.to_thread(to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
@@ -186,13 +189,13 @@ class ModelManager:
         return {"loaded": running.json()}
 
     def forget_failed(self, name: str) -> None:
-        """The model of that name is removed: that it could not be loaded stands in nobody's way any more."""
+        """Forget the failed load of a model that was removed."""
         if self._load_failed is not None and self._load_failed.facts["model"] == name:
             self._load_failed = None
             self._changed()
 
     async def unload(self, name: str | None = None) -> list[str]:
-        """Give memory back, at once, of this model or of all: loads and answers under way end. What was there."""
+        """Unload this model, or all, at once: loads and answers under way end. Return the names of the models."""
         only = await asyncio.to_thread(self._shelf.get, name) if name else None
         self._load_failed = None
         vectors = await self.embeddings.unload(only.model.id if only else None)
@@ -200,54 +203,56 @@ class ModelManager:
         for over in self._loads.stop(only.name if only else None):
             await over.wait()
         await self._end(self._end_soon(only.name if only else None))
-        return [*(one.entry.name for one in was), *([vectors] if vectors else [])]
+        return [*(placement.entry.name for placement in was), *([vectors] if vectors else [])]
 
     def without(self, machine: MachineId, why: StageLost) -> None:
-        """That machine is no longer there for us: what it holds of placements is lost."""
+        """Record that a machine is no longer available: what it holds of placements is lost."""
         for running in self.loaded:
             if running.uses(machine):
                 running.give_up(why, machine)
 
-    def lender_told(self, told: Described) -> None:
-        """A lender that drains gets its memory back: its answers go on without it, or it waits for them."""
-        is_new, why = self._lender_news.is_new(told), wants_back(told)
+    def lender_told(self, news: Described) -> None:
+        """Handle a lender's status. One that drains gets its memory back: its answers go on without it, or it waits
+        for them."""
+        is_new, why = self._lender_news.is_new(news), wants_back(news)
         for running in self.loaded:
             if is_new:
                 running.household_changed()
-            running.give_up_when_unused(told.id, why)
-            if why is not None and running.is_ready and running.uses(told.id):
-                leaving = running.leave(told.id, why)
-                self._group.create_task(leaving, name=f"do without {told.name}")
+            running.give_up_when_unused(news.id, why)
+            if why is not None and running.is_ready and running.uses(news.id):
+                leaving = running.leave(news.id, why)
+                self._group.create_task(leaving, name=f"do without {news.name}")
 
     def lender_left(self, machine: MachineId) -> None:
-        """Its link has ended."""
+        """Note that the link to a lender has ended."""
         self._lender_news.left(machine)
 
     def close(self) -> None:
-        """End what is under way and load nothing any more; `unload` then waits for the end."""
+        """End all work and load nothing any more; `unload` then waits for the end."""
         self.embeddings.close()
         self._loads.close()
         self._end_soon()
 
     def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
-        """One answer as lines: progress while a model loads first, deltas, and what it cost."""
+        """Yield one answer as lines: progress while a model loads first, deltas, and a summary."""
         return self.answered(order.model, always(question_of(order)))
 
-    async def answered(self, wanted: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[Json, None]:
-        """As `ask`, for a question that depends on the model. Nothing is loaded for one that `brings` none.
+    async def answered(self, name: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[Json, None]:
+        """Yield an answer whose request depends on the model, as `ask` does. `brings` False: no model is loaded for
+        it.
 
-        The first line says so where another model answers than was named, or the Guide unasked.
+        The first line names the model where it is another than the one asked for, or the Guide unasked.
         """
         self.n_asks += 1
         try:
             with ExitStack() as use:
-                running, told = self._at_hand(wanted, use), ""
+                running, announced = self._at_hand(name, use), ""
                 if running is None and brings:
-                    told = await self._comes(wanted)
-                    if told and (words := by_another(wanted, told)):
-                        yield {"by": {"model": told, "text": words}}
+                    announced = await self._comes(name)
+                    if announced and (words := by_another(name, announced)):
+                        yield {"by": {"model": announced, "text": words}}
                 if running is None:
-                    work = partial(self._brought, wanted, brings, use)
+                    work = partial(self._brought, name, brings, use)
                     async with aclosing(with_progress(work)) as lines:
                         async for line in lines:
                             if "progress" in line:
@@ -255,9 +260,9 @@ class ModelManager:
                             running = line.get("done")
                 if running is None:
                     there = ", ".join(self.loaded.names) or Reason("none")
-                    raise BadInput("api_model_not_loaded", name=wanted or GUIDE, loaded=there)
-                words = by_another(wanted, running.entry.name)
-                if words and running.entry.name != told:
+                    raise BadInput("api_model_not_loaded", name=name or GUIDE, loaded=there)
+                words = by_another(name, running.entry.name)
+                if words and running.entry.name != announced:
                     yield {"by": {"model": running.entry.name, "text": words}}
                 async with aclosing(self._answer(await ask(running), running)) as answer:
                     async for line in answer:
@@ -268,20 +273,20 @@ class ModelManager:
             self._changed()
 
     def loaded_json(self) -> Json:
-        """With what each machine lends now: its owner may have chosen another limit since it was placed."""
+        """Return the loaded models, with the limits each machine has now: its owner may have changed them since."""
         here = self.outlook.machines(self.released(), {})
-        first, beside = self.loaded.json(lambda told: with_limits(told, *here))
+        first, beside = self.loaded.json(lambda described: with_limits(described, *here))
         failed = self._load_failed if self.loaded.first is None else None
-        told = failed and {**reason_json(failed), "model": failed.facts["model"]}
-        return {"loaded": first, "beside": beside, "load_failed": told}
+        failure = failed and {**reason_json(failed), "model": failed.facts["model"]}
+        return {"loaded": first, "beside": beside, "load_failed": failure}
 
     def answers(self) -> Json:
-        """How many answers are made, and how many wait: for their model, their text or a slot."""
+        """Return the number of answers being computed, and of those that wait for a model, their text or a slot."""
         running = min(self.n_asks, self.loaded.n_answering)
         return {"running": running, "waiting": self.n_asks - running}
 
     def word(self, of_lending: str) -> str:
-        """The state of this machine: an answer of its own is work as well."""
+        """Return the state of this machine: an answer of its own counts as work too."""
         own = self.answers()["running"] or self.embeddings.n_asks
         return "working" if own and of_lending in ("off", "ready", "lending") else of_lending
 
@@ -308,69 +313,70 @@ class ModelManager:
                         self.ended(ended)
                         yield {"done": ended}
 
-    def _at_hand(self, wanted: str | None, use: ExitStack) -> Placement | None:
-        """What is ready, unless somebody waits for another in its place."""
-        running = self.loaded.named(wanted)
+    def _at_hand(self, name: str | None, use: ExitStack) -> Placement | None:
+        """Return the placement if it is ready, unless a request waits for another model in its place."""
+        running = self.loaded.named(name)
         if running is None or not running.is_ready:
             return None
-        if self._loads.turn.concerns(running, by_name=bool(wanted)):
+        if self._loads.turn.concerns(running, by_name=bool(name)):
             return None
         use.enter_context(running.in_use())
         return running
 
-    async def _brought(self, wanted: str | None, brings: bool, use: ExitStack, report: Progress) -> Placement | None:
-        """The wanted model, loaded if it is not there and may be. It stays until `use` ends."""
+    async def _brought(self, name: str | None, brings: bool, use: ExitStack, report: Progress) -> Placement | None:
+        """Return the wanted model, loaded if it may be. It stays until `use` ends."""
         first = self.loaded.first
-        load = Load(wanted or (first.entry.name if first else GUIDE))
-        return await self._loads.stoppable(load, self._used(wanted, load, brings, use, report))
+        load = Load(name or (first.entry.name if first else GUIDE))
+        return await self._loads.stoppable(load, self._used(name, load, brings, use, report))
 
     async def _used(
-        self, wanted: str | None, load: Load, brings: bool, use: ExitStack, report: Progress
+        self, name: str | None, load: Load, brings: bool, use: ExitStack, report: Progress
     ) -> Placement | None:
-        if wanted:  # half its name may be given, and something else loaded beside it
-            load.model = (await self._meant(wanted)).name
+        if name:  # half its name may be given, and something else loaded beside it
+            load.model = (await self._meant(name)).name
             if (running := self._at_hand(load.model, use)) is not None:
                 return running
         async with self._loads.turn:
-            running = self.loaded.named(load.model if wanted else None)
-            entry = running.entry if running else await self._meant(wanted)
+            running = self.loaded.named(load.model if name else None)
+            entry = running.entry if running else await self._meant(name)
             load.model = entry.name
             if running is None or not running.is_ready:
                 if not brings:
                     return None
                 stays = self.loaded.but(running) if running else ()
                 with self._loads.turn.sparing(stays):
-                    for one in self.loaded.but(*stays):
-                        if one.is_ready:
-                            await one.state.unused.wait()
+                    for other in self.loaded.but(*stays):
+                        if other.is_ready:
+                            await other.state.unused.wait()
                     running = await self._swapped(entry, running, stays, report)
             use.enter_context(running.in_use())
             return running
 
-    async def _comes(self, wanted: str | None) -> str:
-        """The model that is loaded for this, so that it can be said before; empty where there is none."""
-        if (running := self.loaded.named(wanted)) is not None:
+    async def _comes(self, name: str | None) -> str:
+        """Return the name of the model that will be loaded, to announce it; empty where there is none."""
+        if (running := self.loaded.named(name)) is not None:
             return running.entry.name
         with suppress(AppError):  # the load raises the same, and notes it
-            return (await self._meant(wanted)).name
+            return (await self._meant(name)).name
         return ""
 
-    async def _meant(self, wanted: str | None) -> Entry:
-        """Raises BadInput, also where a model was to be loaded and could not be: the Guide is no stand-in for it."""
-        if not wanted:
+    async def _meant(self, name: str | None) -> Entry:
+        """Return the model to load for a request. Raises BadInput, also after a failed load: the Guide does not
+        stand in for that model."""
+        if not name:
             self.check_not_failed()
         there = self.loaded.names or None
-        return await asyncio.to_thread(self._shelf.get, wanted or GUIDE, there)
+        return await asyncio.to_thread(self._shelf.get, name or GUIDE, there)
 
     def check_not_failed(self) -> None:
-        """Raises BadInput where nothing is loaded because the last load failed."""
+        """Check that the last load did not fail and leave nothing loaded. Raises BadInput."""
         if self._load_failed is not None and self.loaded.first is None:
             raise BadInput(self._load_failed.code, **self._load_failed.facts)
 
     async def _swapped(
         self, entry: Entry, lost: Placement | None, stays: tuple[Placement, ...], report: Progress
     ) -> Placement:
-        """Load for a question. `lost`: the placement of the same model that is to be made again."""
+        """Load for a request. `lost`: the lost placement of the same model."""
         if lost is None:
             brought = await self._load(entry, requests.LoadModel(model=entry.name), stays, report)
             brought.by_question = True
@@ -386,7 +392,7 @@ class ModelManager:
             self.loaded.in_order(before)
 
     def _stays(self, entry: Entry, order: requests.PlanModel) -> tuple[Placement, ...]:
-        """What a load of that leaves as it is."""
+        """Return the placements that a load of this model keeps."""
         return self.loaded.but(self.loaded.of(entry.model.id)) if order.beside else ()
 
     async def _loaded(self, entry: Entry, order: requests.LoadModel, report: Progress) -> Placement:
@@ -396,7 +402,7 @@ class ModelManager:
     async def _load(
         self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Progress
     ) -> Placement:
-        """In place of all but those that stay. In its turn only."""
+        """Load in place of all but the placements in `stays`. Call it with the lock held."""
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
         with self._loads.turn.sparing(stays), self._quiet.broken(), self._outcomes.company.joined():
@@ -468,49 +474,49 @@ class ModelManager:
     async def _chosen(
         self, entry: Entry, order: requests.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
     ) -> Plan:
-        """Where it shall be: where that can be, without machines that failed it just now. Raises AppError."""
+        """Choose the placement, without machines that failed it just now where possible. Raises AppError."""
         often = self.outlook.failures.left_out()
         for failed in dict.fromkeys((often | tries.without, tries.without)):
             if not (failed := failed - set(order.without)):
                 continue
             fewer = msgspec.structs.replace(order, without=[*order.without, *sorted(failed)])
             try:
-                found = await self._planner.plan(entry.model, fewer, back, speeds, tries.limits)
+                plan = await self._planner.plan(entry.model, fewer, back, speeds, tries.limits)
             except AppError as error:
                 log.info("it cannot be without machines that failed: %s", error.reason)
             else:
-                return tries.explained(found)
+                return tries.explained(plan)
         tries.check_may_repeat()
         return await self._planner.plan(entry.model, order, back, speeds, tries.limits)
 
     def give_back(self, running: Placement) -> None:
-        """Nobody asks it: it answers nothing from now on, and its memory is given back in a moment."""
+        """Unload an unused placement in the background; it takes no more requests."""
         running.stop()
         self._group.create_task(self._end([running]), name=f"unload {running.entry.name}")
 
     def _end_soon(self, name: str | None = None) -> list[Placement]:
-        """Those of this name, or all, stop at once: their answers end."""
-        ending = [one for one in self.loaded if name in (None, one.entry.name)]
-        for one in ending:
-            one.stop()
+        """Stop the placements of this name, or all, at once: their answers end."""
+        ending = [placement for placement in self.loaded if name in (None, placement.entry.name)]
+        for placement in ending:
+            placement.stop()
         return ending
 
     async def _end(self, goes: Iterable[Placement]) -> None:
-        """Their memory is given back when this returns."""
-        for one in (goes := list(goes)):
-            one.stop()
+        """Stop placements and wait until their memory is freed."""
+        for placement in (goes := list(goes)):
+            placement.stop()
         self._changed()
-        for one in goes:
-            await one.ended.wait()
-            self.loaded.drop(one)
+        for placement in goes:
+            await placement.ended.wait()
+            self.loaded.drop(placement)
             self._changed()
 
     def released(self, stays: Sequence[Placement] = ()) -> Mapping[MachineId, int]:
-        """What machines get back of what is loaded now; of these, only what lies ahead of a loss."""
+        """Return the bytes each machine frees when the loaded models go; of those in `stays`, only standby layers."""
         return releases(self.loaded.but(*stays), stays)
 
     async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Progress, *, measure: bool) -> Speeds:
-        """How fast each machine is; where nothing is to be chosen, only as far as that is known."""
+        """Return the speed of each machine; known speeds only, where nothing is to be chosen."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:

@@ -1,4 +1,4 @@
-"""What came of an answer, beside its forecast: told at its end, and learnt for the next plans."""
+"""The outcome of an answer next to its forecast: reported at its end, and learned from for later plans."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ Part = Delta | Notice | Summary
 
 
 def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
-    """Its forecast from these speeds and links; where one was not measured, it stays as it is."""
-    seen = {one.id: one for one in machines}
-    found = replace(running.plan, machines=tuple(_as_seen(one, seen.get(one.id)) for one in running.plan.machines))
-    if (known := forecast_of(found, found.stages, running.entry.model)) is not None:
-        running.state.plan = replace(found, forecast=known)
+    """Recompute its forecast from these speeds and links; where one was not measured, the forecast stays."""
+    seen = {machine.id: machine for machine in machines}
+    plan = replace(
+        running.plan, machines=tuple(_as_seen(machine, seen.get(machine.id)) for machine in running.plan.machines)
+    )
+    if (known := forecast_of(plan, plan.stages, running.entry.model)) is not None:
+        running.state.plan = replace(plan, forecast=known)
         running.state.described = {**running.state.described, "forecast": forecast_json(known)}
 
 
@@ -48,7 +50,8 @@ def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
 
 
 async def measure_again(running: Placement, outlook: PlannerInputs) -> bool:
-    """Measure what was doubted as soon as nobody asks, and reckon; whether all of it could be measured."""
+    """Measure the doubted speeds again as soon as the model is idle, and refresh the forecast; return whether all
+    could be measured."""
     used = {stage.machine for stage in running.plan.stages}
     for _ in range(MOST_TRIES):
         await asyncio.sleep(REST_S)
@@ -65,20 +68,20 @@ async def measure_again(running: Placement, outlook: PlannerInputs) -> bool:
 
 @dataclass(slots=True, eq=False)
 class AnswerSpan:
-    """One answer, while it is made."""
+    """An answer while it is made."""
 
     alone: bool  # so far
 
 
 class ConcurrentAnswers:
-    """The answers that are made now: only one that had the pool to itself says what its forecast was worth."""
+    """The answers made now. Only an answer that had the pool to itself can be compared with its forecast."""
 
     def __init__(self) -> None:
         self._guests: list[AnswerSpan] = []
 
     @contextmanager
     def joined(self) -> Iterator[AnswerSpan]:
-        """An answer is made inside."""
+        """Count an answer while the block runs."""
         guest = AnswerSpan(alone=not self._guests)
         for other in self._guests:
             other.alone = False
@@ -92,7 +95,7 @@ class ConcurrentAnswers:
 async def counted(
     answerer: Completer, question: GenerationRequest, left: Callable[[Json], None]
 ) -> AsyncGenerator[Part, None]:
-    """The same answer. `left` is told what was read and written of one that has no end, as of others that have one."""
+    """Yield the same answer. `left` receives the token counts of an answer that was cut off, as for complete ones."""
     n_read, ids, is_whole = 0, list[int](), False
 
     def read(n_tokens: int) -> None:
@@ -115,14 +118,14 @@ async def counted(
 
 
 class Outcomes:
-    """Of all answers of this host. `group` outlives them; `company`: those that are made now."""
+    """The outcomes of all answers of this host. `group` outlives the answers; `company`: those made now."""
 
     def __init__(self, outlook: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]) -> None:
         self._outlook, self._group, self._changed = outlook, group, changed
         self.company = ConcurrentAnswers()
 
     def ended(self, summary: Summary, running: Placement, alone: bool) -> Json:
-        """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
+        """Return the end of an answer; its outcome is kept when it had the pool to itself."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
         lessons = self._outlook.lessons
@@ -133,14 +136,14 @@ class Outcomes:
             self._group.create_task(self._noted(running, chosen, outcome), name="note what came of a forecast")
         elif alone and summary.recoveries:
             running.outcome = lessons.interrupted(chosen, model, summary) or running.outcome
-        told = answer_json(summary, running.entry.name, chosen.stages, expected)
+        answer = answer_json(summary, running.entry.name, chosen.stages, expected)
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
-        return told | with_reasons("doubted", why)
+        return answer | with_reasons("doubted", why)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
-        """Keep it, and doubt what the forecast was made from if that cannot hold."""
+        """Save the outcome, and doubt the measurements behind the forecast if it is far off."""
         lessons = self._outlook.lessons
         await asyncio.to_thread(lessons.save, lessons.content())
         used = {stage.machine for stage in chosen.stages}

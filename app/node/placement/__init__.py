@@ -1,1 +1,1 @@
-"""One placement's life: its stages, memory, failover, standby copies and replicas."""
+"""The life of a placement: its stages, memory, failover, standby copies and replicas."""

@@ -1,4 +1,4 @@
-"""Places a model anew under its running answers, as app/inference/pipeline/recovering.py asks, on real machines."""
+"""Failover: replans a model under its running answers for app/inference/pipeline/recovering.py, on real machines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 
 
 class Failover:
-    """For one pipeline of a placement, which is at `place` in it. `replan` says where it may go without machines."""
+    """The failover of one pipeline, number `place` of its placement. `replan` returns the placements possible without
+    some machines."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Failover:
         place: int,
         failures: RecentFailures | None = None,
     ) -> None:
-        """failures: of machines; all models of a host share them."""
+        """`failures` counts failures by machine; all models of a host share it."""
         self.placing, self._replan, self._state, self._place = placing, replan, state, place
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
@@ -55,7 +56,8 @@ class Failover:
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
     def wanted(self) -> bool:
-        """Whether somebody asks, or is about to. Of several, the others go on with what was asked."""
+        """Return whether somebody asks, or is about to. In a placement of several pipelines, the others take over the
+        requests."""
         if self._state.is_several:
             return self.intends
         return self._state.n_askers > 0 or self._state.is_moving
@@ -87,28 +89,28 @@ class Failover:
         self.failures.forgive(machines)
 
     def left_out(self) -> frozenset[MachineId]:
-        """Machines that failed again and again lately."""
+        """Return the machines that failed repeatedly in the last minutes."""
         return frozenset(map(MachineId, self.failures.left_out()))
 
     async def alone(self) -> bool:
-        others = frozenset[MachineId]()
+        excluded = frozenset[MachineId]()
         for _ in range(MOST_LOOKS):
             try:
-                options = await self._replan(others)
+                options = await self._replan(excluded)
             except AppError as error:
                 log.info("this machine alone cannot go on: %s", error.reason)
                 return False
             plan, _ = options[0]
-            used = {machine.id for machine in plan.machines} | {one.machine for one in plan.stages}
-            if not (more := used - {plan.host} - others):
+            used = {machine.id for machine in plan.machines} | {stage.machine for stage in plan.stages}
+            if not (more := used - {plan.host} - excluded):
                 self._intended = options[0]
                 return True
-            others |= more
+            excluded |= more
         return False
 
     async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
-        """The placements that can be without these machines, the planner's own choice first; where that can be,
-        without those that failed again and again, too."""
+        """Return the placements possible without these machines, the planner's choice first; they also avoid machines
+        that failed repeatedly where that is possible."""
         failed = self.left_out() - without
         if failed:
             try:
@@ -118,11 +120,12 @@ class Failover:
         return await self._replan(without)
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:
-        """Of these, the one that can go on first."""
+        """Return the placement without these machines that can be ready first."""
         return self._first(await self.options(without))
 
     async def _soonest(self, without: frozenset[MachineId]) -> Option:
-        """As `soonest`; another machine may hold already what the one that lost it would load again."""
+        """Return the same as `soonest`, also considering that another machine may already hold the layers that were
+        lost."""
         options = list(await self.options(without))
         if lost := self.placing.lost() - without:
             with suppress(AppError):
@@ -134,12 +137,12 @@ class Failover:
         return options[soonest(plans, [self._moving_s(plan) for plan in plans])]
 
     async def hand_over(self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]) -> None:
-        """Go over to a placement without these machines the next time, whose layers others take already
-        while these compute; `say` is told who has to load something for that, and how long that takes.
-        Raises AppError when there is none."""
+        """Prepare a placement without these machines and move to it at the next replan. Other machines load the layers
+        while these still compute. `say` receives the names of the machines that must load and the seconds that takes.
+        Raises AppError when no such placement exists."""
         option = await self.soonest(without)
         if taking := self.missing(option[0]):
-            say(list(dict.fromkeys(one.name for one in taking)), self._moving_s(option[0]))
+            say(list(dict.fromkeys(stage.name for stage in taking)), self._moving_s(option[0]))
         try:
             await self.prepare(option[0])
         except AppError as error:
@@ -149,20 +152,20 @@ class Failover:
 
     @property
     def intends(self) -> bool:
-        """Whether it shall go over to another placement, and has not begun to."""
+        """Whether a move to another placement is pending."""
         return self._intended is not None
 
     def intend(self, option: Option) -> None:
-        """What is placed the next time, unless that loses a machine of it."""
+        """Place this option at the next replan, unless one of its machines is lost by then."""
         self._intended = option
 
     def missing(self, plan: Plan) -> list[PlannedStage]:
-        """What other machines would have to load for this plan."""
+        """Return the stages of this plan that other machines would have to load."""
         here = plan.stages[0].machine
         return [stage for stage in self.placing.moving(plan) if stage.machine != here]
 
     async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
-        """Have other machines take that, on their disks and, if `load`, in memory. Raises AppError."""
+        """Have other machines store those layers on disk and, if `load`, load them into memory. Raises AppError."""
         for stage in [only] if only else self.missing(plan):
             if load or not self.placing.was_sent(stage):
                 await self.placing.prepare(stage, load=load)
@@ -197,7 +200,7 @@ class Failover:
 
 
 def notice_json(notice: Notice) -> Mapping[str, Any]:
-    """As it is told in a stream and in the snapshot."""
+    """Return a notice as it appears in a stream and in the snapshot."""
     return {
         "state": notice.state,
         "machine": notice.machine,

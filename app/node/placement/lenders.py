@@ -1,4 +1,4 @@
-"""What a placement asks of lenders: where the links are, and what comes back."""
+"""The lenders as a placement sees them: links, pending closes and answers to open stages."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ Ready = Callable[[], Awaitable[messages.StageReady]]
 
 
 class PendingCloses:
-    """Tells a lender at once, and again on each new link to it: the old one may have lost the news.
+    """Tells a lender to close stages at once, and again on each new link, because the old one may have lost the
+    message.
 
-    A lender gives layers back by itself when their host is gone for KEEP_S; until then it is told.
+    A lender closes stages by itself when their host has been gone for KEEP_S; until then the message is repeated.
     """
 
     def __init__(self, link: Callable[[MachineId], LenderLink], clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,14 +41,14 @@ class PendingCloses:
         self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # when it was closed
 
     async def close(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """The lender shall give these layers back, now or when it can be reached again."""
+        """Have the lender free these layers, now or when it can be reached again."""
         self._recent(machine)[pipeline] = self._clock()
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(TELL_SECONDS):
                 await self._link(machine).send(_order(pipeline))
 
     async def linked(self, machine: MachineId, link: LenderLink) -> None:
-        """A new link: before anything else, what must not stay open there."""
+        """Send the pending closes over a new link before anything else."""
         with suppress(AppError):
             for pipeline in list(self._recent(machine)):
                 await link.send(_order(pipeline))
@@ -63,16 +64,17 @@ def _order(pipeline: PipelineId) -> messages.CloseStage:
 
 
 class StageAnswers:
-    """One future for each stage that is opening."""
+    """The futures of stages that are opening, one per stage."""
 
     def __init__(self) -> None:
         self._waiting: dict[Key, asyncio.Future[messages.StageReady]] = {}
 
     @contextmanager
     def expect(self, machine: MachineId, pipeline: PipelineId) -> Iterator[Ready]:
-        """Begin before asking, so that a quick answer is not missed; then await what it gives.
+        """Start waiting before the request is sent, so that a quick answer is not missed.
 
-        That is the lender's StageReady. Raises what it said instead, or StageLost when it is gone.
+        The yielded function returns the lender's StageReady; it raises the lender's error, or StageLost when the link
+        is gone.
         """
         future: asyncio.Future[messages.StageReady] = asyncio.get_running_loop().create_future()
         self._waiting[machine, pipeline] = future
@@ -94,7 +96,7 @@ class StageAnswers:
             future.set_exception(_error(machine, name, message))
 
     def gone(self, machine: MachineId, name: str) -> None:
-        """The link is down: nothing more will be heard."""
+        """Fail what still waits for this lender: its link is down."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
@@ -109,7 +111,8 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
-    """The lender's own reason, as far as this version has a sentence for it, and who gave it: it names no other one."""
+    """Return the lender's own reason, with its name, as far as this version has a sentence for it: the lender names
+    itself nowhere."""
     reason = fault_table.limited_to_sender(messages.understood(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
     if fault_table.classify(reason).fault is not Fault.MEMORY:
@@ -121,7 +124,7 @@ def _error(machine: MachineId, name: str, message: messages.StageFailed | messag
 
 
 class LenderLink(Protocol):
-    """What a placement asks of the link to a lender; app/network/peer/peer_link.py has it."""
+    """The part of a link to a lender that a placement uses; app/network/peer/peer_link.py implements it."""
 
     async def send(self, message: messages.Message) -> None: ...
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes: ...
@@ -130,36 +133,37 @@ class LenderLink(Protocol):
     ) -> bytes: ...
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
     async def inquire(self) -> None:
-        """Have the peer say how far its workers are, and wait until it has."""
+        """Ask the peer how far its workers are, and wait for the answer."""
         ...
 
     def computes(self) -> bool:
-        """Whether it said lately that one of its workers computes."""
+        """Return whether the peer reported lately that one of its workers computes."""
         ...
 
 
 class Lenders(Protocol):
-    """Where the links are, and what the lenders answer."""
+    """The links to lenders, and their answers."""
 
     def link(self, machine: MachineId) -> LenderLink:
-        """The live link. Raises Unreachable."""
+        """Return the live link. Raises Unreachable."""
         ...
 
     def is_down(self, machine: MachineId) -> bool:
-        """No node runs there now: not a matter of the network."""
+        """Return whether no node runs there now, as opposed to a network failure."""
         ...
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
-        """An OpenStage is about to be sent: what it gives waits for the answer, and raises it."""
+        """Expect the answer to an OpenStage that is about to be sent; the yielded function waits for it and raises its
+        error."""
         ...
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """The lender shall give these layers back, as soon as it can be told. Raises nothing."""
+        """Have the lender free these layers as soon as it can be told. Raises nothing."""
         ...
 
 
 class NetworkLenders:
-    """The lenders of the household, as the network of this machine reaches them."""
+    """The lenders of the household, reached over this machine's network."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -179,14 +183,14 @@ class NetworkLenders:
 
 
 class LenderReconnector:
-    """To one run on one lender."""
+    """Reopens the data channel to one run on one lender."""
 
     def __init__(self, lenders: Lenders, machine: MachineId, pipeline: PipelineId) -> None:
         self._lenders, self._machine, self._pipeline = lenders, machine, pipeline
 
     async def reopen(self) -> FrameChannel:
-        """A new channel, tried until it opens. Raises Refused when the run is not there any more, and
-        Unreachable when nothing runs there."""
+        """Try until a new channel opens. Raises Refused when the run no longer exists, and Unreachable when no node
+        runs there."""
         n_stalled = 0
         while True:
             try:

@@ -1,4 +1,4 @@
-"""One placement while it lives: loading, ready, lost, gone. A task of its own carries it."""
+"""A placement through its life: loading, ready, recovering, lost, ended. One task runs it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NEWS_SECONDS = 10.0
 
 
 class Placement:
-    """A model on its way to being ready, ready, or lost."""
+    """A loaded model, or one that is loading, recovering or lost."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Placement:
 
     @property
     def plan(self) -> Plan:
-        """Who holds what, and what that was decided from."""
+        """The stages by machine, and the facts that the plan was made from."""
         return self.state.plan
 
     @property
@@ -100,19 +100,19 @@ class Placement:
         return serves and isinstance(self.life, Ready | Recovering) and not self._stop.is_set()
 
     async def ready(self) -> None:
-        """Wait until it answers. Raises what kept it from that."""
+        """Wait until the placement answers. Raises the error that prevents it."""
         await asyncio.shield(self._outcome)
 
     def stop(self) -> None:
-        """Have `run` end; `ended` is set when all memory is given back."""
+        """Have `run` end; `ended` is set when all memory has been freed."""
         self._stop.set()
 
     def uses(self, machine: MachineId) -> bool:
-        """Whether that machine holds, or shall hold, some of its layers."""
+        """Return whether this machine holds layers of the model, or is about to."""
         return any(stage.machine == machine for stage in self.plan.stages)
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
-        """A machine of it is gone, and why is known before, or better than, the network shows it."""
+        """Record that a machine is gone, for a reason known before the network shows it, or better than it would."""
         match self.life:
             case Loading():
                 self._fail(why)
@@ -131,17 +131,17 @@ class Placement:
         return Loss(machine or "", name, why.reason, time.monotonic(), is_gone=True)
 
     def household_changed(self) -> None:
-        """A machine came, or has other memory: what was too short may fit now."""
+        """Note that a machine came or its memory changed: layers that did not fit before may fit now."""
         self.state.household_changed()
 
     @property
     def asked_s(self) -> float:
-        """When it, or a model beside it, was asked last, by the monotonic clock; now, while somebody does."""
+        """When it, or a model beside it, was last asked (monotonic clock); now, while a request runs."""
         return self.state.asked_s
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
-        """That machine wants its memory back: it goes on without it, if it can. First others take its
-        layers, while it computes on; then the answers, if there are any, change between two tokens."""
+        """Leave a machine that wants its memory back. Other machines load its layers while it still computes; then
+        running answers change over between two tokens."""
         if self._replicas is None or self._keeper is None or machine in self._leaving:
             return
         self._leaving.add(machine)
@@ -157,7 +157,8 @@ class Placement:
         self._give_up_unused()
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
-        """That machine wants its memory back, when no answer needs it; first `leave` is tried. None: no more."""
+        """Give up the placement once no answer needs it, for a machine that wants its memory back; `leave` is tried
+        first. `why` None withdraws that."""
         if self.state.is_several:
             return  # its replica leaves at once, and the others go on
         self._wanted_back.pop(machine, None)
@@ -167,14 +168,15 @@ class Placement:
             self._give_up_unused()
 
     def _give_up_unused(self) -> None:
-        """Whoever has left meanwhile has its memory, and the others keep theirs."""
-        back = [one for one in self._wanted_back if self.uses(one) and one not in self._leaving]
+        """Give up for a machine that still waits for its memory; a machine that the placement has left already has it
+        back."""
+        back = [machine for machine in self._wanted_back if self.uses(machine) and machine not in self._leaving]
         if back and not (self.n_askers or self.state.is_moving):
             self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Somebody asks it: a question about another model waits."""
+        """Count a request; a request for another model waits until it ends."""
         try:
             with self.state.in_use():
                 yield
@@ -184,26 +186,26 @@ class Placement:
 
     @property
     def n_askers(self) -> int:
-        """Who ask it now."""
+        """The number of requests now."""
         return self.state.n_askers
 
     def releases(self) -> dict[MachineId, int]:
-        """Bytes that each machine still gives back, beside what it says is free."""
+        """Return the bytes each machine will still free beyond its reported free memory."""
         if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
             return {}
         return self.holds.released(self._present(), over=self.ended.is_set())
 
     def here(self, me: MachineId) -> tuple[int, int]:
-        """Bytes of this machine that it holds or will, and of these what is not taken yet."""
+        """Return the bytes of this machine that it holds or will hold, and how many of them are not allocated yet."""
         return (0, 0) if self.ended.is_set() else self.holds.here(me)
 
     def _present(self) -> list[PlannedStage]:
-        """Its stages, but those of replicas that are lost."""
+        """Return its stages without those of lost replicas."""
         keeper = self._keeper if self.state.is_several else None
-        return [one for one in self.plan.stages if not (keeper and keeper.is_lost(one.machine))]
+        return [stage for stage in self.plan.stages if not (keeper and keeper.is_lost(stage.machine))]
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
-        """What each machine holds of this model, once it is ready."""
+        """Return the layers each machine holds of this model, once it is ready."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
         for stage in self._present() if self.is_ready else ():
             held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
@@ -211,35 +213,35 @@ class Placement:
 
     @property
     def slots(self) -> int:
-        """How many answers can be made at once."""
+        """The number of answers that can be made at once."""
         return self._sizes.slots * max(1, self._replicas.n_serving if self._replicas else 1)
 
     @property
     def context(self) -> int:
-        """Most positions of one answer, its prompt among them."""
+        """The most positions of one answer, its prompt included."""
         return self._sizes.context
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """What each stage has done since it was loaded."""
+        """Return the work of each stage since it was loaded."""
         return self._replicas.figures() if self._replicas else ()
 
     @property
     def n_answering(self) -> int:
-        """Answers that have a slot."""
+        """The number of answers that have a slot."""
         return self._replicas.n_running if self._replicas else 0
 
     def line(self) -> tuple[QueuedRequest, ...]:
-        """Who waits for a slot."""
+        """Return the requests that wait for a slot."""
         return self._replicas.line() if self._replicas and self.is_ready else ()
 
     @property
     def news(self) -> Notice | None:
-        """What was said last, while it is mended."""
+        """The last notice of the recovery under way; None while there is none."""
         return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
     def json(self) -> Json:
         news = self.news
-        told = news or (self._replicas.leaves if self._replicas and self.is_ready else None)
+        notice = news or (self._replicas.leaves if self._replicas and self.is_ready else None)
         present, known = self._present(), self.state.described.get("forecast")
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
@@ -251,7 +253,7 @@ class Placement:
             "state": self._state_word(),
             "stopping": self._stop.is_set() and not self.ended.is_set(),
             **trouble_json(news.reason if news else self._lost_because()),
-            "recovery": notice_json(told) if told else None,
+            "recovery": notice_json(notice) if notice else None,
             "ahead": [stage_json(stage) for stage in self.holds.ahead()],
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),
@@ -276,7 +278,7 @@ class Placement:
         return self.life.why if isinstance(self.life, Lost | Ended) else None
 
     def _template_facts(self) -> Json:
-        """What its chat template can do; nothing is said before it is read, nor of a file that has none."""
+        """Return the abilities of its chat template; None before it is read, and for a file without one."""
         known = self.answerer.vocabulary if self.answerer else None
         if known is None or not known.has_template:
             return {"tools": None, "thinks": None}
@@ -284,13 +286,13 @@ class Placement:
 
     @property
     def replicas(self) -> Sequence[Replica]:
-        """In the order of the plan; none of one machine or a split."""
+        """The replicas in the order of the plan; empty for a single machine or a split."""
         return self._replicas.held if self._replicas and self.state.is_several else ()
 
     async def run(
         self, sources: Sources, report: Progress, changed: Callable[[], None], replan: ReplanPlacement
     ) -> None:
-        """Open, prove, serve until stopped or lost, close. Never raises."""
+        """Open, prove and serve until stopped or lost, then close. Never raises."""
         self.state.changed = changed
 
         def tell(progress: Json) -> None:
@@ -302,8 +304,8 @@ class Placement:
             async with AsyncExitStack() as stack:
                 replicas, placings = self.state.pipelines, self.holds.placings
                 opener = PipelineOpener(self.entry, sources, self._sizes, tell, self.state, placings)
-                told = partial(self._told, changed)
-                keeper = ReplicaSupervisor(self.state, opener, replan, told)
+                on_news = partial(self._told, changed)
+                keeper = ReplicaSupervisor(self.state, opener, replan, on_news)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(keeper.end)
                 stack.callback(self.holds.end)
@@ -313,7 +315,7 @@ class Placement:
                     self._seconds = time.monotonic() - start
                     self._fetched_bytes = opener.fetched_bytes
                     self._begin(text, replicas, keeper)
-                    replicas.on_news = told
+                    replicas.on_news = on_news
                     changed()
                     await self._until_over(replicas, changed)
                 except AppError as error:  # here: the group would wrap it
@@ -330,7 +332,7 @@ class Placement:
             changed()
 
     def _begin(self, text: Text, replicas: Replicas, keeper: ReplicaSupervisor) -> None:
-        """From now on it answers."""
+        """Start answering."""
         self.holds.is_loaded = True
         self._keeper, self._replicas, self.answerer = keeper, replicas, Completer(text, replicas)
         self._progress.clear()
@@ -353,7 +355,7 @@ class Placement:
         changed()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, or StageLost as soon as somebody stops the load."""
+        """Return the result of `work`. Raises StageLost as soon as the load is stopped."""
         return await run_until(self._stop, work, StageLost("load_stopped", model=self.entry.name))
 
     async def _until_over(self, replicas: Replicas, changed: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What is placed of one model now, and who asks it: what all that look after a placement have in common."""
+"""The state that all parts of a placement share: its plan, its pipelines and its requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class IdleTracker:
-    """Of all placements of one host."""
+    """Tracks whether any model of this host is asked, and since when none is."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()  # somebody asks, or layers move
@@ -30,12 +30,12 @@ class IdleTracker:
 
     @property
     def asked_s(self) -> float:
-        """When somebody asked last, by the monotonic clock; now, while somebody does."""
+        """When the last request was seen (monotonic clock); now, while one runs."""
         return time.monotonic() if self.asked.is_set() else self.since_s
 
     @contextmanager
     def broken(self) -> Iterator[None]:
-        """Somebody asks inside."""
+        """Count a request while the block runs."""
         self._n_askers += 1
         self.asked.set()
         try:
@@ -48,7 +48,8 @@ class IdleTracker:
 
     @contextmanager
     def stirred(self) -> Iterator[None]:
-        """Layers move inside, maybe for nobody: what is done ahead waits for that, and goes on at once."""
+        """Count a transfer of layers while the block runs: background work waits for it and goes on right
+        afterwards."""
         self._n_moves += 1
         self.asked.set()
         try:
@@ -63,8 +64,8 @@ class IdleTracker:
 
 
 class PlacementState:
-    """`plan`: who holds what, and what that was decided from; `described`: how that is shown; `split`: the layers of
-    each run, as somebody ordered them; `changed`: is called when a face may show something else."""
+    """The current plan of one model (`plan`), its JSON (`described`), the layers of each run as the user ordered them
+    (`split`), and its pipelines. `changed` is called when the snapshot may differ."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class PlacementState:
 
     @property
     def is_several(self) -> bool:
-        """Whether there is more than one pipeline, and each request goes to one of them."""
+        """Whether the placement has several pipelines, one of which takes each request."""
         return self.plan.topology is Topology.REPLICAS
 
     @property
@@ -98,11 +99,11 @@ class PlacementState:
         return len(self._parts)
 
     def part(self, place: int) -> Plan:
-        """The plan of one of its pipelines."""
+        """Return the plan of one of its pipelines."""
         return self._parts[place] if self.n_parts > 1 else self.plan
 
     def place(self, place: int, part: Plan, described: Json) -> None:
-        """That pipeline is on other machines from now on."""
+        """Record that this pipeline has moved to other machines."""
         self.pipelines.moved(place, frozenset(stage.machine for stage in part.stages))
         if self.n_parts > 1:
             self._parts[place] = part
@@ -113,23 +114,23 @@ class PlacementState:
         self.n_changes += 1
 
     def household_changed(self) -> None:
-        """A machine came, or has other memory: what was too short may fit now."""
+        """Note that a machine came or its memory changed: layers that did not fit before may fit now."""
         self.n_changes += 1
         self.news.set()
 
     @property
     def asked(self) -> asyncio.Event:
-        """Somebody asks it or a model beside it, or is about to."""
+        """The event set while this model or one beside it is asked, or is about to be."""
         return self.idle.asked
 
     @property
     def asked_s(self) -> float:
-        """When it, or a model beside it, was asked last, by the monotonic clock; now, while somebody does."""
+        """When it, or a model beside it, was last asked (monotonic clock); now, while a request runs."""
         return time.monotonic() if self.is_moving else max(self.made_s, self.idle.asked_s)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Somebody asks it inside."""
+        """Count a request while the block runs."""
         self.n_askers += 1
         self.unused.clear()
         try:
@@ -141,7 +142,7 @@ class PlacementState:
                 self.unused.set()
 
     def replace_slow(self, machine: MachineId | None) -> None:
-        """This machine became far slower, and others take over what it holds; None: no more."""
+        """Record that others take over the layers of this machine because it became far slower; None ends that."""
         now = {machine: Reason("machine_replaced")} if machine else {}
         if self.replaced != now:
             self.replaced = now

@@ -1,4 +1,4 @@
-"""Keeps the pipelines of a placement: opens each, and one of several again when its machine is back."""
+"""The supervisor of a placement's pipelines: opens each, and reopens one of several when its machine is back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before one that was lo
 
 
 class PipelineOpener:
-    """For one placement. What it opens is closed with the stack that it is given, and is in `placings` until then."""
+    """Opens the pipelines of one placement. The stack given to `open` closes them; until then they are in
+    `placings`."""
 
     def __init__(
         self,
@@ -58,12 +59,12 @@ class PipelineOpener:
         self.failed: Loss | None = None  # what the last `open` that failed was about
 
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
-        """Open the pipeline that is at `place` in the placement, with its failover. Raises AppError."""
-        began, given, plan = time.monotonic(), self._sources, self._state.part(place)
-        placing = StageSet(self._entry, given, self._sizes, stack, self._tell)
+        """Open pipeline number `place` of the placement, with its failover. Raises AppError."""
+        began, sources, plan = time.monotonic(), self._sources, self._state.part(place)
+        placing = StageSet(self._entry, sources, self._sizes, stack, self._tell)
         self._placings.append(placing)
         stack.callback(self._placings.remove, placing)
-        rebuilder = Failover(placing, replan, self._state, place, given.outlook.failures)
+        rebuilder = Failover(placing, replan, self._state, place, sources.outlook.failures)
         try:
             pipeline = await self._opened(plan, stack, placing, rebuilder)
         except AppError:
@@ -75,8 +76,8 @@ class PipelineOpener:
         return pipeline, rebuilder
 
     async def _opened(self, plan: Plan, stack: AsyncExitStack, placing: StageSet, rebuilder: Failover) -> Pipeline:
-        """Open the stages and prove them. Who failed is noted."""
-        given, sizes, model = self._sources, self._sizes, self._entry.model
+        """Open the stages and verify them. Failures are counted."""
+        sources, sizes, model = self._sources, self._sizes, self._entry.model
         try:
             clients = await placing.open(plan)
         except AppError as error:
@@ -93,27 +94,28 @@ class PipelineOpener:
             trained=model.context_length,
         )
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
-        again = Recompute(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
-        rebuilder.checks = Verifier(samples, placing, again, given.outlook.doubts)
+        again = Recompute(self._entry, sources.shelf, sources.stages, sizes, sources.outlook.checks)
+        rebuilder.checks = Verifier(samples, placing, again, sources.outlook.doubts)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
         await self._prove(plan, pipeline, shape)
         return pipeline
 
     async def _prove(self, plan: Plan, pipeline: Pipeline, shape: PipelineConfig) -> None:
-        """Ready only after a known answer; what it is, is known once the model ran on this machine alone."""
+        """Accept the pipeline only after a known answer; that answer is known once the model has run on this machine
+        alone."""
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
         pipeline.is_tried = True
-        found = await prove(pipeline, shape, self._entry.name, known)
+        proof = await prove(pipeline, shape, self._entry.name, known)
         pipeline.is_tried = False
         if here and is_asked_whole(shape):
-            self._known = found
-            await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, found.steps)
+            self._known = proof
+            await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, proof.steps)
 
 
 class ReplanPlacement(Protocol):
-    """Where all of it may be without these machines, or a part that is one of several: the planner's choice first,
-    then the same runs as now. Raises AppError."""
+    """Returns where the placement, or one of several parts, may go without these machines: the planner's choice first,
+    then the current runs. Raises AppError."""
 
     def __call__(self, without: frozenset[MachineId], part: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
 
@@ -123,7 +125,8 @@ def _machines(part: Plan) -> frozenset[MachineId]:
 
 
 class ReplicaSupervisor:
-    """Its tasks carry them; all is closed when they are cancelled. `changed`: a replica came or went."""
+    """Runs one task per pipeline; cancelling the tasks closes everything. `changed` is called when a replica comes or
+    goes."""
 
     def __init__(
         self, state: PlacementState, opener: PipelineOpener, replan: ReplanPlacement, changed: Callable[[], None]
@@ -138,7 +141,7 @@ class ReplicaSupervisor:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
-        """Open all, this machine's first: what it says is what the others are compared with. Raises AppError."""
+        """Open all pipelines, this machine's first: its answers are the reference for the others. Raises AppError."""
         loop = asyncio.get_running_loop()
         state = self._state
         opened: list[asyncio.Future[None]] = [loop.create_future() for _ in range(state.n_parts)]
@@ -148,21 +151,21 @@ class ReplicaSupervisor:
             self._tasks.append(group.create_task(self._keep(place, opened[place]), name=name))
             if place == 0:
                 await opened[0]
-        for one in opened:
-            await one
+        for future in opened:
+            await future
 
     def end(self) -> None:
-        """Close all."""
+        """Close all pipelines."""
         for task in self._tasks:
             task.cancel()
 
     @property
     def only(self) -> Failover | None:
-        """What places the only pipeline anew; None where there are several, and others go on with its answers."""
+        """The failover of the only pipeline; None where there are several, which take over each other's answers."""
         return self._failover
 
     def is_lost(self, machine: MachineId) -> bool:
-        """Whether the replica of that machine is gone, and its memory given back."""
+        """Return whether this machine's replica is gone, and its memory freed."""
         return any(machine in _machines(self._state.part(place)) for place in self._lost)
 
     async def _keep(self, place: int, opened: asyncio.Future[None]) -> None:
@@ -194,8 +197,8 @@ class ReplicaSupervisor:
                     opened.exception()  # its waiter may be gone
                     return
                 log.info("a replica is not there yet: %s", error.reason)
-                found = fault_table.classify(error.reason)
-                if found.retry is Retry.NEVER and found.fault in (Fault.MODEL, Fault.ENGINE):
+                fault_entry = fault_table.classify(error.reason)
+                if fault_entry.retry is Retry.NEVER and fault_entry.fault in (Fault.MODEL, Fault.ENGINE):
                     self._lost.add(place)  # it would not be there the next time either
                     self._replicas.drop_if_over()
                     self._changed()
@@ -206,7 +209,8 @@ class ReplicaSupervisor:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
     async def _until_lost(self, place: int, pipeline: Pipeline, failover: Failover) -> StageLost:
-        """Why it ended. It is looked after meanwhile; a whole one of several has nothing to go to."""
+        """Return why the pipeline ended. Standby runs meanwhile, except for a whole replica of several, which has
+        nowhere to move."""
         if self._state.is_several and place not in self._splits:
             return await pipeline.wait_lost()
         ahead = StandbyManager(self._state, place, pipeline, failover)
@@ -218,8 +222,8 @@ class ReplicaSupervisor:
                 looking.cancel()
 
     async def _pause(self, place: int, seconds: float) -> None:
-        """Until it is worth another try: for another machine, when there is news of the household; a split may
-        do without the machine that it lost."""
+        """Wait until another try makes sense: for news of the household where another machine is involved. A split may
+        do without the machine it lost."""
         self._state.news.clear()
         is_split = place in self._splits
         await asyncio.sleep(LEAST_PAUSE_SECONDS if is_split else seconds)
@@ -230,19 +234,19 @@ class ReplicaSupervisor:
                     await self._state.news.wait()
 
     async def _place(self, place: int, *, again: bool) -> None:
-        """Choose who shall compute that one: a split that was lost may go to other machines now. Raises AppError."""
+        """Choose the machines of this pipeline: a lost split may move to others. Raises AppError."""
         if again and place in self._splits:
             [(part, described), *_] = await self._elsewhere(place, frozenset())
             self._state.place(place, part, described)
 
     async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
-        """Where a split may be on machines that hold nothing else. Raises AppError."""
+        """Return where a split may go on machines that hold nothing else. Raises AppError."""
         state = self._state
-        others = [state.part(other) for other in range(state.n_parts) if other != place]
-        return await self._replan(without.union(*map(_machines, others)), state.part(place))
+        other_parts = [state.part(other) for other in range(state.n_parts) if other != place]
+        return await self._replan(without.union(*map(_machines, other_parts)), state.part(place))
 
     def _replan_of(self, place: int) -> Replan:
-        """Where that pipeline may be without some machines."""
+        """Return the replan function of this pipeline."""
         if not self._state.is_several:
             return self._replan
         if place in self._splits:
@@ -250,7 +254,7 @@ class ReplicaSupervisor:
         part = self._state.part(place)
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
-            """The same once more, while no other replica can take over: a worker that died is started anew."""
+            """Return the same plan, while no other replica can take over: a dead worker is restarted."""
             for stage in part.stages:
                 if stage.machine in without:
                     raise Unreachable("peer_offline", name=stage.name)

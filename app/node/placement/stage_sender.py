@@ -1,4 +1,4 @@
-"""The layers of a run on their way to a lender: only what it lacks, as fast as it takes them."""
+"""The upload of a run's layers to a lender: only the missing pieces, as fast as the lender takes them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Tell = Callable[[int, int, int], None]  # bytes of a chunk, sent so far, to be s
 
 
 async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut: Cut, tell: Tell) -> None:
-    """Only the pieces that the lender does not have; it continues where it broke off.
+    """Send only the pieces that the lender lacks; an interrupted upload resumes.
 
-    Raises StageLost when it answers heartbeats, but takes no bytes.
+    Raises StageLost when the lender answers heartbeats but takes no bytes.
     """
     whole = cut.manifest.total_bytes
     try:
@@ -40,7 +40,7 @@ async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut:
 
 
 async def _chunks(cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tell: Tell) -> AsyncGenerator[bytes, None]:
-    """The bytes of the pieces, as the lender takes them; each chunk that is taken moves `limit`."""
+    """Yield the bytes of the pieces as the lender takes them; each chunk taken extends `limit`."""
     clock = asyncio.get_running_loop().time
     sent, total, source = 0, wanted_bytes(wants, cut.manifest), read_pieces(cut, wants)
     while chunk := await asyncio.to_thread(next, source, b""):
@@ -52,14 +52,15 @@ async def _chunks(cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tel
 
 
 def _answer_seconds(total_bytes: int) -> float:
-    """Seconds for a lender to take the last bytes and answer; app/network/peer/peer_client.py gives up before that."""
+    """Return the seconds for a lender to take the last bytes and answer; app/network/peer/peer_client.py gives up
+    earlier."""
     return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND
 
 
 async def send_or_explain(
     link: LenderLink, pipeline: PipelineId, machine: str, entry: Entry, cut: Cut, tell: Tell
 ) -> None:
-    """As `send_layers`. Raises AppError that names the machine, or Damaged for a file that is no longer the same."""
+    """Run `send_layers`. Raises AppError that names the machine, or Damaged for a file that has changed."""
     try:
         await send_layers(link, pipeline, machine, cut, tell)
     except AppError as error:
@@ -74,7 +75,7 @@ async def send_or_explain(
 
 
 def _changed(cut: Cut, piece: object) -> bool:
-    """Whether these bytes are others than those that were imported, though neither size nor time says so."""
+    """Return whether these bytes differ from the imported ones although size and time do not."""
     if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
         return False
     digest = hashlib.sha256()

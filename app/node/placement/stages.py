@@ -1,4 +1,4 @@
-"""A plan becomes a running pipeline: stage files made or sent, runs opened, channels connected."""
+"""The stages of a pipeline: stage files made or sent, runs opened, channels connected."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ Key = tuple[MachineId, Role, Layers]
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """make: others give up what they can spare for a plan, before its stages are opened; raises DoesNotFit.
-    choosing: held from a look at the memory until what is chosen is claimed, so that the next one counts it;
-    stirred: what is opened is so inside, and others do nothing ahead meanwhile."""
+    """The memory of a plan that is about to open.
+
+    make: has others free memory for the plan before its stages open; raises DoesNotFit. choosing: held from reading the
+    free memory until the choice is claimed, so that the next choice counts it. stirred: entered while stages open, so
+    that background work waits.
+    """
 
     make: Callable[[Plan], Awaitable[None]]
     choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -49,10 +52,10 @@ class Reservation:
 
 
 async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """Do all at once; the first AppError cancels the others and is raised as it is."""
+    """Run all coroutines at once; the first AppError cancels the others and is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one, name="open a stage") for one in work]
+            tasks = [group.create_task(work_item, name="open a stage") for work_item in work]
     except BaseExceptionGroup as errors:
         known, unknown = errors.split(AppError)
         if unknown is not None or known is None:
@@ -62,8 +65,8 @@ async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
 
 
 async def ended(group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None) -> None:
-    """The end of a group that was begun by hand, with its stack. An error from above ends its tasks, and stays what it
-    is: the group would wrap it."""
+    """End a task group that was entered by hand. An error from outside cancels its tasks and is not wrapped by the
+    group."""
     if error is not None:
         for task in tasks:
             task.cancel()
@@ -80,8 +83,8 @@ def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where stages come from and go to, and whose are none. outlook: who is doubted, and what the checks of samples may
-    take; room: what has memory given up for what comes."""
+    """The services a placement uses, shared by all models. outlook: the quarantine and the memory of sample checks;
+    room: frees memory for the plan."""
 
     shelf: Shelf
     stages: StageStore
@@ -92,7 +95,7 @@ class Sources:
 
 @dataclass(slots=True)
 class Held:
-    """One run that is open for this placement, and what gives it back."""
+    """An open run of this placement, and the stack that closes it."""
 
     stage: PlannedStage
     run: Run
@@ -102,9 +105,9 @@ class Held:
 
 
 class StageSet:
-    """Opens the stages of one plan, and later those of another with as little work as it takes.
+    """Opens the stages of a plan, and later those of another plan with as little work as possible.
 
-    All that it opens is closed with `stack`.
+    `stack` closes all that it opens.
     """
 
     def __init__(self, entry: Entry, sources: Sources, sizes: Sizes, stack: AsyncExitStack, report: Progress) -> None:
@@ -127,8 +130,8 @@ class StageSet:
         self.failed: PlannedStage | None = None  # which stage the last `open` could not have
 
     async def open(self, plan: Plan) -> list[StageClient]:
-        """The stages in order. Raises AppError; what was opened by then is closed by the stack, or
-        kept for the next plan."""
+        """Open the stages in order. Raises AppError; stages opened by then are closed by the stack, or kept for the
+        next plan."""
         self.claimed = plan
         try:
             with self.room.stirred():
@@ -155,9 +158,9 @@ class StageSet:
         return await gather_first_error(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
-        """Have another machine take layers that may be wanted: on its disk, and in memory if `load`.
+        """Have another machine store layers that may be needed, and load them if `load`.
 
-        What serves goes on meanwhile. Ends early when stages are wanted. Raises AppError.
+        Serving goes on meanwhile. Ends early when stages are needed. Raises AppError.
         """
         async with self._turn:
             await run_until(self._hurry, self._ahead(stage, load), StageLost("pipeline_closed"))
@@ -174,29 +177,30 @@ class StageSet:
                 self._keep(held, closing.pop_all())
 
     def is_here(self, stage: PlannedStage) -> bool:
-        """Whether this machine holds it, or shall."""
+        """Return whether this machine holds the stage, or is to."""
         return stage.machine == self._host
 
     def held(self) -> list[PlannedStage]:
-        """What is in memory for it."""
+        """Return the stages in memory."""
         return [held.stage for held in self._held.values() if self._stays(held)]
 
     def ahead(self, plan: Plan) -> list[PlannedStage]:
-        """What other machines hold beside the stages of the plan that serves; here is only what it goes over from."""
+        """Return the stages that other machines hold beside those that serve; this machine only keeps what it moves
+        from."""
         serving = {_key(stage) for stage in plan.stages}
-        others = {key: held for key, held in self._held.items() if key[0] != plan.host}
-        return [held.stage for key, held in others.items() if key not in serving]
+        remote = {key: held for key, held in self._held.items() if key[0] != plan.host}
+        return [held.stage for key, held in remote.items() if key not in serving]
 
     async def give_up_ahead(self, plan: Plan, machines: Collection[MachineId]) -> None:
-        """Close on these machines what is loaded beside the stages of the plan that serves."""
+        """Close what these machines hold beside the stages that serve."""
         serving = {_key(stage) for stage in plan.stages}
         async with self._at_once():
-            for key in [one for one in self._held if one[0] in machines and one not in serving]:
+            for key in [held_key for held_key in self._held if held_key[0] in machines and held_key not in serving]:
                 await self._held.pop(key).closing.aclose()
 
     @asynccontextmanager
     async def _at_once(self) -> AsyncGenerator[None, None]:
-        """In its turn, before what is opened ahead, which ends for it."""
+        """Take the turn before anything that is opened in advance, which ends for it."""
         self._n_hurried += 1
         self._hurry.set()
         try:
@@ -208,13 +212,14 @@ class StageSet:
                 self._hurry.clear()
 
     def stage_of(self, run: Run) -> PlannedStage | None:
-        """What that run holds, if it is open."""
+        """Return the stage of that run, if it is open."""
         return next((h.stage for h in self._held.values() if h.run.pipeline == run.pipeline), None)
 
     async def computed_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
-        """What another machine that holds the same layers, for a loss that may come, makes of a step; None: none does.
+        """Return the result of a step on another machine that holds the same layers as standby; None where there is
+        none.
 
-        Ends early when stages are wanted. Raises AppError.
+        Ends early when stages are needed. Raises AppError.
         """
         async with self._turn:
             computing = self._elsewhere(like, step)
@@ -232,30 +237,30 @@ class StageSet:
         return None
 
     def lost(self) -> frozenset[MachineId]:
-        """Other machines that have lost what they held."""
+        """Return the other machines that lost their stage."""
         middle = [held for held in self._held.values() if held.stage.role is Role.MIDDLE]
         return frozenset(held.stage.machine for held in middle if not self._stays(held))
 
     def was_sent(self, stage: PlannedStage) -> bool:
-        """Whether its layers lie on its machine's disk."""
+        """Return whether the layers are on the disk of their machine."""
         return _key(stage) in self._on_disk
 
     def moving(self, plan: Plan) -> list[PlannedStage]:
-        """Of a plan's stages, those that have to be loaded for it."""
+        """Return the stages of a plan that have to be loaded for it."""
         return [stage for stage in plan.stages if not self._stays(self._held.get(_key(stage)))]
 
     def _stays(self, held: Held | None) -> bool:
-        """Whether a run can serve on."""
+        """Return whether a run can go on serving."""
         if held is None or _is_lost(held.client):
             return False
         worker_died = self._worker is None or self._worker.died is not None
         return not (worker_died and held.stage.machine == self._host)
 
     async def _give_back_but(self, plan: Plan) -> None:
-        """Close what the plan does not have, and what is lost, before its memory is needed."""
-        wanted, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
+        """Close stages that the plan does not have, and lost ones, before their memory is needed."""
+        keys, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
         for key, held in list(self._held.items()):
-            if key not in wanted or not self._stays(held):
+            if key not in keys or not self._stays(held):
                 del self._held[key]
                 if self._worker is not None and held.stage.machine == self._host:
                     await _close_here(self._worker, held.run)
@@ -266,14 +271,14 @@ class StageSet:
         await self._has_left(machines)
 
     def _leave(self, held: Held) -> None:
-        """Give it back. A machine that hangs takes seconds for that, which nobody waits for."""
+        """Close a stage in the background: a hanging machine takes seconds, for which nothing waits."""
         name = f"give layers back on {held.stage.name}"
         task = self._leaving.create_task(self._given_back(held), name=name)
         self._left[task] = held.stage.machine
         task.add_done_callback(self._left.pop)
 
     async def _has_left(self, machines: Collection[MachineId]) -> None:
-        """Wait until what was given back on these machines is closed: their memory is wanted again."""
+        """Wait until the stages being closed on these machines are closed: their memory is needed."""
         if tasks := [task for task, machine in self._left.items() if machine in machines]:
             await asyncio.wait(tasks)
 
@@ -294,7 +299,7 @@ class StageSet:
         return self._worker
 
     async def _stage(self, stage: PlannedStage, worker: Worker | None) -> StageClient:
-        """One stage, on our own `worker` or on another machine; a run that is there serves on."""
+        """Open one stage, on the local `worker` or on another machine; an open run is reused."""
         try:
             held = self._held.get(_key(stage))
             if held is not None:
@@ -320,7 +325,7 @@ class StageSet:
         self._stack.push_async_callback(closing.aclose)
 
     async def _renewed(self, held: Held, worker: Worker | None) -> StageClient:
-        """The same run with this epoch: its weights stay, its KV cache is empty."""
+        """Renew an open run for this epoch: its weights stay, its KV cache is empty."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
             config = self._sizes.config(stage, self._entry, held.source)
@@ -348,7 +353,7 @@ class StageSet:
         return StageClient(run, link, name, machine=stage.name)
 
     async def _cut_out(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
-        """The stage's own file, made from the model's unless it is there already, and held."""
+        """Return the stage's own file, held open in the store, made from the model's unless it exists."""
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
 
@@ -373,7 +378,7 @@ class StageSet:
         return Held(stage, run, cut.manifest.id, client, closing)
 
     async def _ordered(self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack) -> StageClient:
-        """Have the lender load what it has, or begin an epoch on what it loaded; and connect to it."""
+        """Have the lender load the stage, or begin an epoch on one that is loaded, and connect to it."""
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
         with self._sources.lenders.expect(stage.machine, pipeline) as ready:
@@ -386,7 +391,7 @@ class StageSet:
         return client
 
     async def _sent(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
-        """Its layers lie on the lender's disk from now on, as far as its own limits let them."""
+        """Send the layers to the lender's disk, as far as its limits allow."""
         link = self._sources.lenders.link(stage.machine)
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         pace = TransferRate()
@@ -407,8 +412,8 @@ class StageSet:
     def _tell(
         self, stage: PlannedStage, step: str, done: int, total: int, unit: str = "steps", **more: int | None
     ) -> None:
-        told = {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
-        self._report(told | more)
+        progress = {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
+        self._report(progress | more)
 
 
 def _key(stage: PlannedStage) -> Key:
@@ -416,19 +421,19 @@ def _key(stage: PlannedStage) -> Key:
 
 
 def _is_lost(client: StageClient) -> bool:
-    """Whether the run itself is gone; that its pipeline ended, or a connection broke, does it no harm."""
+    """Return whether the run itself is gone; the end of its pipeline or a broken connection does not harm it."""
     return client.lost is not None and client.lost.reason.code not in RUN_STAYS
 
 
 async def _close_here(worker: Worker, run: Run) -> None:
-    """Give one run's memory back, if the worker itself is not gone or going."""
+    """Free the memory of a run, unless the worker is gone or going."""
     if worker.died is None:
         with suppress(AppError):
             await close_run(worker, run)
 
 
 class MemoryClaims:
-    """Of one placement: the pipelines that are open of it."""
+    """The memory claimed by the open pipelines of one placement."""
 
     def __init__(self, state: PlacementState) -> None:
         self._state = state
@@ -436,51 +441,51 @@ class MemoryClaims:
         self.is_loaded = False  # all of it was open once
 
     def ahead(self) -> list[PlannedStage]:
-        """What other machines hold in memory for a loss that may come."""
+        """Return the stages that other machines hold in memory as standby."""
         if self._state.is_several:
             return []
-        return [stage for one in self.placings for stage in one.ahead(self._state.plan)]
+        return [stage for placing in self.placings for stage in placing.ahead(self._state.plan)]
 
     async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
-        """Another model needs the memory that lies ahead there: it is back, and can be laid again later."""
+        """Free the standby layers on these machines for another model; they can be loaded again later."""
         if any(stage.machine in machines for stage in self.ahead()):  # else it is not waited for
-            for one in list(self.placings):
-                await one.give_up_ahead(self._state.plan, machines)
+            for placing in list(self.placings):
+                await placing.give_up_ahead(self._state.plan, machines)
 
     def here(self, me: MachineId) -> tuple[int, int]:
-        """Bytes of this machine that it holds or is about to, and of these what is not taken from the
-        free memory yet. What changes places counts once."""
+        """Return the bytes of this machine that it holds or is about to, and how many of them are not allocated yet. A
+        stage that moves counts once."""
         if not self.is_loaded:
             planned = bytes_on(me, self._state.plan.stages)
             return planned, planned
         own = comes = 0
-        for one in self.placings:
-            held = bytes_on(me, one.held())
-            most = max(held, bytes_on(me, one.claimed.stages) if one.claimed else 0)
+        for placing in self.placings:
+            held = bytes_on(me, placing.held())
+            most = max(held, bytes_on(me, placing.claimed.stages) if placing.claimed else 0)
             own, comes = own + most, comes + most - held
         return own, comes
 
     def end(self) -> None:
-        """What it held until now is known on: lenders give it back, and say so, a little later."""
+        """Keep the last stages known: lenders free them, and report it, a little later."""
         self.placings = list(self.placings)  # whoever opened them forgets them in the old one
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
-        """Bytes that each machine gives back, beside what it says is free. present: of the plan, what is not lost;
-        over: it has ended."""
+        """Return the bytes each machine will free beyond its reported free memory. present: the stages of the plan that
+        are not lost; over: the placement has ended."""
         if over or not self.is_loaded:
             return _sums((*present, *self.ahead()))
         host = self._state.plan.host
-        held = _sums(one for placing in self.placings for one in placing.held())
+        held = _sums(stage for placing in self.placings for stage in placing.held())
         return {key: n for key, n in (held | {host: self.here(host)[0]}).items() if n}
 
 
 def _sums(stages: Iterable[PlannedStage]) -> dict[MachineId, int]:
-    found: dict[MachineId, int] = {}
+    totals: dict[MachineId, int] = {}
     for stage in stages:
-        found[stage.machine] = found.get(stage.machine, 0) + stage.total_bytes
-    return found
+        totals[stage.machine] = totals.get(stage.machine, 0) + stage.total_bytes
+    return totals
 
 
 def bytes_on(machine: MachineId, stages: Iterable[PlannedStage]) -> int:
-    """What these take of that machine."""
+    """Return the bytes these stages take on that machine."""
     return sum(stage.total_bytes for stage in stages if stage.machine == machine)

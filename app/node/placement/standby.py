@@ -1,5 +1,5 @@
-"""While nobody asks: layers lie ahead of a loss, a machine that came back is used, one that became slow or computes
-wrong numbers is replaced, and samples of what lenders compute are computed again."""
+"""Background work while the placement is idle: standby layers, moves to better machines, replacement of slow or wrong
+ones, and checks of samples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from app.node.placement.placement_state import PlacementState
 
 
 class Slowness:
-    """Of one placement. Begins anew when its layers are placed anew; who was slow is remembered."""
+    """The slow machines of one placement. A new placement of its layers starts a new baseline; slow machines are
+    remembered."""
 
     def __init__(self) -> None:
         self._best: dict[MachineId, float] = {}
@@ -31,22 +32,22 @@ class Slowness:
         self._slow: dict[MachineId, tuple[float, float]] = {}  # since when, and how many times
 
     def look(self, steps: Mapping[MachineId, float], placed_s: float, now_s: float) -> None:
-        """steps: seconds of one token on each machine, as it is known now."""
+        """Update from the seconds per token of each machine."""
         if placed_s != self._placed_s:
             self._placed_s, self._best = placed_s, {}
         self._best = best_steps(self._best, steps)
-        found = slow_machines(self._best, steps)
-        for machine, times in found.items():
+        slow_now = slow_machines(self._best, steps)
+        for machine, times in slow_now.items():
             self._slow[machine] = now_s, times
         self._slow = {
             machine: (since, times)
             for machine, (since, times) in self._slow.items()
-            if machine in found or (now_s - since < SLOW_FOR_S and machine not in steps)
+            if machine in slow_now or (now_s - since < SLOW_FOR_S and machine not in steps)
         }
 
     @property
     def slow(self) -> dict[MachineId, float]:
-        """How many times as long each takes; nothing is placed there meanwhile."""
+        """The slowdown factor of each slow machine; nothing is placed there meanwhile."""
         return {machine: times for machine, (_, times) in self._slow.items()}
 
 
@@ -58,7 +59,7 @@ LONGEST_BETWEEN_SECONDS = 240.0  # where it fails again and again
 
 
 class StandbyManager:
-    """For one pipeline of a placement, which is at `place` in it, until cancelled."""
+    """The standby work of pipeline number `place` of a placement, until cancelled."""
 
     def __init__(
         self,
@@ -85,17 +86,17 @@ class StandbyManager:
         return self._placement.part(self._place)
 
     def _steps_s(self) -> dict[MachineId, float]:
-        """Seconds that a token takes on each machine. Of several pipelines a slow one gets fewer requests by itself."""
+        """Return the seconds per token of each machine. Of several pipelines, a slow one gets fewer requests anyway."""
         if self._placement.is_several:
             return {}
         steps = self._pipeline.steps_s()
         return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
 
     def _move(self, option: Option) -> None:
-        """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
+        """Move to a better placement while idle; a request that comes meanwhile waits for it."""
         placement, now = self._placement, self._plan
         why = _why_moved(now, option[0])
-        if slow := [one.name for one in now.stages if one.machine in placement.replaced]:
+        if slow := [stage.name for stage in now.stages if stage.machine in placement.replaced]:
             why = Reason("recovery_slow", {"machine": slow[0]})
         log.info("the pipeline of %s moves to a better placement", now.stages[0].name)
         self._rebuilding.intend(option)
@@ -103,7 +104,7 @@ class StandbyManager:
         placement.is_moving = is_taken and not placement.is_several
 
     async def turn(self) -> None:
-        """What is due now."""
+        """Do the work that is due."""
         placement = self._placement
         self._slowness.look(self._steps_s(), placement.placed_s, self._clock())
         if self._is_time():
@@ -113,8 +114,8 @@ class StandbyManager:
             await self._quietly(self.check())
 
     def _look_again(self, is_done: bool) -> None:
-        """Also when nothing is new: a doubted machine serves on, somebody asked meanwhile, or what was refused may be
-        had a little later; the last less and less often."""
+        """Schedule the next look, also when nothing is new: a doubted machine still serves, a request interrupted the
+        work, or a refusal may not last; after refusals less and less often."""
         was_refused = not is_done and self._placement.asked_s <= self._looked_s
         longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
         self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
@@ -122,7 +123,7 @@ class StandbyManager:
         self._again_s = math.inf if settled else self._looked_s + self._pause_s
 
     async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do that until somebody asks; whether it was done."""
+        """Do the work until a request comes; return whether it was finished."""
         try:
             await run_until(self._placement.asked, work, StageLost("pipeline_closed"))
         except AppError as error:
@@ -134,12 +135,12 @@ class StandbyManager:
         return False
 
     async def check(self) -> None:
-        """Have a sample of what a lender computed compared, if one waits."""
+        """Compare a waiting sample of a lender's work, if there is one."""
         if self._rebuilding.checks is not None:
             await self._rebuilding.checks.look(self._plan)
 
     async def look(self) -> None:
-        """Once: first a better placement, then what would be missing if a machine of it were lost."""
+        """Look once: first for a better placement, then for layers that the loss of a machine would leave missing."""
         try:
             if (right := await self._without_doubted()) is not None:
                 await self._rebuilding.prepare(right[0])
@@ -154,10 +155,10 @@ class StandbyManager:
         finally:
             self._placement.replace_slow(None)
         here = self._plan.stages[0].machine
-        others = {stage.machine for stage in self._plan.stages} - {here}
+        machines = {stage.machine for stage in self._plan.stages} - {here}
         failed: AppError | None = None
         # of several pipelines, the others go on with the answers of a lost one
-        for machine in () if self._placement.is_several else others:
+        for machine in () if self._placement.is_several else machines:
             try:
                 await self._cover(machine)
             except AppError as error:  # what the other machines hold can be covered all the same
@@ -166,7 +167,7 @@ class StandbyManager:
             raise failed
 
     def _is_time(self) -> bool:
-        """Nobody asks, and something is another than when it was looked at last, or it is to be tried again."""
+        """Return whether it is idle, and something has changed since the last look or a retry is due."""
         now, placement = self._clock(), self._placement
         if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
@@ -181,12 +182,12 @@ class StandbyManager:
         return checks is not None and checks.is_due and now - self._placement.asked_s >= QUIET_S
 
     def _doubted(self) -> frozenset[MachineId]:
-        """Machines of it whose numbers were found wrong."""
+        """Return its machines that computed wrong numbers."""
         checks, stages = self._rebuilding.checks, self._plan.stages
-        return frozenset(one.machine for one in stages if checks and one.machine in checks.doubts)
+        return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.doubts)
 
     async def _without_doubted(self) -> Option | None:
-        """A placement without machines whose numbers were found wrong, as the planner leaves them out."""
+        """Return a placement without machines that computed wrong numbers; the planner leaves those out."""
         if not self._doubted():
             return None
         try:
@@ -198,13 +199,13 @@ class StandbyManager:
         return may_move(self._clock(), self._placement.asked_s, self._placement.placed_s)
 
     async def _better(self) -> Option | None:
-        """What the planner would choose today, if that is clearly better than what is there."""
+        """Return today's best placement if it is clearly better than the current one."""
         if not self._may_move() or self._doubted():
             return None
         now = self._plan
         away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
-        best_steps, *others = await self._rebuilding.options(away)
-        same = [plan for plan, _ in others if plan.stages == now.stages]
+        best_steps, *alternatives = await self._rebuilding.options(away)
+        same = [plan for plan, _ in alternatives if plan.stages == now.stages]
         ordered = self._placement.split
         if best_steps[0].stages == now.stages or not same:
             return None
@@ -214,33 +215,35 @@ class StandbyManager:
         return best_steps if is_clearly_better(same[0].forecast, best_steps[0].forecast) else None
 
     async def _without_slow(self) -> Option | None:
-        """A placement without a machine that became far slower, if it is clearly better than to bear that."""
+        """Return a placement without a machine that became far slower, if it is clearly better than keeping that
+        machine."""
         if not self._may_move():
             return None
         now, slow = self._plan, self._slowness.slow
         for machine in {stage.machine for stage in now.stages[1:-1]} & slow.keys() - {now.host}:
             try:
-                found, *_ = await self._rebuilding.options(frozenset(slow) - {now.host})
+                option, *_ = await self._rebuilding.options(frozenset(slow) - {now.host})
             except DoesNotFit:
                 continue  # slow is better than not at all
             borne = now.forecast and slowed_forecast(now.forecast, machine, slow[machine])
-            if is_clearly_better(borne, found[0].forecast):
+            if is_clearly_better(borne, option[0].forecast):
                 self._placement.replace_slow(machine)
-                return found
+                return option
         return None
 
     async def _cover(self, machine: MachineId) -> None:
-        """Have what would be placed anew without this machine lie where it would be needed."""
+        """Have the layers that a loss of this machine would move lie where they would be needed."""
         plan = await self._soonest_without(machine)
         if plan is None:
             return
-        lends = {one.id: one.lends_bytes for one in plan.machines}
+        lends = {candidate.id: candidate.lends_bytes for candidate in plan.machines}
         for stage in self._rebuilding.missing(plan):
             load = may_load_ahead(stage.total_bytes, lends[stage.machine])
             await self._rebuilding.prepare(plan, only=stage, load=load)
 
     async def _soonest_without(self, machine: MachineId) -> Plan | None:
-        """What would be placed without it; on slow machines too, where nothing else fits. None: nothing would."""
+        """Return the placement without this machine, on slow machines too where nothing else fits; None where nothing
+        fits."""
         slow = frozenset({machine, *self._slowness.slow}) - {self._plan.host}
         for without in dict.fromkeys((slow, frozenset({machine}))):
             try:
@@ -256,8 +259,8 @@ def _sizes(plan: Plan) -> list[int]:
 
 
 def _why_moved(before: Plan, after: Plan) -> Reason:
-    """What those are told who ask while it goes from one placement to the other."""
+    """Return the reason shown to requests while the pipeline moves."""
     held = {stage.machine for stage in before.stages}
-    names = [one.name for one in after.stages if one.machine not in held]
+    names = [stage.name for stage in after.stages if stage.machine not in held]
     facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}
     return Reason("recovery_joining", facts) if names else Reason("recovery_better")

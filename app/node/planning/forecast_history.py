@@ -102,8 +102,8 @@ class ForecastHistory:
         """What was learned of these was learned of numbers that hold no more."""
         self._corrections = self._corrections.without(machines)
         self._habits = {
-            key: one
-            for key, one in self._habits.items()
+            key: habit
+            for key, habit in self._habits.items()
             if not any(machine in machines for machine in _machines_in(key))
         }
 
@@ -112,12 +112,12 @@ class ForecastHistory:
         or where guesses made another speed of it."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = predicted(self.anew(plan), model, computed, n_tokens)
-        told = self.expected(plan, model, computed, n_tokens)
+        expected = self.expected(plan, model, computed, n_tokens)
         if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
         if not known.estimated:  # what an estimate is off by is not the machine's
             self._correct(plan, known, summary)
-        outcome = self._outcome(plan, model, summary, told or known)
+        outcome = self._outcome(plan, model, summary, expected or known)
         self._outcomes.append(outcome)
         if computed >= FEWEST_READ:
             self._get_used(plan, model, computed, summary)
@@ -126,8 +126,8 @@ class ForecastHistory:
     def interrupted(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
         """Tell how an answer was that was interrupted; nothing is learned from it. None where it has no forecast."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
-        told = self.expected(plan, model, computed, n_tokens)
-        return self._outcome(plan, model, summary, told) if told and n_tokens >= FEWEST_TOKENS else None
+        expected = self.expected(plan, model, computed, n_tokens)
+        return self._outcome(plan, model, summary, expected) if expected and n_tokens >= FEWEST_TOKENS else None
 
     def _outcome(self, plan: Plan, model: Model, summary: Summary, known: Forecast) -> Outcome:
         return Outcome(
@@ -145,19 +145,21 @@ class ForecastHistory:
 
     def reading(self, model: str) -> float | None:
         """Measured over forecast time to read a prompt of this model; None: none worth counting was read yet."""
-        found = [
-            one.ttft_s / one.forecast_ttft_s
-            for one in self._outcomes
-            if one.model == model and one.prompt_tokens >= FEWEST_READ and one.forecast_ttft_s
+        ratios = [
+            outcome.ttft_s / outcome.forecast_ttft_s
+            for outcome in self._outcomes
+            if outcome.model == model and outcome.prompt_tokens >= FEWEST_READ and outcome.forecast_ttft_s
         ]
-        return statistics.median(found[-LAST_READ:]) if any(found[-LAST_READ:]) else None
+        return statistics.median(ratios[-LAST_READ:]) if any(ratios[-LAST_READ:]) else None
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
         """Nothing is kept of machines that were removed."""
         machines = _only(self._corrections.machines, members)
         self._corrections = Corrections(machines, _only(self._corrections.links, members))
         self._habits = {
-            key: one for key, one in self._habits.items() if all(machine in members for machine in _machines_in(key))
+            key: habit
+            for key, habit in self._habits.items()
+            if all(machine in members for machine in _machines_in(key))
         }
 
     def json(self) -> Json:
@@ -183,7 +185,7 @@ class ForecastHistory:
         for stage, figures in zip(plan.stages, summary.stages, strict=True):
             measured[stage.machine] = measured.get(stage.machine, 0.0) + figures.busy_s
         for machine, measured_s in measured.items():
-            times = {one.part: one.busy_s for one in known.shares if one.machine == machine}
+            times = {share.part: share.busy_s for share in known.shares if share.machine == machine}
             self._corrections = self._corrections.learned(
                 machine, times.get(Part.MACHINE, 0.0), times.get(Part.LINK, 0.0), measured_s
             )
@@ -220,23 +222,23 @@ def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | 
         prompt_tokens=prompt,
         output_tokens=output,
     )
-    return forecast(plan.stages, {one.id: one for one in plan.machines}, model, work)
+    return forecast(plan.stages, {machine.id: machine for machine in plan.machines}, model, work)
 
 
 def load(file: Path) -> _File:
     """What was kept. A damaged file is no loss."""
     read = read_json_or_default(file, _File, "what came of forecasts")
-    habits = {key: one for key, one in read.placements.items() if _is_sound(one)}
+    habits = {key: habit for key, habit in read.placements.items() if _is_sound(habit)}
     return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
 
 
 def key_of(plan: Plan, model: Model) -> str:
     """The name of a placement of a model: which machine holds how many layers, in order."""
-    return " ".join([model.id, *(f"{one.machine}:{len(one.layers)}" for one in plan.stages)])
+    return " ".join([model.id, *(f"{stage.machine}:{len(stage.layers)}" for stage in plan.stages)])
 
 
 def _machines_in(key: str) -> list[MachineId]:
-    return [MachineId(one.partition(":")[0]) for one in key.split(" ")[1:]]
+    return [MachineId(part.partition(":")[0]) for part in key.split(" ")[1:]]
 
 
 def _plain(plan: Plan) -> Plan:
@@ -245,13 +247,15 @@ def _plain(plan: Plan) -> Plan:
 
 
 def _is_sound(habit: Habit) -> bool:
-    return all(1 / MOST_FACTOR <= one.value <= MOST_FACTOR and one.answers > 0 for one in (habit.first, habit.decode))
+    return all(
+        1 / MOST_FACTOR <= factor.value <= MOST_FACTOR and factor.answers > 0 for factor in (habit.first, habit.decode)
+    )
 
 
 def _sound(factors: Mapping[MachineId, Factor]) -> dict[MachineId, Factor]:
     low, high = 1 / MOST_FACTOR, MOST_FACTOR
-    return {key: one for key, one in factors.items() if low <= one.value <= high and one.answers > 0}
+    return {key: factor for key, factor in factors.items() if low <= factor.value <= high and factor.answers > 0}
 
 
 def _only(factors: Mapping[MachineId, Factor], members: Mapping[MachineId, object]) -> dict[MachineId, Factor]:
-    return {key: one for key, one in factors.items() if key in members}
+    return {key: factor for key, factor in factors.items() if key in members}

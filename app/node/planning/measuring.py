@@ -234,12 +234,12 @@ class Measuring:
         """What was measured last of a machine."""
         shape = basis.shape
         if machine == me:
-            found = await self._own.known(shape, batch_rows)
+            speed = await self._own.known(shape, batch_rows)
         else:
-            found = self._theirs.get((machine, shape, batch_rows))
-        if found is None and basis.instead is not None:
+            speed = self._theirs.get((machine, shape, batch_rows))
+        if speed is None and basis.instead is not None:
             return await self._known(machine, me, basis.instead, batch_rows)
-        return basis.speed(found, batch_rows)
+        return basis.speed(speed, batch_rows)
 
     def _had_no_room(self, name: str) -> bool:
         """Whether layers were too large to be measured on a machine when that was last tried."""

@@ -43,7 +43,7 @@ class Cooldown:
 
     def done(self, key: Hashable) -> None:
         """It is done now."""
-        self._done_s = {one: at for one, at in self._done_s.items() if not self.may(one)}
+        self._done_s = {key_done: at for key_done, at in self._done_s.items() if not self.may(key_done)}
         self._done_s[key] = self._now()
 
 
@@ -177,14 +177,18 @@ class OwnSpeed:
     ) -> Speed:
         if busy():
             raise Busy("speed_busy")
-        others = await asyncio.to_thread(other_programs_share)
+        other_load = await asyncio.to_thread(other_programs_share)
         began = time.monotonic()
         folder = self.root / "measuring"
         async with self._here.terms.check_room.wanted():  # no check computes beside it
             speed = await measure(shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
         log.info(
-            "%s layers measured in %.1f s: %s; others used %.0f %%", shape.architecture, seconds, speed, 100 * others
+            "%s layers measured in %.1f s: %s; others used %.0f %%",
+            shape.architecture,
+            seconds,
+            speed,
+            100 * other_load,
         )
-        await asyncio.to_thread(self._book.keep, key, speed, disturbed=others > DISTURBED)
+        await asyncio.to_thread(self._book.keep, key, speed, disturbed=other_load > DISTURBED)
         return speed

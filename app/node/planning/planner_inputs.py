@@ -105,7 +105,7 @@ class PlannerInputs:
     ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
         """This machine, the lenders by name, and whether they share one computer."""
         host, everybody = self.candidates({})
-        lenders = [one for one in everybody if one.is_lending and one.id not in without]
+        lenders = [lender for lender in everybody if lender.is_lending and lender.id not in without]
         if not known_only:
             await self.links.known(lender.id for lender in lenders)
         # nodes that share one computer would slow each other down
@@ -117,9 +117,14 @@ class PlannerInputs:
         host, lenders = self.candidates(released)
         seen = [
             self.lessons.corrected(
-                replace(one, speed=speeds.get(one.id), link=self.links.link(one.id), doubted=one.id in self.doubts)
+                replace(
+                    lender,
+                    speed=speeds.get(lender.id),
+                    link=self.links.link(lender.id),
+                    doubted=lender.id in self.doubts,
+                )
             )
-            for one in lenders
+            for lender in lenders
         ]
         return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
 

@@ -98,7 +98,7 @@ class Planner:
         if order.anyway:
             total = devices.memory().total_bytes
             host = replace(host, lends_bytes=max(host.lends_bytes, total), past_limit_bytes=None)
-        known = with_proved(host, [one for one in lenders if one.id not in order.without])
+        known = with_proved(host, [candidate for candidate in lenders if candidate.id not in order.without])
         lenders = list(known.lenders)
         for place, lender in enumerate(lenders):
             most = (limits or {}).get(lender.id, lender.lends_bytes)
@@ -119,7 +119,7 @@ class Planner:
         topologies = frozenset({TOPOLOGY_OF[order.shape]}) if order.shape else topologies
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
         try:
-            found = await asyncio.to_thread(
+            chosen = await asyncio.to_thread(
                 plan_with_wire if order.number == "auto" else plan,
                 host,
                 lenders,
@@ -130,10 +130,10 @@ class Planner:
             )
         except AppError as error:
             raise known.explain(error) from error
-        found = replace(found, reasons=(*found.reasons, *known.reasons))
-        found = said_why(found, self._outlook.unforecast(model) if speeds else None)
-        found = why_unmeasured(found, self._outlook.unmeasured)
-        return await self._states.told(found, model)
+        chosen = replace(chosen, reasons=(*chosen.reasons, *known.reasons))
+        chosen = said_why(chosen, self._outlook.unforecast(model) if speeds else None)
+        chosen = why_unmeasured(chosen, self._outlook.unmeasured)
+        return await self._states.told(chosen, model)
 
     def sizes(self, chosen: Plan, order: requests.LoadModel, model: Model) -> Sizes:
         """What all stages of the plan have in common."""
@@ -150,30 +150,30 @@ class Planner:
         )
 
 
-def said_why(found: Plan, unforecast: Reason | None) -> Plan:
+def said_why(chosen: Plan, unforecast: Reason | None) -> Plan:
     """With what is to be known of its forecast: what it is computed from, or why there is none."""
-    if found.forecast is not None:
-        return replace(found, reasons=(*found.reasons, Reason(_basis(found, found.forecast))))
+    if chosen.forecast is not None:
+        return replace(chosen, reasons=(*chosen.reasons, Reason(_basis(chosen, chosen.forecast))))
     if unforecast is None:
-        return found
-    others = (one for one in found.reasons if one.code != "plan_unmeasured")
-    return replace(found, reasons=(*others, unforecast))
+        return chosen
+    other_reasons = (reason for reason in chosen.reasons if reason.code != "plan_unmeasured")
+    return replace(chosen, reasons=(*other_reasons, unforecast))
 
 
-def _basis(found: Plan, forecast: Forecast) -> str:
+def _basis(chosen: Plan, forecast: Forecast) -> str:
     if forecast.estimated:
         return "plan_estimated"
-    return "plan_measured_links" if len(found.machines) > 1 else "plan_measured"
+    return "plan_measured_links" if len(chosen.machines) > 1 else "plan_measured"
 
 
-def why_unmeasured(found: Plan, why: Callable[[str], Reason | None]) -> Plan:
+def why_unmeasured(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
     """With the cause, where a machine was to be measured and could not be."""
     reasons = []
-    for one in found.reasons:
-        cause = why(str(one.facts["machine"])) if one.code == "plan_unmeasured" else None
-        facts = {"machine": one.facts["machine"], "why": cause} if cause else {}
-        reasons.append(Reason("plan_unmeasurable", facts) if cause else one)
-    return replace(found, reasons=tuple(reasons))
+    for reason in chosen.reasons:
+        cause = why(str(reason.facts["machine"])) if reason.code == "plan_unmeasured" else None
+        facts = {"machine": reason.facts["machine"], "why": cause} if cause else {}
+        reasons.append(Reason("plan_unmeasurable", facts) if cause else reason)
+    return replace(chosen, reasons=tuple(reasons))
 
 
 def lends(chosen: Plan) -> dict[MachineId, int]:

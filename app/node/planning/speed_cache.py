@@ -129,8 +129,8 @@ class SpeedCache:
             self._write()
 
     def _read(self) -> dict[str, _Kept]:
-        found = read_json_or_default(self._path, _File, "measured speeds")
-        return dict(found.entries) if found.format == FORMAT else {}
+        stored = read_json_or_default(self._path, _File, "measured speeds")
+        return dict(stored.entries) if stored.format == FORMAT else {}
 
     def _write(self) -> None:
         try:

@@ -34,25 +34,25 @@ async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> 
     """None where nothing of the catalogue fits with room to spare. Nothing is measured for it."""
     known = await asyncio.to_thread(shipped)
     host, lenders = outlook.machines(released, {})
-    together = host.lends_bytes + sum(one.lends_bytes for one in lenders)
+    together = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     versions: dict[str, tuple[Offer, OfferedFile]] = {}
     for offer in (*known.starters(), *known.other_starters()):
-        one = offer.version_for(together if offer.splits else host.lends_bytes)
-        if one is not None:
-            versions[offer.id] = offer, one
-    found: dict[str, Json] = {}
+        version = offer.version_for(together if offer.splits else host.lends_bytes)
+        if version is not None:
+            versions[offer.id] = offer, version
+    known_verdicts: dict[str, Json] = {}
     options: list[StarterOption] = []
-    for offer, one in versions.values():
-        order = requests.Judge([_sketch(offer, one)], place=True)
-        found |= (await verdicts(order, outlook, released, lambda _: None))["verdicts"]
-        options.append(_option(offer, one, found[offer.id]))
+    for offer, version in versions.values():
+        order = requests.Judge([_sketch(offer, version)], place=True)
+        known_verdicts |= (await verdicts(order, outlook, released, lambda _: None))["verdicts"]
+        options.append(_option(offer, version, known_verdicts[offer.id]))
         if options[-1].suits:  # the best come first: what follows is not asked
             break
     chosen = choose_starter(options)
     if chosen is None:
         return None
     offer, file = versions[chosen.key]
-    parts = found[chosen.key]["parts"]
+    parts = known_verdicts[chosen.key]["parts"]
     return {
         "id": offer.id,
         "name": offer.name,
@@ -93,7 +93,7 @@ async def verdicts(
     order: requests.Judge, outlook: PlannerInputs, released: Mapping[MachineId, int], report: Progress
 ) -> Json:
     """One for each sketch, by its key; with `place` also the plan, and what is estimated of its speed."""
-    found = {}
+    by_key = {}
     for sketch in order.sketches:
         model = estimated_model(
             sketch.key,
@@ -116,8 +116,8 @@ async def verdicts(
         verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))
         placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
         why = _unforecast(sketch) if order.place and basis is None else None
-        found[sketch.key] = verdict | {"plan": placed, **with_reason("unforecast", why)}
-    return {"verdicts": found}
+        by_key[sketch.key] = verdict | {"plan": placed, **with_reason("unforecast", why)}
+    return {"verdicts": by_key}
 
 
 def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
@@ -125,7 +125,7 @@ def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
     if sketch.architecture not in FAMILIES:
         return None
     kind = kind_of(sketch.quantisation)
-    _, values, n_bytes = next(one for one in tensor_types.TENSORS.values() if one[0] == kind)
+    _, values, n_bytes = next(tensor for tensor in tensor_types.TENSORS.values() if tensor[0] == kind)
     effort = estimated_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
     return Basis(stand_in(kind), effort)
 
@@ -139,12 +139,12 @@ def _unforecast(sketch: requests.Sketch) -> Reason:
 def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload) -> Json | None:
     """The plan; None when it does not fit."""
     try:
-        found = plan(host, lenders, model, work)
+        chosen = plan(host, lenders, model, work)
     except DoesNotFit:
         return None
-    unmeasured = (one for one in found.reasons if one.code != "plan_unmeasured")
-    estimate = (Reason("plan_sketched"),) if found.forecast else ()
+    unmeasured = (reason for reason in chosen.reasons if reason.code != "plan_unmeasured")
+    estimate = (Reason("plan_sketched"),) if chosen.forecast else ()
     machines = (host, *lenders)
     lends = {machine.id: machine.lends_bytes for machine in machines}
-    known = replace(found, machines=machines, reasons=(*unmeasured, *estimate))
+    known = replace(chosen, machines=machines, reasons=(*unmeasured, *estimate))
     return plan_json(known, model, lends)

@@ -1,1 +1,1 @@
-"""Lenders' numbers computed again here, and machines whose numbers were wrong."""
+"""Verification of lenders: their numbers are computed again here, and machines with wrong numbers are quarantined."""

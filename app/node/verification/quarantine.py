@@ -1,4 +1,4 @@
-"""Machines whose numbers were found wrong: they hold no part of a model here until a person takes them back."""
+"""The quarantine: machines that computed wrong numbers hold no part of a model until a person takes them back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Quarantine:
-    """Of this host. `note`: writes down what happened; `changed`: what faces show may be another."""
+    """The quarantine of this host. `note` writes to the journal; `changed` is called when the snapshot may differ."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Quarantine:
         self._since = dict(self._read().since)
 
     def _read(self) -> _File:
-        """What was kept. What is damaged stays beside it, and is told: who was doubted is used again."""
+        """Return the saved quarantine. A damaged file is kept aside and reported: its machines are used again."""
         try:
             return read_json(self._file, _File)
         except FileNotFoundError:
@@ -57,18 +57,19 @@ class Quarantine:
         return machine in self._since
 
     def reasons(
-        self, names: Mapping[MachineId, Machine], others: Mapping[MachineId, Reason]
+        self, names: Mapping[MachineId, Machine], other_reasons: Mapping[MachineId, Reason]
     ) -> dict[MachineId, Reason]:
-        """What is said of those of these machines that are here, beside `others`: only a person ends a doubt."""
+        """Return the reason of each doubted machine that is online, added to `other_reasons`. Only a person ends a
+        doubt."""
         own = {
             key: Reason("machine_doubted", {"machine": names[key].name})
             for key in self._since
             if key in names and names[key].online
         }
-        return {**others, **own}
+        return {**other_reasons, **own}
 
     async def differs(self, machine: MachineId, name: str) -> None:
-        """Its numbers were found wrong."""
+        """Record that a machine computed wrong numbers."""
         if machine in self._since:
             return
         log.warning("%s computes other numbers than this machine", name)
@@ -77,11 +78,12 @@ class Quarantine:
         await self._kept()
 
     def unclear(self, name: str) -> None:
-        """Its numbers are not this machine's, and a third machine has neither's, or its."""
+        """Record that this machine, the lender and a third machine all disagree, or that the third agrees with the
+        lender."""
         self._note(Reason("log_machine_unclear", {"machine": name}))
 
     async def use_again(self, machine: Machine) -> Json:
-        """A person takes it back. Raises BadInput when nothing was said against it."""
+        """Take a machine back for a person. Raises BadInput when it is not in quarantine."""
         if machine.id not in self._since:
             raise BadInput("machine_not_doubted", machine=machine.name)
         del self._since[machine.id]
@@ -90,7 +92,7 @@ class Quarantine:
         return {"used_again": {"id": machine.id, "name": machine.name}}
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
-        """Who left the household is forgotten; an id never returns."""
+        """Forget machines that left the household; an id never returns."""
         self._since = {key: at for key, at in self._since.items() if key in members}
 
     async def _kept(self) -> None:

@@ -1,4 +1,4 @@
-"""Computes a lender's sample again on this machine: in a worker and a folder of its own, in memory that is spare."""
+"""Recomputation of a lender's sample on this machine: in its own worker and folder, in spare memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WAYS = (True, False)  # with flash attention, and without: two ways through the 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The same rows as this machine has them, in two ways; in f32."""
+    """The same rows as this machine computes them in two ways, in f32."""
 
     one: bytes
     other: bytes
@@ -48,7 +48,7 @@ class Again:
 
 
 class Recompute:
-    """For one model."""
+    """Recomputes samples of one model."""
 
     def __init__(self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: SpareMemory) -> None:
         self._entry, self._shelf, self._stages = entry, shelf, stages
@@ -56,9 +56,9 @@ class Recompute:
         self._folder = _folder(stages.folder)
 
     async def rows(self, stage: PlannedStage, sample: Sample) -> Again:
-        """What this machine finds for the sample of that stage.
+        """Return this machine's result for the sample of that stage.
 
-        Cancelled, or when somebody wants its memory, the worker is ended at once, and nothing stays. Raises AppError.
+        Cancelled, or when its memory is needed, the worker ends at once and leaves nothing. Raises AppError.
         """
         return await self._room.within(partial(self._rows, stage, sample))
 
@@ -77,7 +77,7 @@ class Recompute:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def _clear(self) -> None:
-        """Raises DoesNotFit when the disk takes no folder."""
+        """Clear the folder. Raises DoesNotFit when the disk takes none."""
         shutil.rmtree(self._folder, ignore_errors=True)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -85,18 +85,18 @@ class Recompute:
             raise disk_error(self._folder, error, 0) from error
 
     async def in_parts(self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample) -> Again:
-        """The same in this worker, these parts of the stage's layers one after another."""
-        given = await asyncio.to_thread(_as_f32, sample)
-        ways = [given, given]
+        """Compute the sample in this worker, one part of the stage's layers after another."""
+        rows = await asyncio.to_thread(_as_f32, sample)
+        row_sets = [rows, rows]
         for part in parts:
-            ways = await self._through(worker, replace(stage, layers=part), ways)
-        one, other = ways
-        return Again(one, other, await asyncio.to_thread(self._chooses))
+            row_sets = await self._through(worker, replace(stage, layers=part), row_sets)
+        with_flash, other = row_sets
+        return Again(with_flash, other, await asyncio.to_thread(self._chooses))
 
     def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
-        """As few runs as the memory lets be, one after another. Raises DoesNotFit."""
+        """Return the fewest runs that the memory allows, to be computed one after another. Raises DoesNotFit."""
         model, needed = self._entry.model, self._needed
-        parts = fewest(stage.layers, model.cuts.boundaries, model.cuts.rules, lambda one: needed(one) <= room)
+        parts = fewest(stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= room)
         if not parts:
             raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=room)
         return parts
@@ -110,19 +110,19 @@ class Recompute:
         kv = model.kv_bytes(layers, self._cells)
         return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
 
-    async def _through(self, worker: Worker, part: PlannedStage, ways: Sequence[bytes]) -> list[bytes]:
-        """Both ways through one run of layers."""
+    async def _through(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
+        """Return both row sets after one run of layers."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
         async with self._file(cut) as path:
             config = self._config(part, str(path))
             return [
-                await self._forward(worker, _in_way(config, flash), given)
-                for flash, given in zip(WAYS, ways, strict=True)
+                await self._forward(worker, _in_way(config, flash), rows)
+                for flash, rows in zip(WAYS, row_sets, strict=True)
             ]
 
     @asynccontextmanager
     async def _file(self, cut: Cut) -> AsyncIterator[Path]:
-        """The stage file meanwhile: the one that is here, or one that is made, and goes afterwards."""
+        """Yield the stage file: the existing one, or a temporary one that is removed afterwards."""
         stage_id = cut.manifest.id
         self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
         try:
@@ -136,34 +136,34 @@ class Recompute:
         await asyncio.to_thread(own.remove, stage_id)  # if not, the folder goes at the end
 
     def _own_store(self) -> StageStore:
-        """For one file. It takes no more of the disk than another machine might."""
+        """Return a store for one file, limited to the disk space that another machine's upload may take."""
         store = self._stages
         return StageStore(self._folder, store.limit_bytes, reserve_bytes=store.reserve_bytes)
 
-    async def _forward(self, worker: Worker, config: StageConfig, given: bytes) -> bytes:
+    async def _forward(self, worker: Worker, config: StageConfig, rows: bytes) -> bytes:
         width = self._entry.model.width
-        n_rows = len(given) // Number.F32.row_bytes(width)
+        n_rows = len(rows) // Number.F32.row_bytes(width)
         run = Run(os.urandom(16), Role.MIDDLE, width, Number.F32)
         await open_run(worker, run, config.kv_cells, config)
         client = own_stage(worker, run, NAME, NAME)
-        after = await forwarded(client, Step.of([Segment(0, n_rows, 0)], (), given))
+        after = await forwarded(client, Step.of([Segment(0, n_rows, 0)], (), rows))
         await close_run(worker, run)
         return after
 
     def _config(self, part: PlannedStage, path: str) -> StageConfig:
-        """As a lender has it, but for one sequence alone."""
+        """Return a lender's config for this part, but for a single sequence."""
         cells = self._cells
         sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=KEEP_ALL)
         return sizes.config(part, self._entry, path)
 
     @property
     def _cells(self) -> int:
-        """Of the KV cache, for all rows that a sample may have."""
+        """The cells of the KV cache for all rows that a sample may have."""
         return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
 
 
 def forget_checks(stages: Path) -> None:
-    """What a node left that was killed while it checked: up to the layers of one machine."""
+    """Delete the files of a node that was killed during a check: up to the layers of one machine."""
     shutil.rmtree(_folder(stages), ignore_errors=True)
 
 
@@ -176,12 +176,12 @@ def _as_f32(sample: Sample) -> bytes:
 
 
 def _in_way(config: StageConfig, flash: bool) -> StageConfig:
-    """Without flash attention the KV cache cannot be of 8 bits."""
+    """Return the config with or without flash attention; without it the KV cache cannot have 8 bits."""
     return replace(config, flash_attention=flash, kv=config.kv if flash else KvType.F16)
 
 
 async def forwarded(client: StageClient, step: Step) -> bytes:
-    """What a run that belongs to no pipeline makes of one step. Raises StageLost, also when it takes too long."""
+    """Return the result of one step of a run outside any pipeline. Raises StageLost, also when it takes too long."""
     lost: AppError | None = None
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(client.listen(), name=f"listen to {client.name}")

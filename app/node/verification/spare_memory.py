@@ -1,4 +1,4 @@
-"""The memory of this machine that the check of a sample takes: spare, and given back at once to whoever wants it."""
+"""The spare memory in which samples are checked: freed at once when anything else needs it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class SpareMemory:
-    """Of one machine, whichever model is checked: one check at a time.
+    """The spare memory of one machine, for one check at a time, whichever model is checked.
 
-    spare_bytes: what could still be loaded here beside all that is there, or was promised.
+    spare_bytes: the bytes that could still be loaded here beside everything loaded or promised.
     """
 
     def __init__(self, spare_bytes: Callable[[], int]) -> None:
@@ -29,12 +29,12 @@ class SpareMemory:
         self._resident_bytes: Callable[[], int] | None = None  # of the check's worker
 
     def on_call_bytes(self) -> int:
-        """What a check holds now: not free, and free as soon as it is wanted."""
+        """Return the bytes a check holds now: not free, but free as soon as they are needed."""
         return self._resident_bytes() if self._resident_bytes is not None else 0
 
     async def within(self, check: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        """The result of a check that may take so many bytes: half of what is spare, as for all that may be of no
-        use. Raises StageLost as soon as somebody wants them, and what the check raises."""
+        """Return the result of a check that may take half of the spare bytes, like all work that may be of no use.
+        Raises StageLost as soon as the memory is needed, and the check's errors."""
         gone = StageLost("pipeline_closed")
         async with self._turn:
             if self._n_wanting:
@@ -48,7 +48,7 @@ class SpareMemory:
 
     @contextmanager
     def held(self, resident_bytes: Callable[[], int]) -> Iterator[None]:
-        """The check's worker lives inside."""
+        """Count the memory of the check's worker while the block runs."""
         self._resident_bytes = resident_bytes
         try:
             yield
@@ -57,8 +57,8 @@ class SpareMemory:
 
     @asynccontextmanager
     async def wanted(self) -> AsyncIterator[Callable[[], None]]:
-        """Memory, or the disk, is taken for somebody inside: a check has given back what it had, and none begins
-        until what is yielded is called, or all is over."""
+        """Take memory or disk space while the block runs: a running check gives back its own, and none begins until
+        the yielded function is called or the block ends."""
         with ExitStack() as wish:
             self._n_wanting += 1
             self._wanted.set()

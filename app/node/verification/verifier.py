@@ -1,4 +1,4 @@
-"""While nobody asks: a sample of what a lender computed is computed again, and compared."""
+"""The verifier: while the model is idle, it computes samples of lenders' work again and compares them."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ MOST_TRIES = 8  # for one sample, longer and longer apart: where somebody always
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One sample, and what this machine makes of it."""
+    """A sample, and this machine's result for it."""
 
     plan: Plan
     sample: Sample
     again: Again
 
     def of(self, payload: bytes, machine: MachineId, name: str = "") -> Finding:
-        """What is to be said of a machine that gives these rows. For a thread: many values take a while."""
+        """Return the finding about a machine that returned these rows. Run it in a thread: many values take a while."""
         run, again, chooses = self.sample.run, self.again, self.again.chooses
-        one, other = (rows_of(way, run.width, Number.F32) for way in (again.one, again.other))
+        with_flash, other = (rows_of(way, run.width, Number.F32) for way in (again.one, again.other))
         rows = rows_of(payload, run.width, run.number)
-        nearer = map(min, *(distances(rows, way) for way in (one, other)))
+        nearer = map(min, *(distances(rows, way) for way in (with_flash, other)))
         distance = distance_of(list(nearer), chooses=chooses)
-        noise = noise_of(distances(one, other), chooses=chooses)
+        noise = noise_of(distances(with_flash, other), chooses=chooses)
         most = honest_limit(noise, run.number, same_kind=self._same_kind(machine))
         said = finding_of(distance, noise, most)
         log.info("a sample of %s: %s, %.2g of at most %.2g apart", name, said, distance, most)
         return said
 
     def _same_kind(self, machine: MachineId) -> bool:
-        """Whether it says that it has the same engine and the same processor as this one."""
-        known = {one.id: (one.engine, one.device) for one in self.plan.machines}
+        """Return whether the machine reports the same engine and processor as this one."""
+        known = {candidate.id: (candidate.engine, candidate.device) for candidate in self.plan.machines}
         return bool(known.get(machine)) and known.get(machine) == known.get(self.plan.host)
 
 
 class Verifier:
-    """Of one pipeline, until it is closed."""
+    """Verifies the lenders of one pipeline until it is closed."""
 
     def __init__(self, samples: Samples, placing: StageSet, computing: Recompute, doubts: Quarantine) -> None:
         self.doubts = doubts
@@ -67,13 +67,13 @@ class Verifier:
 
     @property
     def is_due(self) -> bool:
-        """A sample waits to be computed again."""
+        """Whether a sample waits to be computed again."""
         return self._samples.oldest is not None
 
     async def look(self, plan: Plan) -> None:
-        """Once, for the oldest sample. Cancelled, it leaves nothing behind, and the sample waits for another try.
+        """Check the oldest sample. Cancelled, it leaves nothing behind, and the sample waits for another try.
 
-        Raises StageLost when stages are wanted meanwhile.
+        Raises StageLost when stages are needed meanwhile.
         """
         sample, is_settled = self._samples.oldest, False
         if sample is None:
@@ -85,7 +85,8 @@ class Verifier:
                 self._samples.forget(sample)
 
     def _tried_enough(self, sample: Sample) -> bool:
-        """Whether it is given up: no try came to an end, as somebody asked, or memory or the disk was wanted."""
+        """Return whether the sample is given up: every try was interrupted by a request, or by a need for memory or
+        disk."""
         n_tries = self._samples.put_off(sample)
         if n_tries < MOST_TRIES:
             return False
@@ -95,7 +96,7 @@ class Verifier:
         return True
 
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
-        """Whether another try with this sample would find no more."""
+        """Return whether another try with this sample would find nothing more."""
         stage = self._placing.stage_of(sample.run)
         if stage is None or stage.machine in self.doubts:
             return True
@@ -107,7 +108,7 @@ class Verifier:
         return await self._is_said(Check(plan, sample, again), stage)
 
     async def _is_said(self, check: Check, stage: PlannedStage) -> bool:
-        """Whether it could be said who is right; not while a third machine fails to answer."""
+        """Return whether it could be decided who is right; not when a third machine fails to answer."""
         machine, name, answered = stage.machine, stage.name, check.sample.answered
         lender, third = await asyncio.to_thread(check.of, answered, machine, name), None
         if lender is Finding.DIFFERS:
@@ -126,7 +127,7 @@ class Verifier:
         return True
 
     async def _third(self, check: Check, stage: PlannedStage) -> Finding | None:
-        """What another machine says to the same rows, if one that is believed has these layers. Raises AppError."""
+        """Return a third machine's finding on the same rows, if a trusted one has these layers. Raises AppError."""
         sample = check.sample
         step = Step.of([Segment(0, sample.n_rows, 0)], (), sample.given)
         answer = await self._placing.computed_elsewhere(stage, step)
