@@ -56,7 +56,7 @@ def current_status(pool: NodeState) -> PoolStatus:
     """Return what matters most right now."""
     if not pool.is_there:
         return _away(pool)
-    now, loaded, lending = pool.now, pool.now.loaded, pool.node.get("lending") or {}
+    now, loaded, lending = pool.now, pool.now.loaded, pool.now.node.lending
     name = loaded.model if loaded is not None else ""
     if loaded is not None and loaded.state in ("failed", "lost"):
         sentence = trouble_with(loaded) or _tr("The model was lost.")
@@ -68,9 +68,9 @@ def current_status(pool: NodeState) -> PoolStatus:
         return PoolStatus(Kind.WORKING, stopping.format(model=model_name(name)), page_names.MODELS)
     if loaded is not None and (leaving := _leaving(now, loaded)) is not None:
         return PoolStatus(Kind.PAUSED, leaving, page_names.POOL)
-    if lending.get("state") in ("paused", "draining") and not may_not(lending):
+    if lending.state in ("paused", "draining") and not may_not(lending):
         return PoolStatus(Kind.PAUSED, state_sentence(lending), page_names.COMPUTER)
-    if lending.get("state") in ("working", "lending"):
+    if lending.state in ("working", "lending"):
         away = [machine.name for machine in now.sorted_machines if not machine.online]
         return PoolStatus(Kind.WORKING, state_sentence(lending, away), page_names.COMPUTER)
     if loaded is not None and loaded.state == "loading":

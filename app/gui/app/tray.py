@@ -10,6 +10,7 @@ from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QIcon
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
+from app.api.lending import Lending
 from app.api.snapshot import Machine, Snapshot
 from app.core.errors import AppError
 from app.core.household.pairing import TOO_MANY
@@ -123,14 +124,14 @@ class TrayMenu(QMenu):
         """Show the current state of the node."""
         pool = self._services.pool
         self._say(self.status, self._short(current_status(pool).sentence))
-        lending = pool.node.get("lending") or {} if pool.is_there else {}
-        lends = bool(lending) and lending.get("state") != "off"
+        lending = pool.now.node.lending if pool.is_there else Lending()
+        lends = lending.state != "off"
         by_hand = is_by_hand(lending)
         self.pauses.menuAction().setVisible(lends and not by_hand)
         self.resume.setVisible(lends and by_hand)
-        used = bool(lending.get("used_bytes")) or lending.get("state") == "draining"
+        used = bool(lending.used_bytes) or lending.state == "draining"
         self.stop.setVisible(lends and (used or not by_hand))
-        used_by = bool(lending.get("used_by"))
+        used_by = bool(lending.used_by)
         self.users.setVisible(used_by)
         if used_by:
             self._say(self.users, self.tr("Used by {names}").format(names=users(lending)))

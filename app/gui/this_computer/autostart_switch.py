@@ -5,8 +5,9 @@ from __future__ import annotations
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
+from app.api.computer import Autostart
 from app.core.errors import AppError
-from app.gui.api.node_client import Call, Json
+from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.widgets.buttons import Switch
@@ -17,13 +18,13 @@ from app.gui.widgets.notice import Remark
 
 
 class AutostartSwitch(QWidget):
-    """A row of its own: title, a line below it, the switch. For any page."""
+    """A row for any page: title, a line below it, the switch."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._client, self._pool = services.client, services.pool
         self._call: Call | None = None
-        self._on: bool | None = None  # as the system last said
+        self._on: bool | None = None  # as the system reported it last
         title = self.tr("Start at sign-in")
         self.switch = Switch(services.theme, title, self._choose)
         self.switch.setEnabled(False)
@@ -41,10 +42,10 @@ class AutostartSwitch(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Ask the system anew: it may have been turned off there. Without a node, once it is there."""
+        """Ask the system again, which may have turned it off; without a node, as soon as there is one."""
         if not self._pool.is_there:
             return
-        self._ask(self._client.get("/autostart", self._tell, self._fail))
+        self._ask(self._client.get("/autostart", self._take, self._fail, answer=Autostart))
 
     def _usual(self) -> str:
         return self.tr("Opens only the tray icon, no window.")
@@ -54,16 +55,16 @@ class AutostartSwitch(QWidget):
             self.refresh()
 
     def _choose(self, on: bool) -> None:
-        self._ask(self._client.post("/autostart", {"on": on}, self._tell, self._fail))
+        self._ask(self._client.post("/autostart", {"on": on}, self._take, self._fail, answer=Autostart))
 
     def _ask(self, call: Call | None) -> None:
         if self._call is not None:
             self._call.cancel()
         self._call = call
 
-    def _tell(self, answer: Json) -> None:
-        self._call, self._on = None, bool(answer.get("on"))
-        self.words.setToolTip(str(answer.get("where") or ""))
+    def _take(self, answer: Autostart) -> None:
+        self._call, self._on = None, answer.on
+        self.words.setToolTip(answer.where)
         self._show()
         self.words.say(self._usual(), "caption")
 

@@ -1,4 +1,4 @@
-"""The page "This computer": what it lends, when, what stops that, and what it has."""
+"""The page "This computer": what it lends, when, what stops that, and its hardware."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.gui.look.accessibility import announce
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import HardwareCard
 from app.gui.this_computer.hours_card import HoursCard
-from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.memory_card import MemoryCard
 from app.gui.this_computer.rules_card import RulesCard
 from app.gui.this_computer.state_card import StateCard
@@ -24,15 +24,15 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import bound_width, label, show_if
 from app.gui.widgets.layouts import card, column, row, scrolled
 
-SAVED_MS = 10_000  # so long the head says that a change is kept; Undo stays
+SAVED_MS = 10_000  # the head says so long that a change is saved; Undo stays
 
 
 class ComputerPage(Page):
-    """Cards one under another; each change holds at once and can be undone."""
+    """Cards below each other; each change is in force at once and can be undone."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(services, self.tr("This computer"), parent)
-        self.lending = Lending(services.client, services.pool, self)
+        self.lending = LendingStore(services.client, services.pool, self)
         self.lending.failed.connect(self._failed)
         self.lending.saved.connect(self._saved)
         self._kept = label("", "muted")
@@ -91,18 +91,18 @@ class ComputerPage(Page):
         self.content.addWidget(scrolled(body))
         body.setLayout(row(self._stack, None, gap=0))  # below the title, also where there is more room
 
-    def _add(self, one: QWidget) -> None:
-        self._cards.addWidget(one)
+    def _add(self, widget: QWidget) -> None:
+        self._cards.addWidget(widget)
 
     def _begin(self) -> None:
-        """All cards are there."""
+        """Follow the news; all cards are there."""
         self._cards.addStretch(1)
         self.lending.changed.connect(self._show_known)
         self._show_known()
 
     @property
     def is_busy(self) -> bool:
-        return self.hardware.is_asked
+        return self.hardware.is_measuring
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
@@ -115,9 +115,9 @@ class ComputerPage(Page):
         self.lending.watch(False)
 
     def _show_known(self) -> None:
-        """Limits and rules are the node's: until it told them there are none to show."""
-        for one in (self.memory, self.rules, self.hours):
-            show_if(one, bool(self.lending.state))
+        """Show limits and rules only once the node has told them."""
+        for card_ in (self.memory, self.rules, self.hours):
+            show_if(card_, self.lending.state is not None)
 
     def _saved(self) -> None:
         self.notice.clear()

@@ -16,7 +16,7 @@ from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme, set_role
-from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.rule_controls import RuleRow
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
@@ -33,31 +33,31 @@ ALL: Cells = frozenset((day, hour) for day in range(len(DAYS)) for hour in range
 
 
 def cells_of(spans: Iterable[Span]) -> Cells:
-    """The hours that lie wholly inside these spans; no spans are all hours."""
-    given = tuple(spans)
-    return frozenset((day, hour) for day, hour in ALL if _whole(given, day, hour))
+    """Return the hours that lie wholly inside these spans; no spans are all hours."""
+    all_spans = tuple(spans)
+    return frozenset((day, hour) for day, hour in ALL if _whole(all_spans, day, hour))
 
 
 def is_exact(spans: Iterable[Span]) -> bool:
-    """Whether whole hours say all of it."""
-    given = tuple(spans)
-    cells = cells_of(given)
+    """Return whether whole hours describe the spans exactly."""
+    all_spans = tuple(spans)
+    cells = cells_of(all_spans)
     return all(
-        within(given, day, minute) == ((day, minute // HOUR_MINUTES) in cells)
+        within(all_spans, day, minute) == ((day, minute // HOUR_MINUTES) in cells)
         for day in range(len(DAYS))
         for minute in range(DAY_MINUTES)
     )
 
 
 def text_of(cells: Cells) -> str:
-    """What the rule says for these cells. Raises ValueError for none: that is no rule."""
+    """Return the text of the rule for these cells. Raises ValueError for none: that is no rule."""
     if not cells:
         raise ValueError("no hour at all")
     return hours_text(spans_of(cells))
 
 
 def spans_of(cells: Cells) -> tuple[Span, ...]:
-    """As few spans as people would write; a night is one span over midnight. All cells: none."""
+    """Return as few spans as people would write; a night is one span over midnight. All cells are no span."""
     if cells == ALL:
         return ()
     days: dict[tuple[int, int], list[int]] = {}
@@ -74,7 +74,7 @@ def _whole(spans: tuple[Span, ...], day: int, hour: int) -> bool:
 
 
 def _runs(cells: Cells) -> list[tuple[int, int]]:
-    """(first hour of the week, length) of each unbroken run; the week is a circle."""
+    """Return (first hour of the week, length) of each unbroken run; the week is a circle."""
     hours = {day * HOURS + hour for day, hour in cells}
     found = []
     for start in sorted(hours):
@@ -87,7 +87,7 @@ def _runs(cells: Cells) -> list[tuple[int, int]]:
 
 
 def _pieces(start: int, length: int) -> list[tuple[int, int, int]]:
-    """(day, from hour, to hour) of a run: one piece up to a night, else cut into whole days."""
+    """Return (day, from hour, to hour) of a run: one piece if it is at most a day long, else one for each day."""
     day, hour = divmod(start, HOURS)
     if hour and length <= HOURS:
         last = (hour + length) % HOURS or HOURS
@@ -108,9 +108,9 @@ STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1,
 
 
 class WeekGrid(QWidget):
-    """`painted(cells)` once a person has changed something. With Shift, arrow keys paint on."""
+    """The hours of a week to paint: seven rows of 24 cells, by mouse or by keys. With Shift, arrow keys paint on."""
 
-    painted = Signal(object)  # Cells
+    painted = Signal(object)  # Cells: a person has changed something
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -132,7 +132,7 @@ class WeekGrid(QWidget):
         return self._cells
 
     def show_cells(self, cells: Cells) -> None:
-        """As they are in force; not while somebody paints."""
+        """Show the cells that are in force, unless somebody is painting."""
         if self._from is None and cells != self._cells:
             self._cells = cells
             self.update()
@@ -177,7 +177,7 @@ class WeekGrid(QWidget):
             super().keyPressEvent(event)
             return
         self.update()
-        announce(self, self._said(self._at))
+        announce(self, self._description(self._at))
 
     def _set(self, cell: Cell, on: bool) -> None:
         before = self._cells
@@ -186,7 +186,7 @@ class WeekGrid(QWidget):
             self._tell()
 
     def _paint_to(self, cell: Cell) -> None:
-        """All between the first cell and this one becomes what the first one was not."""
+        """Set all cells between the first one and this one to what the first one was not."""
         assert self._from is not None
         days = sorted((self._from[0], cell[0]))
         hours = sorted((self._from[1], cell[1]))
@@ -199,7 +199,7 @@ class WeekGrid(QWidget):
         self.update()
         self.painted.emit(self._cells)
 
-    def _said(self, cell: Cell) -> str:
+    def _description(self, cell: Cell) -> str:
         on = self.tr("lends") if cell in self._cells else self.tr("does not lend")
         day = QLocale().standaloneDayName(cell[0] + 1)
         return self.tr("{day} {hour}:00, {state}").format(day=day, hour=cell[1], state=on)
@@ -207,12 +207,12 @@ class WeekGrid(QWidget):
     # where things are
 
     def _origin(self) -> tuple[float, float, float, float]:
-        """Left and top of the first cell, width and height of each."""
+        """Return left and top of the first cell, and width and height of each."""
         left, top = self._theme.px(sizes.XXL + sizes.L), self._theme.px(sizes.XL)
         return left, top, (self.width() - left) / HOURS, self._theme.px(sizes.XL)
 
     def rect_of(self, cell: Cell) -> QRectF:
-        """Where a cell is drawn."""
+        """Return where a cell is drawn."""
         left, top, wide, high = self._origin()
         return QRectF(left + cell[1] * wide, top + cell[0] * high, wide, high)
 
@@ -262,9 +262,9 @@ KEPT = "lending/hours"  # what was painted before it was switched off
 
 
 class HoursCard(QFrame):
-    """A switch; below it the week, as a table to paint and as text."""
+    """A switch, and below it the week: as a grid to paint, and as text."""
 
-    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending = lending
@@ -300,12 +300,12 @@ class HoursCard(QFrame):
         return column(self.grid, presets, self._problem, gap=sizes.M)
 
     def show_state(self) -> None:
-        """As the node has it now."""
+        """Show the hours as the node has them now."""
         if not self._lending.is_known:
             self.switch.setEnabled(False)
             self._week.hide()
             return
-        text = str(self._lending.rules.get("hours") or ALWAYS)
+        text = self._lending.rules.hours
         spans = read_hours(text)
         limited = bool(spans)
         self.switch.setEnabled(True)
@@ -351,7 +351,7 @@ class HoursCard(QFrame):
             self._problem.show()
 
     def _refuse(self, sentence: str) -> None:
-        """Say why, and show what is in force."""
+        """Say why a choice is not possible, and show what is in force."""
         self.show_state()
         self._problem.setText(sentence)
         self._problem.show()

@@ -1,107 +1,102 @@
-"""What lending does now, in the words of this machine's owner."""
+"""Words for what lending does now, for this machine's owner."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 
+from app.api.lending import Lending
 from app.gui.look import formats
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 
-Json = dict[str, Any]
-
-BY_HAND = ("pause_owner", "pause_stopped")  # reasons of a pause that a person began
-
+BY_HAND = ("pause_owner", "pause_stopped")  # codes of pauses that a person began
 NO_ROLE = "lend_no_role"
 QUIT = "pause_quit"  # its sentence is for the other machines
 
 
-def is_by_hand(lending: Json) -> bool:
-    """Whether a person paused it, so that a person resumes it."""
-    return lending.get("code") in BY_HAND and lending.get("state") in ("paused", "draining")
+def is_by_hand(lending: Lending) -> bool:
+    """Return whether a person paused it, so that a person resumes it."""
+    return lending.code in BY_HAND and lending.state in ("paused", "draining")
 
 
-def may_not(lending: Json) -> bool:
-    """Whether the household does not let this machine lend: then it is no pause that ends."""
-    return lending.get("code") == NO_ROLE and lending.get("state") != "draining"
+def may_not(lending: Lending) -> bool:
+    """Return whether the household does not let this machine lend: then it is no pause that ends."""
+    return lending.code == NO_ROLE and lending.state != "draining"
 
 
-def state_sentence(lending: Json, away: Collection[str] = ()) -> str:
-    """The state with its reason, as `GET /status` has it under `node.lending`. away: names of machines that are not
-    there: what they hold here waits for their return."""
-    tr = QCoreApplication.translate
+def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
+    """Return the state with its reason. away: names of machines that are offline; what they hold here is kept."""
     size = formats.size
-    match lending.get("state"):
-        case "lending" if lending.get("used_by") and set(lending["used_by"]) <= set(away):
-            text = tr("Lending", "Keeping {size} for {names} to come back, for 10 minutes.")
-            return text.format(size=size(lending.get("used_bytes") or 0), names=users(lending))
+    match lending.state:
+        case "lending" if lending.used_by and set(lending.used_by) <= set(away):
+            text = _tr("Keeping {size} for {names} to come back, for 10 minutes.")
+            return text.format(size=size(lending.used_bytes), names=users(lending))
         case "working" | "lending":
-            text = tr("Lending", "Lending {size} to {names}.")
-            return text.format(size=size(lending.get("used_bytes") or 0), names=users(lending))
+            return _tr("Lending {size} to {names}.").format(size=size(lending.used_bytes), names=users(lending))
         case "ready" | "paused" if may_not(lending):
-            return tr("Lending", "Your household does not let this machine lend.")
+            return _tr("Your household does not let this machine lend.")
         case "ready":
-            text = tr("Lending", "Ready. Others may use {size}.")
-            return text.format(size=size(lending.get("lent_bytes") or 0))
+            return _tr("Ready. Others may use {size}.").format(size=size(lending.lent_bytes))
         case "draining":
-            text = tr("Lending", "Finishing one answer, then pausing (at most {time}).")
-            said = text.format(time=formats.whole_seconds(max(1, lending.get("gives_back_in_s") or 0)))
-            is_plain = is_by_hand(lending) or lending.get("code") == QUIT
-            why = "" if is_plain else here(str(lending.get("reason") or ""))
-            return f"{said} {why}".rstrip()
+            text = _tr("Finishing one answer, then pausing (at most {time}).")
+            sentence = text.format(time=formats.whole_seconds(max(1, lending.gives_back_in_s or 0)))
+            is_plain = is_by_hand(lending) or lending.code == QUIT or lending.reason_facts is None
+            return sentence if is_plain else f"{sentence} {_reason(lending)}"
         case "paused" if is_by_hand(lending):
-            return _by_hand(lending)
-        case "paused" if lending.get("code") == QUIT:
-            return tr("Lending", "Nothing is lent now.")
+            return _paused_by_hand(lending)
+        case "paused" if lending.code == QUIT:
+            return _tr("Nothing is lent now.")
         case "off":
-            return tr("Lending", "Turned off. Nothing of this machine is lent.")
-    return here(str(lending.get("reason") or "")) or str(tr("Lending", "Nothing is lent now."))
+            return _tr("Turned off. Nothing of this machine is lent.")
+    return _reason(lending) or _tr("Nothing is lent now.")
 
 
-def users(lending: Json) -> str:
-    """Who has layers here, by name."""
-    names = [str(name) for name in lending.get("used_by") or []]
-    return ", ".join(names) or QCoreApplication.translate("Lending", "another machine")
+def _reason(lending: Lending) -> str:
+    return said(lending.reason_facts) if lending.reason_facts else ""
 
 
-def since(lending: Json) -> str:
-    """Since when it is so; with the day where that was not today. Empty when the node does not say."""
-    if not lending.get("since"):
+def users(lending: Lending) -> str:
+    """Return the names of the machines that have layers here."""
+    return ", ".join(lending.used_by) or _tr("another machine")
+
+
+def since(lending: Lending) -> str:
+    """Return since when the state holds, with the day where that was not today; empty where it is not known."""
+    if not lending.since:
         return ""
-    at = QDateTime.fromSecsSinceEpoch(int(lending["since"]))
-    today = at.date() == QDateTime.currentDateTime().date()
-    short = QLocale.FormatType.ShortFormat
-    shown = QLocale().toString(at.time() if today else at, short)
-    return QCoreApplication.translate("Lending", "Since {time}").format(time=shown)
+    at = QDateTime.fromSecsSinceEpoch(lending.since)
+    is_today = at.date() == QDateTime.currentDateTime().date()
+    time = QLocale().toString(at.time() if is_today else at, QLocale.FormatType.ShortFormat)
+    return _tr("Since {time}").format(time=time)
 
 
 def state_word(state: str) -> str:
-    """A machine's state in one word, for lists."""
-    tr = QCoreApplication.translate
+    """Return a machine's state in one word, for lists."""
     known = {
-        "ready": tr("Lending", "ready"),
-        "lending": tr("Lending", "lending"),
-        "working": tr("Lending", "working"),
-        "loaded": tr("Lending", "loaded"),
-        "draining": tr("Lending", "pausing"),
-        "paused": tr("Lending", "paused"),
-        "offline": tr("Lending", "offline"),
-        "off": tr("Lending", "lends nothing"),
-        "guest": tr("Lending", "guest"),
-        "user": tr("Lending", "uses models"),
+        "ready": _tr("ready"),
+        "lending": _tr("lending"),
+        "working": _tr("working"),
+        "loaded": _tr("loaded"),
+        "draining": _tr("pausing"),
+        "paused": _tr("paused"),
+        "offline": _tr("offline"),
+        "off": _tr("lends nothing"),
+        "guest": _tr("guest"),
+        "user": _tr("uses models"),
     }
     return known.get(state, state)
 
 
-def _by_hand(lending: Json) -> str:
-    tr = QCoreApplication.translate
-    left_s = lending.get("resumes_in_s")
-    if left_s is None:
-        if lending.get("code") == "pause_stopped":
-            return tr("Lending", "Stopped by you until you resume it.")
-        return tr("Lending", "Paused by you until you resume it.")
-    until = QDateTime.currentDateTime().addSecs(int(left_s))
-    shown = QLocale().toString(until.time(), QLocale.FormatType.ShortFormat)
-    return tr("Lending", "Paused by you until {time}.").format(time=shown)
+def _paused_by_hand(lending: Lending) -> str:
+    if lending.resumes_in_s is None:
+        if lending.code == "pause_stopped":
+            return _tr("Stopped by you until you resume it.")
+        return _tr("Paused by you until you resume it.")
+    until = QDateTime.currentDateTime().addSecs(lending.resumes_in_s)
+    time = QLocale().toString(until.time(), QLocale.FormatType.ShortFormat)
+    return _tr("Paused by you until {time}.").format(time=time)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Lending", text)

@@ -1,4 +1,4 @@
-"""How much memory is lent: the bar with its legend, and the limit."""
+"""The card for the memory, the processor and the network that are lent: the memory bar with its legend, and limits."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QWidget
 
+from app.api.lending import Lending
 from app.core.lending.policy import LINK_LEAST_MBIT, LINK_MOST_MBIT
-from app.gui.api.node_client import Json
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme, set_role
-from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.rule_controls import Number, RuleRow, Slide
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, line, row
-
-# The memory of this machine as one bar: who has what, what may be lent, what stays free.
 
 DENSE = Qt.BrushStyle.BDiagPattern
 SOLID = Qt.BrushStyle.SolidPattern
@@ -29,7 +27,7 @@ SOLID = Qt.BrushStyle.SolidPattern
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of the bar; `look` is a colour's name and a pattern."""
+    """A part of the bar; `look` is the name of a color, and a pattern."""
 
     name: str
     bytes: int
@@ -38,32 +36,31 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Memory by who has it, in bytes; together the whole."""
+    """The memory by who has it, in bytes; together the whole."""
 
     others: int  # programs that are not ours
     own: int  # this machine's own model
     used: int  # lent and used
-    open: int  # lent and not used yet
+    unused: int  # lent and not used yet
     reserve: int  # never lent
     free: int
 
 
-def shares(lending: Json) -> Shares:
-    """From `node.lending`. What was promised and is not loaded yet still counts as free there."""
-    total, free = int(lending.get("total_bytes") or 0), int(lending.get("free_bytes") or 0)
-    own, used = int(lending.get("own_bytes") or 0), int(lending.get("used_bytes") or 0)
+def shares(lending: Lending) -> Shares:
+    """Return who has the memory. In `lending`, memory that is promised but not loaded yet still counts as free."""
+    total, free, used = lending.total_bytes, lending.free_bytes, lending.used_bytes
     taken = max(0, total - free)
-    own = min(own, taken)
+    own = min(lending.own_bytes, taken)
     unloaded = max(0, used - (taken - own))
     left = max(0, free - unloaded)
-    opened = min(left, max(0, int(lending.get("lent_bytes") or 0) - used))
-    reserve = min(left - opened, int(lending.get("reserve_bytes") or 0))
+    unused = min(left, max(0, lending.lent_bytes - used))
+    reserve = min(left - unused, lending.reserve_bytes)
     others = max(0, total - own - used - left)
-    return Shares(others, own, used, opened, reserve, left - opened - reserve)
+    return Shares(others, own, used, unused, reserve, left - unused - reserve)
 
 
 class MemoryBar(QWidget):
-    """Only drawn; the legend beside it holds the words."""
+    """The memory of this machine as one bar. Its words are in the legend."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -73,7 +70,7 @@ class MemoryBar(QWidget):
         theme.changed.connect(self.update)
 
     def show_parts(self, parts: tuple[Part, ...]) -> None:
-        """From left to right."""
+        """Draw these parts from left to right."""
         if parts != self._parts:
             self._parts = parts
             self.update()
@@ -98,7 +95,7 @@ class MemoryBar(QWidget):
 
 
 def paint_look(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
-    """A piece in its colour; patterns tell pieces apart for whoever sees no colours."""
+    """Fill a part with its color and its pattern, which tells parts apart without colors."""
     colour: QColor = theme.colour(look[0])
     if look[1] is not SOLID:
         painter.fillRect(box, theme.colour("card"))
@@ -107,7 +104,7 @@ def paint_look(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt
 
 
 class Swatch(QWidget):
-    """The look of one part, for the legend."""
+    """The color and pattern of one part, for the legend."""
 
     def __init__(self, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
         super().__init__()
@@ -140,9 +137,9 @@ NO_LIMIT = LINK_LEAST_MBIT - 1
 
 
 class MemoryCard(QFrame):
-    """All amounts are the node's; only the slider's place is a person's until it is told."""
+    """All amounts are the node's; only the position of the slider is a person's until it is sent."""
 
-    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending = lending
@@ -166,10 +163,9 @@ class MemoryCard(QFrame):
         self.threads.setSpecialValueText(self.tr("All"))
         self._threads_row = RuleRow(title, self.threads)
         self._threads_row.say(self.tr("Counts for layers that are loaded from now on."))
-        box = column(
-            head, self.bar, self._legend(services), self._slider, self._auto_row, self._own,
-            row(self.end_limit, None), line(), self._threads_row, line(), self._link_row(), gap=sizes.L,
-        )  # fmt: skip
+        parts = [head, self.bar, self._legend(services), self._slider, self._auto_row, self._own]
+        parts += [row(self.end_limit, None), line(), self._threads_row, line(), self._link_row()]
+        box = column(*parts, gap=sizes.L)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
         lending.changed.connect(self.show_state)
@@ -179,9 +175,9 @@ class MemoryCard(QFrame):
         title = self.tr("Network used by Poolhouse at most")
         self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
         self.link.setSpecialValueText(self.tr("No limit"))
-        found = RuleRow(title, self.link)
-        found.say(self.tr("Each way, for layers, answers and downloads. Forecasts count with it."))
-        return found
+        row = RuleRow(title, self.link)
+        row.say(self.tr("Each way, for layers, answers and downloads. Forecasts count with it."))
+        return row
 
     def _names(self) -> tuple[str, ...]:
         return (
@@ -194,7 +190,7 @@ class MemoryCard(QFrame):
         )
 
     def _legend(self, services: AppContext) -> Flow:
-        """All entries as wide as the widest, so that they stand below each other."""
+        """Make the legend. All entries are as wide as the widest, so that they stand below each other."""
         for name, look in zip(self._names(), LOOKS, strict=True):
             entry, figure = QWidget(), label("")
             entry.setLayout(row(Swatch(services.theme, look), label(name, "muted"), figure, None))
@@ -215,20 +211,20 @@ class MemoryCard(QFrame):
             entry.setMinimumWidth(each if columns > 1 else 0)
 
     def show_state(self) -> None:
-        """As the node says it is now."""
+        """Show the state as the node has it now."""
         state = self._lending.state
         if not state:
             return
         self._show_bar(state)
-        total = int(state.get("total_bytes") or 0)
+        total = state.total_bytes
         self._total.setText(self.tr("{size} in all").format(size=formats.size(total)))
         known = self._lending.is_known
         self.threads.setEnabled(known)
         self.threads.setMaximum(max(1, self._lending.most_threads))
-        self.threads.show_value(int(self._lending.rules.get("threads") or 0))
+        self.threads.show_value(self._lending.rules.threads)
         self.link.setEnabled(known)
-        self.link.show_value(int(self._lending.rules.get("link_mbit") or NO_LIMIT))
-        chosen = self._lending.rules.get("memory_bytes")
+        self.link.show_value(self._lending.rules.link_mbit or NO_LIMIT)
+        chosen = self._lending.rules.memory_bytes
         self.limit.setEnabled(known and chosen is not None)
         self.automatic.setEnabled(known)
         self.automatic.show_on(known and chosen is None)
@@ -238,37 +234,36 @@ class MemoryCard(QFrame):
             "All models on this computer, yours and those of others, may take {limit} together. Of that, yours may"
             " use up to {size}."
         )
-        limit = int(self._lending.rules.get("limit_bytes") or 0)
+        limit = self._lending.rules.limit_bytes
         size = formats.size(self._lending.own_most_bytes)
-        told = (limited if limit else own).format(size=size, limit=formats.size(limit))
-        self._own.setText(told)
+        self._own.setText((limited if limit else own).format(size=size, limit=formats.size(limit)))
         self._own.setVisible(bool(self._lending.own_most_bytes))
         self.end_limit.setVisible(bool(limit))
-        most = max(1, (total - int(state.get("reserve_bytes") or 0)) // self._step())
-        self.limit.show_value(round(self._lending.most_bytes / self._step()), int(most))
+        most = max(1, (total - state.reserve_bytes) // self._step())
+        self.limit.show_value(round(self._lending.most_bytes / self._step()), most)
 
-    def _show_bar(self, state: Json) -> None:
-        found = shares(state)
-        amounts = (found.others, found.own, found.used, found.open, found.reserve, found.free)
+    def _show_bar(self, lending: Lending) -> None:
+        memory = shares(lending)
+        amounts = (memory.others, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
         names = self._names()
         order = (0, 1, 2, 3, 5, 4)  # the reserve stands at the end
-        self.bar.show_parts(tuple(Part(names[at], amounts[at], LOOKS[at]) for at in order))
-        told = []
+        self.bar.show_parts(tuple(Part(names[index], amounts[index], LOOKS[index]) for index in order))
+        description = []
         for name, figure, amount in zip(names, self._figures, amounts, strict=True):
             figure.setText(formats.size(amount) if amount else self.tr("none"))
-            told.append(f"{name}: {figure.text()}")
+            description.append(f"{name}: {figure.text()}")
         self.bar.setAccessibleName(self.tr("Memory of this machine"))
-        self.bar.setAccessibleDescription(", ".join(told))
+        self.bar.setAccessibleDescription(", ".join(description))
 
     def _step(self) -> int:
-        total = int(self._lending.state.get("total_bytes") or 0)
+        total = self._lending.state.total_bytes if self._lending.state else 0
         step = STEP
         while total // step > MOST_STEPS:
             step *= 2
         return step
 
     def _moved(self, steps: int) -> None:
-        chosen = self._lending.rules.get("memory_bytes")
+        chosen = self._lending.rules.memory_bytes
         exact = chosen is None or round(self._lending.most_bytes / self._step()) == steps
         amount = self._lending.most_bytes if exact else steps * self._step()
         self._limit_words.setText(self.tr("Lend at most {size}").format(size=formats.size(amount)))
@@ -278,7 +273,7 @@ class MemoryCard(QFrame):
         self._lending.change({"memory_bytes": steps * self._step(), "on": on})
 
     def _end_limit(self) -> None:
-        """It is set on the command line, for scripts and several nodes; here it can be seen and ended."""
+        """Remove the limit, which is set on the command line for scripts and several nodes."""
         self._lending.change({"limit_bytes": 0})
 
     def _threads_chosen(self, threads: int) -> None:

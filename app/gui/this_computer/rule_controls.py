@@ -15,7 +15,7 @@ from app.gui.widgets.layouts import column
 
 
 class RuleRow(QWidget):
-    """`reading` is the line below the title."""
+    """One rule: its title with the current reading below it, its value, its switch."""
 
     def __init__(self, title: str, *controls: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -27,17 +27,17 @@ class RuleRow(QWidget):
         self.setLayout(Beside(texts, *controls, gap=sizes.M))
 
     def say(self, reading: str) -> None:
-        """What is so now."""
+        """Set the line below the title."""
         self.reading.setText(reading)
         show_if(self.reading, bool(reading))
 
 
 SETTLED_MS = 500
-NUMBER_WIDTH = 5 * sizes.XXL  # all below each other as wide
+NUMBER_WIDTH = 5 * sizes.XXL  # all of the same width
 
 
 class Number(QSpinBox):
-    """`chosen(value)` when a person has chosen one; `show_value` shows what is in force meanwhile."""
+    """A number with its unit. `chosen(value)` is called once a person has chosen one."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class Number(QSpinBox):
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setMinimumWidth(NUMBER_WIDTH)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel scrolls the page
-        self._timer = _timer(self, self._tell)
+        self._timer = _timer(self, self._report)
         self.valueChanged.connect(lambda _: self._timer.start())
         self.editingFinished.connect(self._end)
 
     def show_value(self, value: int) -> None:
-        """What is in force; not while a person changes it."""
+        """Show the value that is in force, unless a person is changing it."""
         if not self._timer.isActive() and value != self.value():
             self.blockSignals(True)
             self.setValue(value)
@@ -73,14 +73,14 @@ class Number(QSpinBox):
     def _end(self) -> None:
         if self._timer.isActive():
             self._timer.stop()
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._chosen(self.value())
 
 
 class Slide(QSlider):
-    """A slider; `moved(value)` while it moves, `chosen(value)` when a person has chosen."""
+    """A slider. `moved(value)` is called while it moves, `chosen(value)` once a person has chosen."""
 
     def __init__(
         self, name: str, moved: Callable[[int], object], chosen: Callable[[int], object], parent: QWidget | None = None
@@ -91,16 +91,16 @@ class Slide(QSlider):
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumHeight(sizes.XL)  # its handle is as high
-        self._timer = _timer(self, self._tell)
+        self._timer = _timer(self, self._report)
         self.valueChanged.connect(self._changed)
 
     @property
     def is_moving(self) -> bool:
-        """Whether a person is at it."""
+        """Whether a person is moving it."""
         return self._timer.isActive() or self.isSliderDown()
 
     def show_value(self, value: int, most: int) -> None:
-        """What is in force; not while a person changes it."""
+        """Show the value that is in force, unless a person is changing it."""
         if self.is_moving:
             return
         self.blockSignals(True)
@@ -116,7 +116,7 @@ class Slide(QSlider):
         self._moved(value)
         self._timer.start()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self.isSliderDown():
             self._timer.start()  # it is still held
         else:
@@ -124,8 +124,8 @@ class Slide(QSlider):
 
 
 def _timer(parent: QWidget, ends: Callable[[], None]) -> QTimer:
-    made = QTimer(parent)
-    made.setSingleShot(True)
-    made.setInterval(SETTLED_MS)
-    made.timeout.connect(ends)
-    return made
+    timer = QTimer(parent)
+    timer.setSingleShot(True)
+    timer.setInterval(SETTLED_MS)
+    timer.timeout.connect(ends)
+    return timer

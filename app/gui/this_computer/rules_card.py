@@ -8,14 +8,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QWidget
 
+from app.api.computer import Programs
+from app.api.lending import BatteryReading, LendingReadings, LendingRules
 from app.core.errors import AppError
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, MAX_PROGRAMS, executable
-from app.gui.api.node_client import Call, Json
+from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
-from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.rule_controls import Number, RuleRow
 from app.gui.widgets.buttons import IconButton, Switch, button
 from app.gui.widgets.fields import DropDown
@@ -26,9 +28,12 @@ SHOWN_CHARACTERS = 12  # at least, of the name that is typed
 
 
 class ProgramsEditor(QWidget):
-    """Adds and removes at once; the page's Undo brings a removed one back."""
+    """The programs beside which nothing is lent, with running ones and installed games offered.
 
-    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
+    Adds and removes at once; the page's Undo brings a removed one back.
+    """
+
+    def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._services, self._lending = services, lending
         self._call: Call | None = None
@@ -50,19 +55,18 @@ class ProgramsEditor(QWidget):
         self.show_state()
 
     def show_state(self) -> None:
-        """As the node has it now."""
-        names = [str(name) for name in self._lending.rules.get("programs") or []]
-        runs = {str(name) for name in self._lending.readings.get("programs") or []}
+        """Show the rules as the node has them now."""
+        names, running = self._lending.rules.programs, self._lending.readings.programs
         full = len(names) >= MAX_PROGRAMS
         self.entry.setEnabled(self._lending.is_known and not full)
         self.add.setEnabled(self._lending.is_known and not full)
         self._row.say(self._words(names, full))
-        shown = tuple((name, executable(name) in runs) for name in names)
+        shown = tuple((name, executable(name) in running) for name in names)
         if shown != self._shown:
             self._shown = shown
             clear(self._list)
-            for name, running in shown:
-                self._list.addLayout(self._line(name, running))
+            for name, is_running in shown:
+                self._list.addLayout(self._line(name, is_running))
 
     def _words(self, names: list[str], full: bool) -> str:
         if full:
@@ -82,39 +86,37 @@ class ProgramsEditor(QWidget):
 
     def _add(self) -> None:
         name = self.entry.program[:MAX_PROGRAM_CHARACTERS]
-        listed = [str(one) for one in self._lending.rules.get("programs") or []]
+        listed = self._lending.rules.programs
         if name and executable(name) and executable(name) not in map(executable, listed):
             self._lending.change({"programs": [*listed, name]})
         self.entry.setEditText("")
 
     def _remove(self, name: str) -> None:
-        listed = [str(one) for one in self._lending.rules.get("programs") or []]
-        self._lending.change({"programs": [one for one in listed if one != name]})
+        self._lending.change({"programs": [program for program in self._lending.rules.programs if program != name]})
 
     def look(self) -> None:
-        """Ask what runs now, for the list of the entry."""
+        """Ask which programs run now, for the list of the entry."""
         if self._call is None:
-            self._call = self._services.client.get("/programs", self._offered, self._no_offer)
+            self._call = self._services.client.get("/programs", self._offered, self._no_offer, answer=Programs)
 
-    def _offered(self, answer: Json) -> None:
+    def _offered(self, answer: Programs) -> None:
         self._call = None
-        listed = {executable(str(one)) for one in self._lending.rules.get("programs") or []}
-        games = {str(one["program"]): str(one["name"]) for one in answer.get("games") or []}
-        runs = [str(name) for name in answer.get("programs") or []]
-        both = dict.fromkeys([*runs, *games])  # what runs comes first
-        named = {one: self._offer(one, games.get(one, "")) for one in both if one not in listed}
-        self.entry.offer(named)
+        listed = set(map(executable, self._lending.rules.programs))
+        games = {game.program: game.name for game in answer.games}
+        offered = dict.fromkeys([*answer.programs, *games])  # running ones come first
+        texts = {program: self._offer(program, games.get(program, "")) for program in offered if program not in listed}
+        self.entry.offer(texts)
 
     def _offer(self, program: str, game: str) -> str:
         return self.tr("{game} ({program})").format(game=game, program=program) if game else program
 
     def _no_offer(self, error: AppError) -> None:
-        """A name can be typed without it."""
+        """Do without the list: a name can be typed."""
         self._call = None
 
 
 class _Entry(DropDown):
-    """Type a name, or open the list of what runs and of games."""
+    """A field to type a name, with a list of running programs and games."""
 
     def __init__(self, opened: Callable[[], object]) -> None:
         super().__init__()
@@ -130,20 +132,20 @@ class _Entry(DropDown):
         super().showPopup()
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Scrolling the page must not pick a program under the pointer."""
+        """Ignore it: scrolling the page must not choose the program under the pointer."""
         event.ignore()
 
     @property
     def program(self) -> str:
-        """What is typed, or stands behind what was chosen."""
+        """The program that is typed, or chosen from the list."""
         at = self.findText(self.currentText(), Qt.MatchFlag.MatchExactly)
         return str(self.itemData(at)) if at >= 0 else self.currentText().strip()
 
-    def offer(self, named: Mapping[str, str]) -> None:
-        """Programs, each with its words, in the list; what is typed stays."""
+    def offer(self, texts: Mapping[str, str]) -> None:
+        """Fill the list with programs and their texts; what is typed stays."""
         typed = self.currentText()
         self.clear()
-        for program, text in named.items():
+        for program, text in texts.items():
             self.addItem(text, program)
         self.setEditText(typed)
         if self.view().isVisible():
@@ -154,13 +156,13 @@ MINUTE_S = 60
 USUAL_IDLE_S, MOST_IDLE_MINUTES = 5 * MINUTE_S, 24 * 60
 USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is that of app/core/lending/policy.py
 MOST_DRAIN_S = 600
-USUAL_HOT, HOT_BOUNDS = 95, (50, 105)  # those of app/core/lending/policy.py
+HOT_BOUNDS = (50, 105)  # those of app/core/lending/policy.py
 
 
 class RulesCard(QFrame):
-    """Every change holds at once."""
+    """The rules; every change is in force at once."""
 
-    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending, self._theme = lending, services.theme
@@ -241,41 +243,40 @@ class RulesCard(QFrame):
         self.drain = Number(
             title, self.tr("s"), (0, MOST_DRAIN_S), lambda seconds: self._lending.change({"drain_s": seconds})
         )
-        self._drain = RuleRow(title, self.drain)
-        self._drain.say(self.tr("Then a pause takes the memory back. Stop now waits for nothing."))
-        return self._drain
+        row = RuleRow(title, self.drain)
+        row.say(self.tr("Then a pause takes the memory back. Stop now waits for nothing."))
+        return row
 
     def show_state(self) -> None:
-        """As the node has it now."""
+        """Show the rules as the node has them now."""
         lending = self._lending
         rules, readings = lending.rules, lending.readings
         switches = (self.idle, self.battery, self.screen_rule, self.gpu, self.hot, self.network)
         for control in (*switches, self.hot_celsius, self.drain):
             control.setEnabled(lending.is_known)
-        self._show_idle(float(rules.get("idle_s") or 0), readings)
-        self._show_battery(int(rules.get("battery_percent") or 0), readings)
-        self._show_gpu(bool(rules.get("gpu")), readings)
-        self._show_screen(bool(rules.get("screen")), readings.get("full_screen"))
+        self._show_idle(rules.idle_s, readings.idle_s)
+        self._show_battery(rules.battery_percent, readings.battery)
+        self._show_gpu(rules.gpu, readings.gpu_percent)
+        self._show_screen(rules.screen, readings.full_screen)
         self._show_hot(rules, readings)
-        self._show_network(bool(rules.get("network")), readings.get("network"))
-        free = int(lending.state.get("free_bytes") or 0)
-        self._memory.say(self.tr("{size} is free now.").format(size=formats.size(free)))
-        self.drain.show_value(round(rules.get("drain_s") or 0))
+        self._show_network(rules.network, readings.network)
+        free_bytes = lending.state.free_bytes if lending.state else 0
+        self._memory.say(self.tr("{size} is free now.").format(size=formats.size(free_bytes)))
+        self.drain.show_value(round(rules.drain_s))
 
-    def _show_idle(self, idle_s: float, readings: Json) -> None:
+    def _show_idle(self, idle_s: float, unused_s: float | None) -> None:
         self.idle.show_on(bool(idle_s))
         self.idle_minutes.setVisible(bool(idle_s))
         self.idle_minutes.show_value(max(1, round((idle_s or USUAL_IDLE_S) / MINUTE_S)))
         if not idle_s:
             self._idle.say(self.tr("Lends beside your work, at low priority."))
             return
-        seen = readings.get("idle_s")
         now = self.tr("This system does not tell, so nobody counts as here.")
-        if seen is not None:
-            now = self.tr("Now: last used {time} ago.").format(time=formats.seconds(float(seen)))
+        if unused_s is not None:
+            now = self.tr("Now: last used {time} ago.").format(time=formats.seconds(unused_s))
         self._idle.say(self.tr("Lends after so long unused.") + " " + now)
 
-    def _show_battery(self, percent: int, readings: Json) -> None:
+    def _show_battery(self, percent: int, reading: BatteryReading | None) -> None:
         self.battery.show_on(bool(percent))
         self.battery_percent.setVisible(bool(percent))
         self.battery_percent.show_value(percent or USUAL_BATTERY_PERCENT)
@@ -289,25 +290,24 @@ class RulesCard(QFrame):
         if percent >= 100:
             rule = self.tr("Lends only while plugged in.")
         words = rule.format(percent=percent, more=resumes)
-        self._battery.say(words + " " + self._power(readings.get("battery")))
+        self._battery.say(words + " " + self._power(reading))
 
-    def _power(self, reading: Json | None) -> str:
-        if not reading:
+    def _power(self, reading: BatteryReading | None) -> str:
+        if reading is None:
             return self.tr("Now: no battery.")
         text = self.tr("Now: {percent} %, on battery.")
-        if reading.get("plugged"):
+        if reading.plugged:
             text = self.tr("Now: {percent} %, plugged in.")
-        return text.format(percent=round(reading.get("percent") or 0))
+        return text.format(percent=round(reading.percent))
 
-    def _show_gpu(self, on: bool, readings: Json) -> None:
+    def _show_gpu(self, on: bool, busy_percent: float | None) -> None:
         self.gpu.show_on(on)
         if not on:
             self._gpu.say(self.tr("Lends beside other programs."))
             return
-        busy = readings.get("gpu_percent")
         words = self.tr("Now: this system does not tell how busy it is.")
-        if busy is not None:
-            words = self.tr("Now: {percent} % busy.").format(percent=round(busy))
+        if busy_percent is not None:
+            words = self.tr("Now: {percent} % busy.").format(percent=round(busy_percent))
         self._gpu.say(words)
 
     def _show_screen(self, on: bool, filled: bool | None) -> None:
@@ -320,27 +320,25 @@ class RulesCard(QFrame):
             words = self.tr("Now: a program does.") if filled else self.tr("Now: none does.")
         self._screen.say(words)
 
-    def _show_network(self, on: bool, seen: str | None) -> None:
+    def _show_network(self, on: bool, kind: str | None) -> None:
         self.network.show_on(on)
         words = {
             "free": self.tr("Now: neither."),
             "metered": self.tr("Now: a metered network."),
             "vpn": self.tr("Now: a VPN."),
-        }.get(seen or "", self.tr("Now: this system does not tell."))
+        }.get(kind or "", self.tr("Now: this system does not tell."))
         self._network.say(words if on else self.tr("Lends on any network."))
 
-    def _show_hot(self, rules: Json, readings: Json) -> None:
-        on = bool(rules.get("hot"))
-        self.hot.show_on(on)
-        self.hot_celsius.setVisible(on)
-        self.hot_celsius.show_value(int(rules.get("hot_celsius") or USUAL_HOT))
-        hottest = readings.get("hottest_c")
-        if not on:
+    def _show_hot(self, rules: LendingRules, readings: LendingReadings) -> None:
+        self.hot.show_on(rules.hot)
+        self.hot_celsius.setVisible(rules.hot)
+        self.hot_celsius.show_value(rules.hot_celsius)
+        if not rules.hot:
             words = self.tr("Lends at any heat.")
-        elif hottest is None:
+        elif readings.hottest_c is None:
             words = self.tr("Now: this system does not tell how hot it is.")
         else:
-            words = self.tr("Now: the processor has {degrees} °C.").format(degrees=round(hottest))
+            words = self.tr("Now: the processor has {degrees} °C.").format(degrees=round(readings.hottest_c))
         self._hot.say(words)
 
     def _idle_switched(self, on: bool) -> None:

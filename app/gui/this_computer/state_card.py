@@ -1,4 +1,4 @@
-"""Whether this machine lends: the switch, one line with the reason, pauses."""
+"""The card that says whether this machine lends, and why; with the switch, and buttons to pause."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QVBoxLayout, QWidget
 
-from app.gui.api.node_client import Json
+from app.api.lending import Lending
 from app.gui.api.node_state import GONE, Link
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import COLOURS, Kind
@@ -16,7 +16,7 @@ from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import set_role
 from app.gui.this_computer import lending_words
-from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.lending_store import LendingStore
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
@@ -36,13 +36,13 @@ KINDS = {
 class StateCard(QFrame):
     """The first thing on the page."""
 
-    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._services, self._lending = services, lending
-        self._told: tuple[object, object] = (None, None)  # to a screen reader
+        self._announced: tuple[object, object] = (None, None)  # state and cause
         name = self.tr("Lend this machine")
-        self.switch = Switch(services.theme, name, self._switched)
+        self.switch = Switch(services.theme, name, lending.switch)
         self._picture = label()
         self._sentence = paragraph("")
         self._detail = paragraph("", "caption")
@@ -78,52 +78,53 @@ class StateCard(QFrame):
     def _pause(self, seconds: float | None) -> Callable[[], object]:
         return lambda: self._lending.pause(seconds)
 
-    def _switched(self, on: bool) -> None:
-        self._lending.switch(on)
-
     def show_state(self) -> None:
-        """As the node says it is now."""
-        gone = self._services.pool.link not in (Link.THERE, Link.LOOKING)
-        state = {} if gone else self._lending.state  # what a node said last that is no more
-        known = self._lending.is_known and bool(state)
-        on = self._lending.is_on
+        """Show the state as the node has it now."""
+        pool = self._services.pool
+        gone = pool.link not in (Link.THERE, Link.LOOKING)
+        lending = None if gone else self._lending.state  # the last state of a node that is gone says nothing
+        known, on = self._lending.is_known and lending is not None, self._lending.is_on
         self.switch.setEnabled(known)
         self.switch.show_on(known and on)
-        self._show_picture(str(state.get("state") or "off"))
-        sentence = lending_words.state_sentence(state, self._services.pool.away) if state else self._untold()
-        cause = state.get("state"), state.get("code")
+        self._show_picture(lending.state if lending else "off")
+        away = [machine.name for machine in pool.now.sorted_machines if not machine.online]
+        sentence = lending_words.state_sentence(lending, away) if lending else self._unknown_sentence()
+        cause = (lending.state, lending.code) if lending else (None, None)
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)
-            if self.isVisible() and cause != self._told:  # not each new percent of the battery
+            if self.isVisible() and cause != self._announced:  # not each new percent of the battery
                 announce(self, sentence)
-        self._told = cause
-        self._detail.setText(self._details(state))
-        by_hand, forbidden = (lending_words.is_by_hand(state), state.get("code") == lending_words.NO_ROLE)
+        self._announced = cause
+        self._detail.setText(self._details(lending) if lending else "")
+        self._show_buttons(lending or Lending(), shown=known and on)
+
+    def _show_buttons(self, lending: Lending, *, shown: bool) -> None:
+        by_hand, forbidden = lending_words.is_by_hand(lending), lending.code == lending_words.NO_ROLE
         focus = QApplication.focusWidget()
-        was_there = focus is not None and self._buttons.isAncestorOf(focus)
+        had_focus = focus is not None and self._buttons.isAncestorOf(focus)
         for widget in (self._line, self._buttons):
-            show_if(widget, known and on)
+            show_if(widget, shown)
         show_if(self.allow, forbidden)
         show_if(self.resume, by_hand)
-        for one in self.pauses:
-            show_if(one, not by_hand and not forbidden)
-        show_if(self.stop, bool(state.get("used_bytes")) or not (by_hand or forbidden))
-        if was_there and by_hand:
-            self.resume.setFocus()  # what was pressed is hidden now
+        for pause in self.pauses:
+            show_if(pause, not by_hand and not forbidden)
+        show_if(self.stop, bool(lending.used_bytes) or not (by_hand or forbidden))
+        if had_focus and by_hand:
+            self.resume.setFocus()  # the button that was pressed is hidden now
 
-    def _untold(self) -> str:
-        """Why nothing is known."""
+    def _unknown_sentence(self) -> str:
+        """Return why the state is not known."""
         if self._services.pool.link in GONE:
             return QCoreApplication.translate("Standing", "The background service is not running.")
         return self.tr("Asking the background service…")
 
-    def _details(self, state: Json) -> str:
-        parts = [lending_words.since(state)] if state else []
-        if state.get("used_by"):
-            parts.append(self.tr("Used by {names}").format(names=lending_words.users(state)))
-        elif state.get("state") == "ready":
-            parts.append(self.tr("Nobody uses it now"))
-        return " · ".join(part for part in parts if part)
+    def _details(self, lending: Lending) -> str:
+        details = [lending_words.since(lending)]
+        if lending.used_by:
+            details.append(self.tr("Used by {names}").format(names=lending_words.users(lending)))
+        elif lending.state == "ready":
+            details.append(self.tr("Nobody uses it now"))
+        return " · ".join(filter(None, details))
 
     def _show_picture(self, state: str) -> None:
         theme = self._services.theme

@@ -1,16 +1,19 @@
-"""The steps of the first run: a name, what this computer has, what it is for, another computer, ready."""
+"""The steps of the first run: a name, the hardware, the role of this computer, another computer, ready."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import to_builtins
 from PySide6.QtCore import QObject, QStorageInfo, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QRadioButton, QVBoxLayout, QWidget
 
+from app.api.computer import Computer
+from app.api.models import Catalogue, Starter, StarterAnswer
 from app.core.errors import AppError
-from app.gui.api.node_client import Call, Json
+from app.gui.api.node_client import Call
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
@@ -41,7 +44,10 @@ Failed = Callable[[AppError], None]
 
 
 class Step(QWidget):
-    """Subclasses fill `self.content`. Every step may be left without choosing anything."""
+    """A step of the first run: a title, a sentence, its content, and what Next does with it.
+
+    Subclasses fill `self.content`. Every step may be left without choosing anything.
+    """
 
     leave = Signal(str)  # end here, with this page
     judged = Signal()  # `may_go_on` may be another
@@ -61,33 +67,33 @@ class Step(QWidget):
 
     @property
     def next_words(self) -> str:
-        """What the primary button says."""
+        """The text of the primary button."""
         return self.tr("Next")
 
     @property
     def may_go_on(self) -> bool:
-        """False where what was typed cannot be; the step says why."""
+        """Whether what was typed is valid; the step says why it is not."""
         return True
 
     @property
     def leads_to(self) -> str:
-        """The page after it, where it is the last; "" for the usual one."""
+        """The page that follows, if it is the last step; "" for the usual one."""
         return ""
 
     def entered(self) -> None:
-        """The step came to the front."""
+        """Do what is needed when the step comes to the front."""
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Do what was chosen, then go on; `failed` keeps the person here."""
+        """Apply what was chosen, then call `then`; `failed` keeps the person here."""
         then()
 
     def post(self, path: str, body: dict[str, object], then: Then, failed: Failed) -> None:
-        """Ask the node, once at a time."""
+        """Send a request in place of the one before."""
         self.cancel()
         self._call = self.services.client.post(path, body, lambda _: then(), failed)
 
     def cancel(self) -> None:
-        """Nothing more is heard of what was asked."""
+        """Cancel the request."""
         if self._call is not None and self._call.running:
             self._call.cancel()
         self._call = None
@@ -107,19 +113,19 @@ class LateName(QObject):
         services.pool.changed.connect(self._send)
 
     def want(self, name: str) -> None:
-        """The newest counts; "" takes it back."""
+        """Keep this name in place of the one before; "" for none."""
         self._name = name
 
     def _send(self) -> None:
-        name, node = self._name, self._services.pool.node
-        if name and node:
+        name, node_id = self._name, self._services.pool.now.node.id
+        if name and node_id:
             self._name = ""
-            path = f"/machines/{node['id']}/name"
+            path = f"/machines/{node_id}/name"
             self._services.client.post(path, {"name": name}, lambda _: None, self.refused.emit)
 
 
 class NameStep(Step):
-    """The node has found a friendly name already; it may be another."""
+    """Asks for the name of this computer; the node has proposed one."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -132,7 +138,7 @@ class NameStep(Step):
             ),
         )
         self.field = MachineName(self.tr("Name of this computer"))
-        self.field.needed = False  # the node will tell one
+        self.field.needed = False  # the node will propose one
         self.field.judged.connect(self.judged)
         self.field.setPlaceholderText(self.tr("One moment…"))
         words = label(self.tr("Name of this computer"))
@@ -142,7 +148,7 @@ class NameStep(Step):
         self.content.addWidget(self.field.problem)
         hint = self.tr("Your other computers see this name. It says nothing about who you are.")
         self.content.addWidget(paragraph(hint, "caption"))
-        self._filled = ""  # by us; whatever else stands there a person wants
+        self._filled = ""  # the name that the node proposed; anything else in the field is a person's
         self.late = LateName(services)
         services.pool.changed.connect(self._fill)
         self._fill()
@@ -157,28 +163,28 @@ class NameStep(Step):
         return self.field.fits
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Rename; while the node still starts, as soon as it is there."""
-        name, node = self.field.name, self.services.pool.node
+        """Rename this machine, at the latest as soon as the node is there."""
+        name, node = self.field.name, self.services.pool.now.node
         self.late.want("")
-        if name in ("", self._filled, node.get("name")):
+        if name in ("", self._filled, node.name):
             then()
-        elif node:
-            self.post(f"/machines/{node['id']}/name", {"name": name}, then, failed)
+        elif node.id:
+            self.post(f"/machines/{node.id}/name", {"name": name}, then, failed)
         else:
             self.late.want(name)
             then()
 
     def _fill(self) -> None:
-        name = self.services.pool.node.get("name")
+        name = self.services.pool.now.node.name
         if name and self.field.text() == self._filled:
-            self._filled = str(name)
+            self._filled = name
             self.field.needed = True
             self.field.setPlaceholderText("")
             self.field.setText(self._filled)
 
 
 class Found(QWidget):
-    """One thing that was found: a picture, what it is, how much of it."""
+    """A part of the hardware: an icon, its title, its amount."""
 
     def __init__(self, theme: Theme, picture: str, title: str) -> None:
         super().__init__()
@@ -201,7 +207,7 @@ class Found(QWidget):
 
 
 class FoundStep(Step):
-    """Device and memory from the node, the disk from the system."""
+    """Shows what this computer has for a model: device and memory from the node, the disk from the system."""
 
     def __init__(self, services: AppContext, others: OtherModels) -> None:
         super().__init__(
@@ -210,7 +216,7 @@ class FoundStep(Step):
             self.tr("A model needs memory most of all. You decide later how much of it is lent."),
         )
         theme = services.theme
-        self._asked: Call | None = None
+        self._call_hardware: Call | None = None
         self.device = Found(theme, "processor", self.tr("Computes with"))
         self.unused = paragraph("", "warning")
         self.unused.hide()
@@ -225,56 +231,59 @@ class FoundStep(Step):
         self.content.addWidget(computer)
         self._others = others
         self.content.addWidget(AlreadyHere(others))
-        services.pool.changed.connect(self._tell)
-        self._tell()
+        services.pool.changed.connect(self._show)
+        self._show()
 
     def entered(self) -> None:
         self._others.look()
-        self._tell()
+        self._show()
 
-    def _tell(self) -> None:
+    def _show(self) -> None:
         looking = self.tr("Still looking…")
-        this = next((one for one in self.services.pool.machines if one.get("this")), {})
-        lending = self.services.pool.node.get("lending") or {}
-        self.device.value.setText(str(this.get("device") or looking))
+        pool = self.services.pool
+        lending, machine = pool.now.node.lending, pool.now.machines.get(pool.now.node.id)
+        self.device.value.setText((machine.device if machine else None) or looking)
         memory = looking
-        if total := lending.get("total_bytes"):
-            free = formats.size(lending.get("free_bytes") or 0)
-            words = self.tr("{free} of {total} are free now")
-            memory = words.format(free=free, total=formats.size(total))
+        if lending.total_bytes:
+            text = self.tr("{free} of {total} are free now")
+            memory = text.format(free=formats.size(lending.free_bytes), total=formats.size(lending.total_bytes))
         self.memory.value.setText(memory)
         self.disk.value.setText(self._disk())
-        if self.isVisible() and self._asked is None and self.services.pool.is_there:
-            self._asked = self.services.client.get("/machine", self._tell_unused, self._not_told)
+        if self.isVisible() and self._call_hardware is None and pool.is_there:
+            show, failed = self._show_unused, self._no_hardware
+            self._call_hardware = self.services.client.get("/machine", show, failed, answer=Computer)
 
-    def _tell_unused(self, machine: Json) -> None:
-        """Who has a card and is told of a processor only would look for a fault."""
-        self.unused.setText(unused_graphics(machine))
+    def _show_unused(self, computer: Computer) -> None:
+        """Say why a graphics card is not used: otherwise its owner would look for a fault."""
+        self.unused.setText(unused_graphics(computer))
         self.unused.setVisible(bool(self.unused.text()))
 
-    def _not_told(self, _error: AppError) -> None:
-        self._asked = None  # the next news of the node asks again
+    def _no_hardware(self, _: AppError) -> None:
+        self._call_hardware = None  # the next news of the node asks again
 
     def _disk(self) -> str:
-        now = self.services.pool.snapshot.get("models_folder") or {}
-        disk = QStorageInfo(_existing(str(now.get("folder") or self.services.launcher.home)))
-        there = disk.isValid() and now.get("there", True)
-        low = there and disk.bytesAvailable() < FEW_BYTES
-        self.few.setVisible(low)
-        self.choose.setVisible(self.services.pool.is_there and (low or not now.get("default", True)))
-        if not there:
+        models = self.services.pool.now.models_folder
+        disk = QStorageInfo(_existing(models.folder or str(self.services.launcher.home)))
+        is_there = disk.isValid() and models.there
+        is_low = is_there and disk.bytesAvailable() < FEW_BYTES
+        self.few.setVisible(is_low)
+        self.choose.setVisible(self.services.pool.is_there and (is_low or not models.default))
+        if not is_there:
             return self.tr("The disk could not be read")
         return self.tr("{free} are free").format(free=formats.size(disk.bytesAvailable()))
 
 
 def _existing(folder: str) -> str:
-    """The folder, or the nearest one above it that is there: it may be made with the first download."""
+    """Return the folder, or the nearest one above it that exists: it may be made with the first download."""
     paths = (Path(folder), *Path(folder).parents)
-    return str(next((one for one in paths if one.is_dir()), folder))
+    return str(next((path for path in paths if path.is_dir()), folder))
 
 
 class RoleStep(Step):
-    """Use models and lend, or lend only: which page opens first. Lending itself is on This computer."""
+    """Asks whether this computer uses models and lends, or lends only, which decides the page that opens first.
+
+    Lending itself is on the page This computer.
+    """
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -327,10 +336,10 @@ class Option(QFrame):
         self.button = QRadioButton(title)
         self.button.setAccessibleDescription(sentence)
         self.button.toggled.connect(self._paint)
-        told = paragraph(sentence, "muted")
-        told.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
-        told.setContentsMargins(sizes.XL + sizes.S, 0, 0, 0)
-        box = column(self.button, told, gap=0)
+        words = paragraph(sentence, "muted")
+        words.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+        words.setContentsMargins(sizes.XL + sizes.S, 0, 0, 0)
+        box = column(self.button, words, gap=0)
         box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.L)
         self.setLayout(box)
         self._paint()
@@ -345,7 +354,7 @@ class Option(QFrame):
 
 
 class PairStep(Step):
-    """One machine is enough, so this can wait."""
+    """Adds another computer, now or later: one machine is enough."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -370,12 +379,12 @@ class PairStep(Step):
         self.away = paragraph(self.tr("Waiting for the background service: pairing begins once it answers."), "muted")
         for part in (self.joined, self.away, self._first, self._other):
             self.content.addWidget(part)
-        services.pool.changed.connect(self._tell)
-        self._tell()
+        services.pool.changed.connect(self._show)
+        self._show()
 
-    def _tell(self) -> None:
+    def _show(self) -> None:
         machines = machines_of(self.services.pool.now)
-        others = [one.name for one in machines if not one.this]
+        others = [machine.name for machine in machines if not machine.this]
         words = self.tr("Paired with {names}.").format(names=", ".join(others))
         self.joined.setText(words if others else "")
         self.joined.setVisible(bool(others))
@@ -403,7 +412,7 @@ class Recommendation(QWidget):
         super().__init__()
         self._client = services.client
         self._call: Call | None = None
-        self._starter: Json | None = None
+        self._starter: Starter | None = None
         self.title, self.about = label("", "section"), paragraph("")
         self.fetch = paragraph("", "caption")
         show = button(self.tr("Show it on the page Models"), self.wanted.emit)
@@ -412,12 +421,12 @@ class Recommendation(QWidget):
         self.hide()
 
     def look(self) -> None:
-        """Ask once."""
+        """Ask for it once."""
         if self._starter is None and self._call is None:
-            self._call = self._client.get("/starter", self._named, self._none)
+            self._call = self._client.get("/starter", self._take_starter, self._none, answer=StarterAnswer)
 
     def cancel(self) -> None:
-        """Drop the answers to what was asked."""
+        """Cancel the request."""
         call, self._call = self._call, None
         if call is not None and call.running:
             call.cancel()
@@ -425,19 +434,18 @@ class Recommendation(QWidget):
     def _none(self, _: object) -> None:
         self._call = None
 
-    def _named(self, answer: Json) -> None:
-        self._call = None
-        self._starter = answer["starter"]
+    def _take_starter(self, answer: StarterAnswer) -> None:
+        self._call, self._starter = None, answer.starter
         if self._starter is not None:
-            self._call = self._client.get("/catalogue", self._listed, self._none)
+            self._call = self._client.get("/catalogue", self._listed, self._none, answer=Catalogue)
 
-    def _listed(self, answer: Json) -> None:
+    def _listed(self, answer: Catalogue) -> None:
         self._call, starter = None, self._starter
         assert starter is not None
-        facts = next(one for one in answer["models"] if one["id"] == starter["id"])
-        self.title.setText(self.tr("Recommended: {name}").format(name=starter["name"]))
-        self.about.setText(f"{about_of(facts)} {why(starter)}")
-        size = formats.size(starter["size_bytes"])
+        model = next(model for model in answer.models if model.id == starter.id)
+        self.title.setText(self.tr("Recommended: {name}").format(name=starter.name))
+        self.about.setText(f"{about_of(to_builtins(model))} {why(to_builtins(starter))}")
+        size = formats.size(starter.size_bytes or 0)
         self.fetch.setText(self.tr("{size} download from huggingface.co.").format(size=size))
         self.show()
 
@@ -455,9 +463,9 @@ class ReadyStep(Step):
         self.content.addWidget(guide)
         self._others = others
         self.here, self.recommended = AlreadyHere(others, is_last=True), Recommendation(services)
-        for one in (self.here, self.recommended):
-            one.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
-            self.content.addWidget(one)
+        for offer in (self.here, self.recommended):
+            offer.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
+            self.content.addWidget(offer)
 
     def entered(self) -> None:
         self._others.look()
@@ -477,6 +485,6 @@ class ReadyStep(Step):
 
     @property
     def _asks(self) -> bool:
-        """Who only lends does not, and a guest is answered by others."""
+        """Whether the first question goes to the Guide: not where this computer only lends, or others answer for it."""
         lends = self.services.preferences.text(KEY, BOTH) == LEND
-        return not lends and self.services.pool.hosts is None
+        return not lends and self.services.pool.now.hosts is None

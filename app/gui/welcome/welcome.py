@@ -43,7 +43,7 @@ class GuideAhead(QObject):
         self._is_asked = False
 
     def begin(self) -> None:
-        """As soon as a node is there. Who only lends answers nothing here."""
+        """Begin as soon as a node is there, unless this computer only lends."""
         if self._services.preferences.text(KEY, BOTH) == LEND:
             self._over()
             return
@@ -52,8 +52,8 @@ class GuideAhead(QObject):
 
     @property
     def _is_wanted(self) -> bool:
-        """Nothing is loaded or on its way, and no host answers in its place."""
-        return not self._pool.models and self._pool.hosts is None
+        """Whether nothing is loaded or being loaded, and no host answers in its place."""
+        return not self._pool.now.models and self._pool.now.hosts is None
 
     def _look(self) -> None:
         if self._is_asked or not self._pool.is_there or self._pool.link is not Link.THERE:
@@ -66,7 +66,7 @@ class GuideAhead(QObject):
         self._services.client.post("/plan", body, self._planned, self._over)
 
     def _planned(self, plan: Json) -> None:
-        """Only where memory is left beside it."""
+        """Load it if memory is left beside it."""
         if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
             self._services.client.post("/load", {"model": GUIDE}, self._over, self._over)
         else:
@@ -77,7 +77,7 @@ class GuideAhead(QObject):
 
 
 class _OneStep(QWidget):
-    """As high as the step in front: a stack would be as high as its highest."""
+    """Shows one step, and is as high as that: a stack would be as high as its highest."""
 
     def __init__(self, steps: Sequence[QWidget]) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class _OneStep(QWidget):
         self.show_only(0)
 
     def show_only(self, index: int) -> None:
-        """Hide the others."""
+        """Show this step, and hide the others."""
         self.index = index
         for number, step in enumerate(self._steps):
             step.setVisible(number == index)
@@ -124,7 +124,7 @@ class Welcome(QWidget):
         self._next = button("", self._apply, "primary")
         self._next.setDefault(True)
         self._fill()
-        services.pool.link_changed.connect(self._tell_link)
+        services.pool.link_changed.connect(self._show_link)
         window.installEventFilter(self)
 
     def begin(self) -> None:
@@ -136,11 +136,11 @@ class Welcome(QWidget):
         self.show()
         self.raise_()
         self._show(0)
-        self._tell_link()
+        self._show_link()
         GuideAhead(self._services).begin()
 
     def end(self, page: str = "") -> None:
-        """It was gone through, or skipped: never shown again by itself. `page`: where to go."""
+        """End the first steps, and do not show them again by themselves. `page`: where to go."""
         services, window = self._services, self._window
         services.preferences.keep(DONE, True)
         window.removeEventFilter(self)
@@ -152,7 +152,7 @@ class Welcome(QWidget):
         self.hide()
         self.deleteLater()
         lends = services.preferences.text(KEY, BOTH) == LEND
-        if lends and services.pool.model(GUIDE) is not None:  # it answers nobody here
+        if lends and services.pool.now.model(GUIDE) is not None:  # nobody chats here
             services.client.post("/unload", {"model": GUIDE}, lambda _: None)
         services.go(page or (page_names.COMPUTER if lends else page_names.CHAT))
 
@@ -170,7 +170,7 @@ class Welcome(QWidget):
         return super().eventFilter(watched, event)
 
     def skip(self) -> None:
-        """On to the next step, whatever was typed."""
+        """Go on to the next step, whatever was typed."""
         self._go_on()
 
     # inside
@@ -189,8 +189,8 @@ class Welcome(QWidget):
         # above: there it stays, whatever the buttons below say
         head = row(self._mark, label("Poolhouse", "section"), self._where, None, leave, gap=sizes.S)
         feet = row(self._back, None, self._skip, self._next, gap=sizes.S)
-        for one in (head, feet):  # as far to the right as the steps, which keep room for a bar
-            one.setContentsMargins(0, 0, sizes.M, 0)
+        for line in (head, feet):  # as wide as the steps, which keep room for a scroll bar
+            line.setContentsMargins(0, 0, sizes.M, 0)
         middle = QWidget()
         middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
         inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)
@@ -211,7 +211,7 @@ class Welcome(QWidget):
 
     @property
     def step(self) -> Step:
-        """The one in front."""
+        """The step that is shown."""
         return self._steps[self._number]
 
     @property
@@ -257,8 +257,8 @@ class Welcome(QWidget):
         self._judge()
         self.notice.fail(error, self.end)
 
-    def _tell_link(self) -> None:
-        """The node cannot be started: that is said here too, with what to press."""
+    def _show_link(self) -> None:
+        """Say that the node cannot be started, with a button to try again."""
         pool = self._services.pool
         if pool.link is Link.AWAY and pool.problem:
             again = (self.tr("Start again"), pool.try_again)

@@ -56,10 +56,11 @@ def test_a_replica_that_is_lost_is_not_counted(qapp: object) -> None:
 
 @pytest.mark.parametrize("state", ["draining", "paused"])
 def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None:
-    lending = {"state": state, "code": "pause_hot", "reason": HEAT, "gives_back_in_s": 12}
+    battery = {"code": "pause_battery_at", "facts": {"percent": 40}}
+    lending = {"state": state, "code": "pause_battery_at", "reason_facts": battery, "gives_back_in_s": 12}
     found = current_status(pool([], lending=lending))
     assert found.kind is Kind.PAUSED
-    assert HEAT in found.sentence
+    assert "Paused: on battery (40 %)." in found.sentence
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:

@@ -11,6 +11,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api.computer import Game, Programs
+from app.api.lending import Lending
 from app.gui.api.node_state import Link
 from app.gui.look.theme import Scheme
 from app.gui.this_computer.computer_page import ComputerPage
@@ -23,6 +25,10 @@ Json = dict[str, Any]
 GIB = 1 << 30
 WITHIN_MS = 5000
 MOST_PAST_IT = 48
+
+
+def state_of(page: ComputerPage) -> Lending:
+    return page.lending.state or Lending()
 
 
 @pytest.fixture
@@ -45,7 +51,7 @@ def page(qtbot: QtBot, at_lone: Desk) -> Iterator[ComputerPage]:
 
 def saved(qtbot: QtBot, page: ComputerPage, rule: str, value: object) -> None:
     """Wait until the node has it."""
-    qtbot.waitUntil(lambda: page.lending.rules.get(rule) == value, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: getattr(page.lending.rules, rule) == value, timeout=WITHIN_MS)
 
 
 def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) -> None:
@@ -65,9 +71,8 @@ def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) ->
 def test_what_a_lost_node_said_last_is_not_the_state(at_lone: Desk, page: ComputerPage, link: Link) -> None:
     """Its last word is for the others: that it is being ended there."""
     pool = at_lone.services.pool
-    pool.snapshot["node"]["lending"] |= {
-        "state": "paused", "code": "pause_quit", "reason": "Poolhouse is being ended there."
-    }  # fmt: skip
+    lending = pool.snapshot["node"]["lending"] | {"state": "paused", "code": "pause_quit"}
+    pool.snapshot = pool.snapshot | {"node": pool.snapshot["node"] | {"lending": lending}}
     pool.changed.emit()
     pool.link = link
     pool.link_changed.emit()
@@ -89,7 +94,7 @@ def test_the_cards_stand_below_the_title_also_in_a_wide_window(qtbot: QtBot, pag
 
 
 def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:
-    before = dict(page.lending.rules)
+    before = page.lending.rules
     qtbot.wait(800)  # longer than what is typed needs to settle
     page.lending.look()
     assert page.lending.rules == before
@@ -100,20 +105,20 @@ def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:
 
 def test_the_switch_turns_lending_off_and_on_with_its_limit(qtbot: QtBot, page: ComputerPage) -> None:
     page.state.switch.click()
-    qtbot.waitUntil(lambda: page.lending.state.get("state") == "off", timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: state_of(page).state == "off", timeout=WITHIN_MS)
     qtbot.waitUntil(lambda: not page.state.stop.isVisible(), timeout=WITHIN_MS)  # its rules come apart
     assert "Turned off" in page.state._sentence.text()
-    assert page.lending.rules["memory_bytes"] == GIB
+    assert page.lending.rules.memory_bytes == GIB
     page.memory._chosen(4)  # the limit can be chosen meanwhile, and turns nothing on
     saved(qtbot, page, "memory_bytes", GIB // 2)
-    assert page.lending.state.get("state") == "off"
+    assert state_of(page).state == "off"
     page.state.switch.click()
-    qtbot.waitUntil(lambda: page.lending.state.get("state") == "ready", timeout=WITHIN_MS)
-    assert page.lending.rules["memory_bytes"] == GIB // 2
+    qtbot.waitUntil(lambda: state_of(page).state == "ready", timeout=WITHIN_MS)
+    assert page.lending.rules.memory_bytes == GIB // 2
 
 
 def test_a_limit_for_all_models_is_told_and_can_be_removed_here(qtbot: QtBot, page: ComputerPage) -> None:
-    card, before = page.memory, page.lending.rules["limit_bytes"]
+    card, before = page.memory, page.lending.rules.limit_bytes
     page.lending.change({"limit_bytes": 2 * GIB})
     saved(qtbot, page, "limit_bytes", 2 * GIB)
     assert card.end_limit.isVisible()
@@ -130,16 +135,16 @@ def test_a_limit_for_all_models_is_told_and_can_be_removed_here(qtbot: QtBot, pa
 
 def test_pause_and_resume(qtbot: QtBot, page: ComputerPage) -> None:
     page.state.pauses[1].click()
-    qtbot.waitUntil(lambda: page.lending.state.get("state") == "paused", timeout=WITHIN_MS)
-    assert page.lending.state["resumes_in_s"] > 4 * 3600 - 60
+    qtbot.waitUntil(lambda: state_of(page).state == "paused", timeout=WITHIN_MS)
+    assert state_of(page).resumes_in_s > 4 * 3600 - 60
     assert page.state._sentence.text().startswith("Paused by you until ")
     assert page.state.resume.isVisible()
     assert not page.state.pauses[0].isVisible()
     page.state.resume.click()
-    qtbot.waitUntil(lambda: page.lending.state.get("state") == "ready", timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: state_of(page).state == "ready", timeout=WITHIN_MS)
     assert "Since" in page.state._detail.text()
     page.state.stop.click()
-    qtbot.waitUntil(lambda: page.lending.state.get("code") == "pause_stopped", timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: state_of(page).code == "pause_stopped", timeout=WITHIN_MS)
 
 
 def test_the_limit_and_its_undo(qtbot: QtBot, page: ComputerPage) -> None:
@@ -209,15 +214,15 @@ def test_programs(qtbot: QtBot, page: ComputerPage) -> None:
 
 def test_installed_games_are_offered_by_their_names(qtbot: QtBot, page: ComputerPage) -> None:
     editor = page.rules.programs
-    before = [str(one) for one in page.lending.rules["programs"]]
-    games = [{"name": "Fac Torio", "program": "factorio"}, {"name": "Chess", "program": "chess"}]
-    editor._offered({"programs": ["blender", "chess"], "games": games})
+    before = page.lending.rules.programs
+    games = [Game("Fac Torio", "factorio"), Game("Chess", "chess")]
+    editor._offered(Programs(["blender", "chess"], games))
     texts = [editor.entry.itemText(at) for at in range(editor.entry.count())]
     assert texts == ["blender", "Chess (chess)", "Fac Torio (factorio)"], "what runs comes first"
     editor.entry.setCurrentIndex(2)
     editor.add.click()
     saved(qtbot, page, "programs", [*before, "factorio"])
-    editor._offered({"programs": [], "games": games})
+    editor._offered(Programs([], games))
     assert editor.entry.count() == 1, "it is listed"
     editor._remove("factorio")
     saved(qtbot, page, "programs", before)
@@ -262,12 +267,12 @@ def test_hours_by_mouse(qtbot: QtBot, page: ComputerPage) -> None:
     QTest.mousePress(hours.grid, Qt.MouseButton.LeftButton, pos=start)
     QTest.mouseMove(hours.grid, end)
     QTest.mouseRelease(hours.grid, Qt.MouseButton.LeftButton, pos=end)
-    qtbot.waitUntil(lambda: "09:00-12:00" in page.lending.rules["hours"], timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: "09:00-12:00" in page.lending.rules.hours, timeout=WITHIN_MS)
     assert {(0, 9), (1, 11)} <= hours.grid.cells
     hours.switch.click()
     saved(qtbot, page, "hours", "always")
     hours.switch.click()  # what was painted is still known
-    qtbot.waitUntil(lambda: "09:00-12:00" in page.lending.rules["hours"], timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: "09:00-12:00" in page.lending.rules.hours, timeout=WITHIN_MS)
 
 
 def test_hours_by_keys_and_as_text(qtbot: QtBot, page: ComputerPage) -> None:
@@ -299,7 +304,7 @@ def test_hours_by_keys_and_as_text(qtbot: QtBot, page: ComputerPage) -> None:
     assert hours.grid.cells == {(5, 10)}
     hours._painted(frozenset(cell for cell in ALL if (cell[0] + cell[1]) % 2))
     assert "finely" in hours._problem.text()
-    assert page.lending.rules["hours"] == "sat 10:00-11:00"
+    assert page.lending.rules.hours == "sat 10:00-11:00"
 
 
 def test_what_the_machine_has_and_its_speed(qtbot: QtBot, page: ComputerPage) -> None:
@@ -320,7 +325,7 @@ def test_a_refusal_is_a_sentence_and_can_be_tried_again(qtbot: QtBot, page: Comp
     page.lending.change({"hours": "often"})
     qtbot.waitUntil(lambda: bool(page.notice.sentence), timeout=WITHIN_MS)
     assert "often" in page.notice.sentence
-    assert page.lending.rules["hours"] == "always"
+    assert page.lending.rules.hours == "always"
     endpoint = at_lone.services.client.endpoint
     at_lone.services.client.endpoint = None
     page.state.switch.click()
@@ -328,7 +333,7 @@ def test_a_refusal_is_a_sentence_and_can_be_tried_again(qtbot: QtBot, page: Comp
     assert "background service" in page.notice.sentence
     at_lone.services.client.endpoint = endpoint
     page._again()
-    qtbot.waitUntil(lambda: page.lending.state.get("state") == "off", timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: state_of(page).state == "off", timeout=WITHIN_MS)
 
 
 def test_everything_has_a_name(page: ComputerPage) -> None:

@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
+from app.api.computer import Computer
+from app.api.lending import Lending
+from app.api.models import Speeds
+from app.core.errors import Reason
+from app.core.planner.speed_estimates import Speed
+from app.decoding import convert
+from app.gui.look.sentences import said
 from app.gui.this_computer import lending_words
 from app.gui.this_computer.hardware_card import hardware_lines, speed_words
 from app.gui.this_computer.memory_card import shares
 
 Json = dict[str, Any]
 GIB = 1 << 30
+BATTERY_REASON = Reason("pause_battery_at", {"percent": 40})
+QUIT = {"code": "pause_quit", "facts": {}}
+BATTERY = {"code": BATTERY_REASON.code, "facts": BATTERY_REASON.facts}
 
 
 @pytest.mark.parametrize(
@@ -23,36 +33,36 @@ GIB = 1 << 30
         ({"state": "off", "code": "lend_off"}, "Turned off. Nothing of this machine is lent."),
         ({"state": "draining", "gives_back_in_s": 30, "code": "pause_owner"},
          "Finishing one answer, then pausing (at most 30 s)."),
-        ({"state": "draining", "gives_back_in_s": 90, "code": "pause_battery", "reason": "It runs on battery."},
-         "Finishing one answer, then pausing (at most 1 min 30 s). It runs on battery."),
+        ({"state": "draining", "gives_back_in_s": 90, "code": "pause_battery", "reason_facts": BATTERY},
+         "Finishing one answer, then pausing (at most 1 min 30 s). " + said(BATTERY_REASON)),
         ({"state": "paused", "code": "pause_owner"}, "Paused by you until you resume it."),
         ({"state": "paused", "code": "pause_stopped"}, "Stopped by you until you resume it."),
-        ({"state": "paused", "code": "pause_battery", "reason": "Paused: it runs on battery."},
-         "Paused: it runs on battery."),
-        ({"state": "paused", "code": "pause_quit", "reason": "Poolhouse is being ended there."},
+        ({"state": "paused", "code": "pause_battery", "reason_facts": BATTERY},
+         said(BATTERY_REASON)),
+        ({"state": "paused", "code": "pause_quit", "reason_facts": QUIT},
          "Nothing is lent now."),
-        ({"state": "draining", "gives_back_in_s": 4, "code": "pause_quit", "reason": "Poolhouse is being ended there."},
+        ({"state": "draining", "gives_back_in_s": 4, "code": "pause_quit", "reason_facts": QUIT},
          "Finishing one answer, then pausing (at most 4 s)."),
     ],
 )  # fmt: skip
 def test_the_state_in_a_sentence(lending: Json, sentence: str) -> None:
-    assert lending_words.state_sentence(lending) == sentence
+    assert lending_words.state_sentence(convert(lending, Lending)) == sentence
 
 
 def test_a_pause_says_until_when() -> None:
     lending = {"state": "paused", "code": "pause_owner", "resumes_in_s": 3600}
-    assert lending_words.state_sentence(lending).startswith("Paused by you until ")
+    assert lending_words.state_sentence(convert(lending, Lending)).startswith("Paused by you until ")
 
 
 def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
     lending = {"state": "lending", "used_bytes": 64 << 20, "used_by": ["attic"]}
     kept = "Keeping 64 MiB for attic to come back, for 10 minutes."
-    assert lending_words.state_sentence(lending, ["attic", "loft"]) == kept
-    assert lending_words.state_sentence(lending, ["loft"]) == "Lending 64 MiB to attic."
+    assert lending_words.state_sentence(convert(lending, Lending), ["attic", "loft"]) == kept
+    assert lending_words.state_sentence(convert(lending, Lending), ["loft"]) == "Lending 64 MiB to attic."
     both = lending | {"used_by": ["attic", "den"]}
-    assert lending_words.state_sentence(both, ["attic"]) == "Lending 64 MiB to attic, den."
-    assert lending_words.since({"since": time.time()}).startswith("Since ")
-    assert lending_words.since({}) == ""
+    assert lending_words.state_sentence(convert(both, Lending), ["attic"]) == "Lending 64 MiB to attic, den."
+    assert lending_words.since(Lending(since=int(time.time()))).startswith("Since ")
+    assert lending_words.since(Lending()) == ""
 
 
 @pytest.mark.parametrize(
@@ -66,8 +76,8 @@ def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
     ],
 )
 def test_the_bar_is_the_whole_memory(lending: Json) -> None:
-    found = shares(lending)
-    parts = (found.others, found.own, found.used, found.open, found.reserve, found.free)
+    memory = shares(convert(lending, Lending))
+    parts = (memory.others, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
     assert min(parts) >= 0
     assert sum(parts) == lending.get("total_bytes", 0)
 
@@ -86,14 +96,14 @@ MACHINE: Json = {
 
 
 def test_what_the_machine_has() -> None:
-    told = dict(hardware_lines(MACHINE))
+    told = dict(hardware_lines(convert(MACHINE, Computer)))
     assert told["Processor"] == "Xeon, 4 core(s), of which 2 compute"
     assert "Temperature" not in told  # this system does not tell
-    assert dict(hardware_lines({**MACHINE, "hottest_c": 61.4}))["Temperature"] == "61 °C"
+    assert dict(hardware_lines(convert({**MACHINE, "hottest_c": 61.4}, Computer)))["Temperature"] == "61 °C"
     assert told["Memory"] == "4.0 GiB free of 8.0 GiB"
     assert told["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
     assert told["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
-    without = dict(hardware_lines({**MACHINE, "engines": []}))
+    without = dict(hardware_lines(convert({**MACHINE, "engines": []}, Computer)))
     assert without["Graphics"].startswith("None that is used")
     assert "Engine" not in without
 
@@ -101,16 +111,24 @@ def test_what_the_machine_has() -> None:
 def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
     unused = {"reason": "It has a card (RTX 4090).", "cure": "Smaller models answer faster."}
     words = "It has a card (RTX 4090). Smaller models answer faster."
-    told = dict(hardware_lines({**MACHINE, "engines": [], "unused_graphics": unused}))
+    told = dict(hardware_lines(convert({**MACHINE, "engines": [], "unused_graphics": unused}, Computer)))
     assert told["Graphics"] == words  # no engine sees it
-    told = dict(hardware_lines({**MACHINE, "unused_graphics": unused}))
+    told = dict(hardware_lines(convert({**MACHINE, "unused_graphics": unused}, Computer)))
     assert told["Graphics"] == f"RTX 4090 (24.0 GiB, CUDA)\n{words}"
 
 
 def test_speed_is_made_of_measured_layers_only() -> None:
-    speed = {"layer_s": 0.004, "step_s": 0.01, "head_s": 0.01, "chunk_s": 0.1}
-    answer = {"model": "guide", "n_layers": 20, "batch_rows": 402, "speeds": {"a": speed}}
-    found = speed_words(answer, "a")
-    assert found == "Guide: 4.0 ms a layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
-    assert speed_words(answer, "b") is None
-    assert speed_words({"speeds": {"a": None}}, "a") is None
+    speed = Speed(
+        layer_s=0.004,
+        layer_row_s=0,
+        position_s=0,
+        chunk_s=0.1,
+        chunk_position_s=0,
+        step_s=0.01,
+        head_s=0.01,
+        head_row_s=0,
+    )
+    speeds = Speeds("guide", n_layers=20, batch_rows=402, speeds={"a": speed})
+    assert speed_words(speeds, "a") == "Guide: 4.0 ms a layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
+    assert speed_words(speeds, "b") is None
+    assert speed_words(Speeds("guide", speeds={"a": None}), "a") is None

@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.api.lending import Lending
 from app.gui.this_computer.computer_page import ComputerPage
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, paired
@@ -38,7 +39,7 @@ def test_only_an_admin_can_allow_it(qtbot: QtBot, qapp: QApplication, tmp_path: 
             assert "does not let this machine lend" in page.state._sentence.text()
             assert not page.state.pauses[0].isVisible()
             page.state.allow.click()
-        qtbot.waitUntil(lambda: own.lending.state.get("state") == "ready", timeout=WITHIN_MS)
+        qtbot.waitUntil(lambda: (own.lending.state or Lending()).state == "ready", timeout=WITHIN_MS)
         qtbot.waitUntil(lambda: not own.state.allow.isVisible(), timeout=WITHIN_MS)
         qtbot.waitUntil(lambda: bool(theirs.notice.sentence), timeout=WITHIN_MS)
         assert not own.notice.sentence

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
+from app.api.models import FoundFile, FoundFiles
 from app.gui.welcome import other_models
 from app.gui.welcome.other_models import AlreadyHere, OtherModels, usable
 from app.gui.welcome.steps import FoundStep
@@ -19,15 +20,15 @@ from tests.gui.desk import Desk
 Json = dict[str, Any]
 
 
-def file(name: str, size: int, *, path: str = "", usable: bool = True, on_shelf: str | None = None) -> Json:
-    return {
-        "name": name,
-        "path": path or f"/models/{name}.gguf",
-        "app": "LM Studio",
-        "size_bytes": size,
-        "usable": usable,
-        "on_shelf": on_shelf,
-    }
+def file(name: str, size: int, *, path: str = "", usable: bool = True, on_shelf: str | None = None) -> FoundFile:
+    return FoundFile(
+        path=path or f"/models/{name}.gguf",
+        app="LM Studio",
+        name=name,
+        size_bytes=size,
+        usable=usable,
+        on_shelf=on_shelf,
+    )
 
 
 def shelf(qtbot: QtBot, desk: Desk) -> list[str]:
@@ -39,7 +40,7 @@ def shelf(qtbot: QtBot, desk: Desk) -> list[str]:
 
 def test_only_what_can_be_taken_counts_the_largest_first() -> None:
     files = [file("small", 1), file("odd", 9, usable=False), file("mine", 8, on_shelf="mine"), file("large", 7)]
-    assert [one["name"] for one in usable(files)] == ["large", "small"]
+    assert [model.name for model in usable(files)] == ["large", "small"]
 
 
 def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: Desk) -> None:
@@ -48,9 +49,9 @@ def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: 
     for one in (early, last):
         qtbot.addWidget(one)
     last.wanted.connect(lambda: asked.append(True))
-    others._found({"files": [file("odd", 9, usable=False)]})
+    others._take_found(FoundFiles([file("odd", 9, usable=False)]))
     assert early.isHidden()
-    others._found({"files": [file(name, 1 << 30) for name in "dcba"]})
+    others._take_found(FoundFiles([file(name, 1 << 30) for name in "dcba"]))
     assert not early.isHidden()
     assert early.about.text().startswith("4 model")
     assert "4.0 GiB" in early.about.text()
@@ -74,13 +75,13 @@ def test_all_of_them_are_used_where_they_are(
         qtbot.addWidget(one)
     early.show()
     found = [file("theirs", 2, path=str(good)), file("damaged", 1, path=str(bad))]
-    others._found({"files": found})
+    others._take_found(FoundFiles(found))
     early.take.click()
     assert others.is_busy
     assert early.about.text().startswith("theirs.gguf: Reading the file for its fingerprint")
     assert not early.stop.isHidden()
     qtbot.waitUntil(lambda: not others.is_busy)
-    assert [one["name"] for one in others.taken] == ["theirs"]
+    assert [model.name for model in others.taken] == ["theirs"]
     assert "damaged.gguf" in last.problem.text()
     assert set(heard) == {last.problem.text()}  # and never the offer of before
     assert "theirs" in shelf(qtbot, at_lone)
@@ -92,7 +93,7 @@ def test_what_waits_can_be_stopped(qtbot: QtBot, at_lone: Desk, tmp_path: Path) 
     others = OtherModels(at_lone.services)
     early = AlreadyHere(others)
     qtbot.addWidget(early)
-    others._found({"files": [file(one.stem, 1, path=str(one)) for one in files]})
+    others._take_found(FoundFiles([file(one.stem, 1, path=str(one)) for one in files]))
     early.take.click()
     early.stop.click()
     assert not others.is_busy

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QLineEdit, QMainWindow, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.api import computer
+from app.api.computer import Computer, UnusedGraphics
 from app.decoding import convert
-from app.gui.api.node_client import Json
 from app.gui.app import page_names
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import Scheme
@@ -87,11 +87,11 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
 def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     qtbot: QtBot, at_lone: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unused = {"reason": "It has a card (A).", "cure": "Smaller models answer faster."}
+    unused = UnusedGraphics("It has a card (A).", "Smaller models answer faster.")
 
-    def get(path: str, done: Callable[[Json], None], _failed: object) -> None:
+    def get(path: str, done: Callable[[Computer], None], _failed: object, **_: object) -> None:
         if path == "/machine":
-            done({"unused_graphics": unused})
+            done(Computer(unused_graphics=unused))
 
     monkeypatch.setattr(at_lone.services.client, "get", get)
     welcome = begun(at_lone, window)

@@ -1,0 +1,200 @@
+"""This machine's lending as the page follows it: state, rules and readings; changes that can be undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.api.lending import Lending, LendingReadings, LendingRules, LendingState
+from app.core.errors import AppError
+from app.gui.api.node_client import Call, NodeClient
+from app.gui.api.node_state import NodeState
+
+Json = dict[str, Any]
+
+LOOK_MS = 3000  # readings change every five seconds
+MOST_UNDOS = 30
+RULES = "/lending"
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A request that changes something. before: the rules that it replaces, for `undo`."""
+
+    path: str
+    body: Json
+    before: Json | None = None
+
+
+class LendingStore(QObject):
+    """Fresh while `watch(True)`; everything in it is the node's newest answer."""
+
+    changed = Signal()  # rules or readings changed
+    saved = Signal()  # a change is in force; `can_undo` says whether it can be undone
+    failed = Signal(object)  # AppError of a change
+
+    def __init__(self, client: NodeClient, pool: NodeState, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._client, self._pool = client, pool
+        self._answer: LendingState | None = None
+        self.state: Lending | None = None  # None until the node answers
+        self._look: Call | None = None
+        self._in_progress: list[_Change] = []
+        self._undos: list[Json] = []
+        self._refused_change: _Change | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(LOOK_MS)
+        self._timer.timeout.connect(self.look)
+        pool.link_changed.connect(self._link_changed)
+        pool.changed.connect(self._pool_changed)
+        self._pool_changed()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the node has told the rules."""
+        return self._answer is not None
+
+    @property
+    def rules(self) -> LendingRules:
+        return self._answer.rules if self._answer else LendingRules()
+
+    @property
+    def readings(self) -> LendingReadings:
+        return self._answer.readings if self._answer else LendingReadings()
+
+    @property
+    def most_bytes(self) -> int:
+        """The memory that is lent at most."""
+        return self._answer.most_bytes if self._answer else 0
+
+    @property
+    def most_threads(self) -> int:
+        """The threads of the processor."""
+        return self._answer.most_threads if self._answer else 0
+
+    @property
+    def own_most_bytes(self) -> int:
+        """The memory that models of this machine's own user may take."""
+        return self._answer.own_most_bytes if self._answer else 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the owner lends at all."""
+        return self.rules.on and self.rules.memory_bytes != 0
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change of the rules is on its way: the node's newest answer is older than that."""
+        return any(change.path == RULES for change in self._in_progress)
+
+    @property
+    def can_undo(self) -> bool:
+        return bool(self._undos)
+
+    def watch(self, on: bool) -> None:
+        """Keep the readings fresh while they are shown."""
+        if on:
+            self._timer.start()
+            self.look()
+        else:
+            self._timer.stop()
+
+    def look(self) -> None:
+        """Ask once, unless the answer to a change is on its way."""
+        if self._in_progress or self._look is not None or not self._pool.is_there:
+            return
+        # when that fails, the window's own bar says that the node is away
+        self._look = self._client.get(RULES, self._looked, self._not_looked, answer=LendingState)
+
+    def switch(self, on: bool) -> None:
+        """Lend, or lend nothing; the limit stays for the next time."""
+        rules: Json = {"on": on}
+        if on and self.rules.memory_bytes == 0:
+            rules["memory_bytes"] = None
+        self.change(rules)
+
+    def change(self, rules: Json) -> None:
+        """Change these rules; what they were is kept for `undo`."""
+        before = {name: getattr(self.rules, name) for name in rules} if self.is_known else {}
+        if rules != before:
+            self._send(_Change(RULES, rules, before))
+
+    def undo(self) -> None:
+        """Bring back the rules from before the last change."""
+        if self._undos:
+            self._send(_Change(RULES, self._undos.pop()))
+
+    def allow(self) -> None:
+        """Give this machine the household's right to lend. Only an admin may."""
+        key = self._pool.now.node.id
+        machine = self._pool.now.machines.get(key)
+        roles = sorted({*(machine.roles if machine else ()), "lender"})
+        self._send(_Change(f"/machines/{key}/roles", {"roles": roles}))
+
+    def again(self) -> None:
+        """Try the change again that was refused last."""
+        change, self._refused_change = self._refused_change, None
+        if change is not None:
+            self._send(change)
+
+    def pause(self, seconds: float | None = None, *, at_once: bool = False) -> None:
+        """Pause by hand, for so long or until resumed. `at_once` ends running answers, too."""
+        self._send(_Change("/lending/pause", {"seconds": seconds, "at_once": at_once}))
+
+    def resume(self) -> None:
+        self._send(_Change("/lending/resume", {}))
+
+    def _send(self, change: _Change) -> None:
+        if self._look is not None:  # its answer would be older than this change
+            self._look.cancel()
+            self._look = None
+        self._in_progress.append(change)
+        done, refused = partial(self._done, change), partial(self._refused, change)
+        if change.path.startswith(RULES):
+            take = partial(self._take_answer, change)
+            self._client.post(change.path, change.body, take, refused, answer=LendingState)
+        else:
+            self._client.post(change.path, change.body, done, refused)
+
+    def _take_answer(self, change: _Change, answer: LendingState) -> None:
+        self._answer, self.state = answer, answer.lending
+        self._done(change)
+
+    def _done(self, change: _Change, _: object = None) -> None:
+        if change in self._in_progress:
+            self._in_progress.remove(change)
+        if change.before is not None:
+            self._undos = [*self._undos, change.before][-MOST_UNDOS:]
+        self.changed.emit()
+        if change.path == RULES:
+            self.saved.emit()
+
+    def _refused(self, change: _Change, error: AppError) -> None:
+        if change in self._in_progress:
+            self._in_progress.remove(change)
+        self._refused_change = change
+        self.changed.emit()  # everything shows again what is in force
+        self.failed.emit(error)
+
+    def _looked(self, answer: LendingState) -> None:
+        self._look = None
+        self._answer, self.state = answer, answer.lending
+        self.changed.emit()
+
+    def _not_looked(self, _: AppError) -> None:
+        self._look = None
+
+    def _pool_changed(self) -> None:
+        node = self._pool.now.node
+        self.state = node.lending if node.id else None
+        self.changed.emit()
+
+    def _link_changed(self) -> None:
+        if not self._pool.is_there:
+            self._look = None
+            self._in_progress.clear()
+        elif self._timer.isActive():
+            self.look()
