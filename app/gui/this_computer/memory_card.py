@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QLayout, QSizePolicy, QWidget
 
 from app.api.lending import Lending
 from app.core.lending.policy import LINK_LEAST_MBIT, LINK_MOST_MBIT
@@ -163,7 +163,14 @@ class MemoryCard(QFrame):
         self.threads.setSpecialValueText(self.tr("All"))
         self._threads_row = RuleRow(title, self.threads)
         self._threads_row.say(self.tr("Counts for layers that are loaded from now on."))
-        parts = [head, self.bar, self._legend(services), self._slider, self._auto_row, self._own]
+        parts: list[QWidget | QLayout] = [
+            head,
+            self.bar,
+            self._legend(services),
+            self._slider,
+            self._auto_row,
+            self._own,
+        ]
         parts += [row(self.end_limit, None), line(), self._threads_row, line(), self._link_row()]
         box = column(*parts, gap=sizes.L)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)

@@ -13,7 +13,7 @@ from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
 from app.gui.pool.map import card_drawing
-from app.gui.pool.map.map_layout import Line, Size, Way
+from app.gui.pool.map.map_layout import Line, LinkRoute, Size
 from app.gui.widgets.labels import tooltip
 
 DEVICE = QGraphicsItem.CacheMode.DeviceCoordinateCache
@@ -30,9 +30,9 @@ class LinkLine(QGraphicsPathItem):
         self.setCacheMode(DEVICE)  # else each dot that moves on it strokes the whole curve anew
         self.setZValue(0)
 
-    def follow(self, facts: MachineFacts, way: Way, *, active: bool) -> None:
+    def follow(self, facts: MachineFacts, route: LinkRoute, *, active: bool) -> None:
         """Lie along `way`."""
-        path = path_of(way)
+        path = path_of(route)
         if path != self.path():
             self.setPath(path)
         pen = QPen(self._theme.colour("accent" if active else "border"), 2 if active else 1.5)
@@ -42,14 +42,14 @@ class LinkLine(QGraphicsPathItem):
             self.setPen(pen)
 
 
-def path_of(way: Way) -> QPainterPath:
+def path_of(route: LinkRoute) -> QPainterPath:
     """From the host: a curve that begins and ends level, then straight."""
-    path = QPainterPath(QPointF(*way.start))
-    half = (way.start[0] + way.bend[0]) / 2
-    first, second = QPointF(half, way.start[1]), QPointF(half, way.bend[1])
-    if way.bend != way.start:
-        path.cubicTo(first, second, QPointF(*way.bend))
-    path.lineTo(QPointF(*way.end))
+    path = QPainterPath(QPointF(*route.start))
+    half = (route.start[0] + route.bend[0]) / 2
+    first, second = QPointF(half, route.start[1]), QPointF(half, route.bend[1])
+    if route.bend != route.start:
+        path.cubicTo(first, second, QPointF(*route.bend))
+    path.lineTo(QPointF(*route.end))
     return path
 
 
@@ -65,7 +65,7 @@ class Plate(QGraphicsItem):
         self.setZValue(1)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
-    def show_link(self, facts: MachineFacts, way: Way, *, compact: bool) -> None:
+    def show_link(self, facts: MachineFacts, route: LinkRoute, *, compact: bool) -> None:
         """Stand on the link. Without a link there is no plate."""
         self.setVisible(facts.link is not None)
         if facts.link is None:
@@ -75,7 +75,7 @@ class Plate(QGraphicsItem):
         if size != self._size:
             self.prepareGeometryChange()
             self._size = size
-        x, y = way.plate.centre
+        x, y = route.plate.center
         self.setPos(x - size.w / 2, y - size.h / 2)
         self._rows = rows
         told = facts.name, machine_words.link_carrier(facts.link), facts.link.trouble
@@ -143,7 +143,7 @@ class LenderLine(QGraphicsPathItem):
         self.setZValue(-1)
         self._figures = Figures(theme, self)
 
-    def follow(self, between: LenderLink, line: Line, room: float, *, chosen: bool) -> None:
+    def follow(self, lender_link: LenderLink, line: Line, room: float, *, chosen: bool) -> None:
         """Lie along `line`. room: how wide its figures may be."""
         path = rounded(line, self._theme.px(CORNER))
         if path != self.path():
@@ -151,8 +151,8 @@ class LenderLine(QGraphicsPathItem):
         pen = QPen(self._theme.colour("accent" if chosen else "border"), CHOSEN if chosen else THIN)
         if pen != self.pen():
             self.setPen(pen)
-        self.setToolTip(tooltip(*machine_words.link_details(between)))
-        self._figures.show_on(machine_words.link_speed(between.link), line, room, self.toolTip())
+        self.setToolTip(tooltip(*machine_words.link_details(lender_link)))
+        self._figures.show_on(machine_words.link_speed(lender_link.link), line, room, self.toolTip())
 
     def shape(self) -> QPainterPath:
         """Wide enough to be pointed at."""
@@ -207,6 +207,6 @@ def rounded(line: Line, radius: float) -> QPainterPath:
 
 
 def _towards(start: QPointF, end: QPointF, far: float) -> QPointF:
-    way = QLineF(start, end)
-    way.setLength(far)
-    return way.p2()
+    route = QLineF(start, end)
+    route.setLength(far)
+    return route.p2()

@@ -48,7 +48,7 @@ class Rect:
         return self.y + self.h
 
     @property
-    def centre(self) -> Point:
+    def center(self) -> Point:
         return self.x + self.w / 2, self.y + self.h / 2
 
     def overlaps(self, other: Rect) -> bool:
@@ -79,7 +79,7 @@ class _Ports:
 
 
 @dataclass(slots=True)
-class _Way:
+class _Route:
     """Of one link: how it leaves its ends (an edge and a lane), and the lane of its crossing, if there is one."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # by card
@@ -107,10 +107,12 @@ class _Router:
         self._ports: dict[tuple[int, str], _Ports] = {}
 
     def lines(self, pairs: Sequence[Pair]) -> tuple[Line, ...]:
-        ways: dict[Pair, _Way | None] = {}
+        routes: dict[Pair, _Route | None] = {}
         for pair in sorted(pairs, key=self._length):  # short ones next to the cards
-            ways[pair] = None if self._is_direct(pair) else self._planned(pair)
-        return tuple(self._direct(pair) if (way := ways[pair]) is None else self._drawn(pair, way) for pair in pairs)
+            routes[pair] = None if self._is_direct(pair) else self._planned(pair)
+        return tuple(
+            self._direct(pair) if (route := routes[pair]) is None else self._drawn(pair, route) for pair in pairs
+        )
 
     # Which way
 
@@ -133,31 +135,31 @@ class _Router:
             return False
         below, beside = pair if self._sides[one] == BELOW else (other, one)
         is_last = self._rows[beside] == self._sides.count(self._sides[beside]) - 1
-        room = self._cards[below].centre[1] - self._cards[beside].bottom
+        room = self._cards[below].center[1] - self._cards[beside].bottom
         return is_last and room >= LEAST_DROP * self._scale
 
-    def _planned(self, pair: Pair) -> _Way:
+    def _planned(self, pair: Pair) -> _Route:
         """Takes lanes and ports."""
-        way, sides = _Way(), [self._sides[one] for one in pair]
+        route, sides = _Route(), [self._sides[one] for one in pair]
         if sides[0] == sides[1]:
             rows = sorted(self._rows[one] for one in pair)
             edge = _edge(sides[0])
             lane = self._lane(edge, rows[0], rows[1])
             for one in pair:
                 goes_up = self._rows[one] == rows[1]
-                self._leave(way, one, pair, (edge, lane), goes_up=goes_up)
-            return way
+                self._leave(route, one, pair, (edge, lane), goes_up=goes_up)
+            return route
         crossing = "bottom" if BELOW in sides else "top"
-        way.crossing = crossing, self._lane(crossing, 0, 0)
+        route.crossing = crossing, self._lane(crossing, 0, 0)
         for one, side in zip(pair, sides, strict=True):
             row = self._rows[one]
             if side == BELOW or (crossing == "top" and row == 0):
-                self._leave(way, one, pair, (crossing, way.crossing[1]), goes_up=False)
+                self._leave(route, one, pair, (crossing, route.crossing[1]), goes_up=False)
                 continue
             first, last = (OVER_ALL, row) if crossing == "top" else (row, UNDER_ALL)
             lane = self._lane(_edge(side), first, last)
-            self._leave(way, one, pair, (_edge(side), lane), goes_up=crossing == "top")
-        return way
+            self._leave(route, one, pair, (_edge(side), lane), goes_up=crossing == "top")
+        return route
 
     def _lane(self, edge: str, first: int, last: int) -> int:
         """The nearest lane that is free from one row to the other."""
@@ -169,9 +171,9 @@ class _Router:
         lanes.append([(first, last)])
         return len(lanes) - 1
 
-    def _leave(self, way: _Way, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
+    def _leave(self, route: _Route, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
         """By an edge of a card; the order of ports keeps lines of one edge from crossing."""
-        way.lanes[card] = lane
+        route.lanes[card] = lane
         ports = self._ports.setdefault((card, lane[0]), _Ports())
         if lane[0] in ("top", "bottom"):
             ports.order[pair] = (0, self._sides[card] * lane[1])
@@ -184,19 +186,19 @@ class _Router:
         one, other = sorted(pair, key=lambda card: self._cards[card].y)
         upper, lower = self._cards[one], self._cards[other]
         if self._sides[one] == self._sides[other]:
-            x = upper.centre[0]
+            x = upper.center[0]
             return (x, upper.bottom), (x, lower.y)
-        x, y = upper.centre[0], lower.centre[1]
+        x, y = upper.center[0], lower.center[1]
         return (x, upper.bottom), (x, y), (lower.x if x < lower.x else lower.right, y)
 
-    def _drawn(self, pair: Pair, way: _Way) -> Line:
-        there = self._leaving(pair[0], pair, way)
-        back = self._leaving(pair[1], pair, way)
+    def _drawn(self, pair: Pair, route: _Route) -> Line:
+        there = self._leaving(pair[0], pair, route)
+        back = self._leaving(pair[1], pair, route)
         return (*there, *reversed(back))
 
-    def _leaving(self, card: int, pair: Pair, way: _Way) -> Line:
+    def _leaving(self, card: int, pair: Pair, route: _Route) -> Line:
         """From its edge to its lane, and on to the crossing."""
-        edge, lane = way.lanes[card]
+        edge, lane = route.lanes[card]
         rect, share = self._cards[card], self._ports[card, edge].share(pair)
         if edge in ("top", "bottom"):
             x = rect.x + share * rect.w
@@ -204,7 +206,7 @@ class _Router:
             return (x, start), (x, self._at(edge, lane))
         y, x = rect.y + share * rect.h, self._at(edge, lane)
         begin = (rect.x if edge == "left" else rect.right, y), (x, y)
-        return begin if way.crossing is None else (*begin, (x, self._at(*way.crossing)))
+        return begin if route.crossing is None else (*begin, (x, self._at(*route.crossing)))
 
     def _at(self, edge: str, lane: int) -> float:
         away = (FIRST_LANE + lane * LANE) * self._scale
@@ -250,7 +252,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LinkRoute:
     """A link: a curve from `start` to `bend` (both ends level, or plumb), then straight to `end`."""
 
     start: Point
@@ -265,17 +267,17 @@ class Places:
 
     host: Rect
     cards: tuple[Rect, ...]
-    ways: tuple[Way, ...]
-    between: tuple[Line, ...] = ()
+    routes: tuple[LinkRoute, ...]
+    lender_lines: tuple[Line, ...] = ()
     margin: float = 0.0  # kept free for lines that come and go
 
     @property
     def bounds(self) -> Rect:
-        every = [self.host, *self.cards, *(way.plate for way in self.ways)]
+        every = [self.host, *self.cards, *(route.plate for route in self.routes)]
         left, top = min(one.x for one in every), min(one.y for one in every)
         right, bottom = max(one.right for one in every), max(one.bottom for one in every)
         left, top, right, bottom = (left - self.margin, top - self.margin, right + self.margin, bottom + self.margin)
-        for x, y in (point for line in self.between for point in line):
+        for x, y in (point for line in self.lender_lines for point in line):
             left, top, right, bottom = min(left, x), min(top, y), max(right, x), max(bottom, y)
         return Rect(left, top, right - left, bottom - top)
 
@@ -295,7 +297,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class LenderPairs:
     """Links between two lenders. drawn: the pairs whose lines are to be seen; few: all of them at any time."""
 
     drawn: tuple[Pair, ...] = ()
@@ -306,12 +308,17 @@ class Others:
         return 0.0 if self.few else scale * (FIRST_LANE + LANE * max(0, n_lenders - 2))
 
 
-NOBODY = Others()
+NO_PAIRS = LenderPairs()
 
 
 @lru_cache(maxsize=32)  # news of a household rarely changes how large its cards are
 def fitted(
-    n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: tuple[float, ...], others: Others = NOBODY
+    n_lenders: int,
+    full: Sizes,
+    small: Sizes,
+    room: Size,
+    zooms: tuple[float, ...],
+    lender_pairs: LenderPairs = NO_PAIRS,
 ) -> Fitted:
     """The best to see of what fits into the room. `zooms`: from the largest to the smallest.
 
@@ -319,37 +326,37 @@ def fitted(
     narrowest: it scrolls up and down.
     """
     kinds = [small] if n_lenders + 1 > COMPACT_OVER else [full, small]
-    ways = product(dict.fromkeys((others, NOBODY)), kinds, zooms, (BOTH_SIDES, ONE_SIDE))
-    for seen, sizes, zoom, columns in ways:
+    routes = product(dict.fromkeys((lender_pairs, NO_PAIRS)), kinds, zooms, (BOTH_SIDES, ONE_SIDE))
+    for seen, sizes, zoom, columns in routes:
         scaled = Size(room.w / zoom, room.h / zoom)
-        places = _with_others(n_lenders, sizes, scaled, columns, seen)
+        places = _with_lender_pairs(n_lenders, sizes, scaled, columns, seen)
         if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
             return Fitted(places, sizes is small, zoom)
     narrow = [(small, _one_side(n_lenders, small, Size(room.w / zooms[-1], 0)))]
     narrow += [(sizes, _stacked(n_lenders, sizes)) for sizes in dict.fromkeys((kinds[0], small))]
     for (sizes, places), zoom in product(narrow, (one for one in zooms if one <= 1)):
-        for found in (_routed(places, others, sizes), places):
+        for found in (_routed(places, lender_pairs, sizes), places):
             if found.bounds.w * zoom <= room.w:
                 return Fitted(found, sizes is small, zoom)
     return Fitted(narrow[-1][1], True, zooms[-1])
 
 
-def _with_others(n_lenders: int, sizes: Sizes, room: Size, columns: int, others: Others) -> Places:
+def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs) -> Places:
     """What stands beside the columns takes its room from what the cards are spread over."""
     bare = arrange(n_lenders, sizes, room, columns)
-    found = _routed(bare, others, sizes)
+    found = _routed(bare, lender_pairs, sizes)
     wider, higher = found.bounds.w - bare.bounds.w, found.bounds.h - bare.bounds.h
     if not (wider or higher):
         return found
     left = Size(room.w - wider, room.h - higher)
-    return _routed(arrange(n_lenders, sizes, left, columns), others, sizes)
+    return _routed(arrange(n_lenders, sizes, left, columns), lender_pairs, sizes)
 
 
-def _routed(places: Places, others: Others, sizes: Sizes) -> Places:
-    plates = [way.plate for way in places.ways]
-    lines = lines_between(places.host, places.cards, plates, others.drawn, sizes.scale)
-    margin = others.margin(len(places.cards), sizes.scale)
-    return replace(places, between=lines, margin=margin)
+def _routed(places: Places, lender_pairs: LenderPairs, sizes: Sizes) -> Places:
+    plates = [route.plate for route in places.routes]
+    lines = lines_between(places.host, places.cards, plates, lender_pairs.drawn, sizes.scale)
+    margin = lender_pairs.margin(len(places.cards), sizes.scale)
+    return replace(places, lender_lines=lines, margin=margin)
 
 
 def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:
@@ -363,17 +370,17 @@ def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES)
     away = sizes.host.w / 2 + _gutter(sizes, room, BOTH_SIDES) + sizes.card.w / 2
     host = Rect.around(0, 0, sizes.host)
     cards: list[Rect] = []
-    ways: list[Way] = []
+    routes: list[LinkRoute] = []
     for place in range(sides):
         side, row = (-1, place // 2) if place % 2 == 0 else (1, place // 2)
         y = (row - (rows - 1) / 2) * (sizes.card.h + gap)
         cards.append(Rect.around(side * away, y, sizes.card))
-        ways.append(_sideways(host, cards[-1], side, _port(row, rows, host, sizes), sizes))
+        routes.append(_sideways(host, cards[-1], side, _port(row, rows, host, sizes), sizes))
     if below:
-        card, way = _below(host, sizes)
+        card, route = _below(host, sizes)
         cards.append(card)
-        ways.append(way)
-    return Places(host, tuple(cards), tuple(ways))
+        routes.append(route)
+    return Places(host, tuple(cards), tuple(routes))
 
 
 def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
@@ -382,12 +389,12 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
     host = Rect.around(0, 0, sizes.host)
     x = host.right + _gutter(sizes, room, ONE_SIDE) + sizes.card.w / 2
     cards = tuple(Rect.around(x, (row - (rows - 1) / 2) * (sizes.card.h + gap), sizes.card) for row in range(rows))
-    ways = tuple(_sideways(host, card, 1, _port(row, rows, host, sizes), sizes) for row, card in enumerate(cards))
+    routes = tuple(_sideways(host, card, 1, _port(row, rows, host, sizes), sizes) for row, card in enumerate(cards))
     if rows == 1:
-        plate = ways[0].plate
+        plate = routes[0].plate
         centred = replace(plate, x=(host.right + cards[0].x - plate.w) / 2)
-        ways = (replace(ways[0], plate=centred),)
-    return Places(host, cards, ways)
+        routes = (replace(routes[0], plate=centred),)
+    return Places(host, cards, routes)
 
 
 def _stacked(n_lenders: int, sizes: Sizes) -> Places:
@@ -395,35 +402,35 @@ def _stacked(n_lenders: int, sizes: Sizes) -> Places:
     scale = sizes.scale
     host = Rect(0, 0, sizes.host.w, sizes.host.h)
     trunk, left, top = STUB * scale, FAN * scale + 2 * STUB * scale, host.bottom
-    cards, ways = [], []
+    cards, routes = [], []
     for _ in range(n_lenders):
         plate = Rect(left, top + ROW_GAP * scale, sizes.plate.w, sizes.plate.h)
         card = Rect(left, plate.bottom + OVER * scale, sizes.card.w, sizes.card.h)
-        bend, end = (left - STUB * scale, card.centre[1]), (left, card.centre[1])
+        bend, end = (left - STUB * scale, card.center[1]), (left, card.center[1])
         cards.append(card)
-        ways.append(Way((trunk, host.bottom), bend, end, plate))
+        routes.append(LinkRoute((trunk, host.bottom), bend, end, plate))
         top = card.bottom
-    return Places(host, tuple(cards), tuple(ways))
+    return Places(host, tuple(cards), tuple(routes))
 
 
-def _sideways(host: Rect, card: Rect, side: int, port: float, sizes: Sizes) -> Way:
+def _sideways(host: Rect, card: Rect, side: int, port: float, sizes: Sizes) -> LinkRoute:
     stub = STUB * sizes.scale
     edge = host.x if side < 0 else host.right
     near = card.right if side < 0 else card.x
-    y = card.centre[1]
+    y = card.center[1]
     plate_x = near - side * (stub + sizes.plate.w / 2)
     bend = (plate_x - side * (sizes.plate.w / 2 + stub), y)
     over = y - OVER * sizes.scale - sizes.plate.h / 2
-    return Way((edge, port), bend, (near, y), Rect.around(plate_x, over, sizes.plate))
+    return LinkRoute((edge, port), bend, (near, y), Rect.around(plate_x, over, sizes.plate))
 
 
-def _below(host: Rect, sizes: Sizes) -> tuple[Rect, Way]:
+def _below(host: Rect, sizes: Sizes) -> tuple[Rect, LinkRoute]:
     stub = DROP * sizes.scale
     top = host.bottom + 2 * stub + sizes.plate.h
     card = Rect(-sizes.card.w / 2, top, sizes.card.w, sizes.card.h)
     plate = Rect.around(0, host.bottom + stub + sizes.plate.h / 2, sizes.plate)
     start = (0.0, host.bottom)
-    return card, Way(start, start, (0.0, top), plate)
+    return card, LinkRoute(start, start, (0.0, top), plate)
 
 
 def _port(row: int, rows: int, host: Rect, sizes: Sizes) -> float:

@@ -17,13 +17,13 @@ from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, MachineFacts
 from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
 from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, path_of, plate_size
-from app.gui.pool.map.map_layout import Fitted, Others, Places, Rect, Size, Sizes, fitted
+from app.gui.pool.map.map_layout import Fitted, LenderPairs, Places, Rect, Size, Sizes, fitted
 from app.gui.pool.map.traffic import Traffic
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
 EDGE = sizes.M
-MOST_BETWEEN = 10  # links between lenders that are drawn together: all of five; of more, those of the chosen one
+MOST_LENDER_LINES = 10  # links between lenders that are drawn together: all of five; of more, those of the chosen one
 Key = Qt.Key
 STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
 
@@ -46,8 +46,8 @@ class MapView(QGraphicsView):
         self._cards: dict[str, CardItem] = {}
         self._lines: dict[str, LinkLine] = {}
         self._plates: dict[str, Plate] = {}
-        self._between: tuple[LenderLink, ...] = ()
-        self._between_lines: dict[str, LenderLine] = {}
+        self._lender_links: tuple[LenderLink, ...] = ()
+        self._lender_lines: dict[str, LenderLine] = {}
         self._selected = ""
         self.places: Places | None = None
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -65,12 +65,15 @@ class MapView(QGraphicsView):
         return self._selected
 
     def show_machines(
-        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset(), between: Sequence[LenderLink] = ()
+        self,
+        machines: Sequence[MachineFacts],
+        active: frozenset[str] = frozenset(),
+        lender_links: Sequence[LenderLink] = (),
     ) -> None:
         """The first machine is in the centre. `active`: machines an answer goes through now."""
-        now = tuple(machines), active, tuple(between)
-        if now != (self._machines, self._active, self._between):
-            self._machines, self._active, self._between = now
+        now = tuple(machines), active, tuple(lender_links)
+        if now != (self._machines, self._active, self._lender_links):
+            self._machines, self._active, self._lender_links = now
             self._draw()
 
     def select(self, machine: str) -> None:
@@ -90,7 +93,7 @@ class MapView(QGraphicsView):
 
     def _told(self, machine: str, lines: Sequence[str]) -> str:
         """What its card says, and its links to others than the one in the centre."""
-        links = [machine_words.link_line(one) for one in self._between if machine in one.ends]
+        links = [machine_words.link_line(one) for one in self._lender_links if machine in one.ends]
         return "\n".join((*lines, *links))
 
     # Drawing
@@ -98,24 +101,24 @@ class MapView(QGraphicsView):
     def _draw(self) -> None:
         if not self._machines:
             return
-        centre, *lenders = self._machines
+        center, *lenders = self._machines
         drawn = self._drawn()
         found = self._fitted(drawn)
         self.places, compact = found.places, found.compact
-        self._forget({one.id for one in self._machines}, centre.id)
-        self._forget_between({one.key for one in drawn} if self.places.between else set())
-        self._card(centre, self.places.host, compact=compact)
+        self._forget({one.id for one in self._machines}, center.id)
+        self._forget_lender_lines({one.key for one in drawn} if self.places.lender_lines else set())
+        self._card(center, self.places.host, compact=compact)
         paths = {}
-        for facts, place, way in zip(lenders, self.places.cards, self.places.ways, strict=True):
+        for facts, place, route in zip(lenders, self.places.cards, self.places.routes, strict=True):
             self._card(facts, place, compact=compact)
             active = facts.id in self._active and facts.link is not None
-            self._line(facts.id).follow(facts, way, active=active)
-            self._plate(facts.id).show_link(facts, way, compact=compact)
+            self._line(facts.id).follow(facts, route, active=active)
+            self._plate(facts.id).show_link(facts, route, compact=compact)
             if active:
-                paths[facts.id] = path_of(way)
-        for one, line in zip(drawn, self.places.between, strict=False):
+                paths[facts.id] = path_of(route)
+        for one, line in zip(drawn, self.places.lender_lines, strict=False):
             room, chosen = self.places.cards[0].w, self._selected in one.ends
-            self._between_line(one.key).follow(one, line, room, chosen=chosen)
+            self._lender_line(one.key).follow(one, line, room, chosen=chosen)
         self.traffic.show_on(paths)
         self._fit(self.places.bounds, found.zoom)
         if self._selected in self._cards:
@@ -124,8 +127,8 @@ class MapView(QGraphicsView):
     def _drawn(self) -> list[LenderLink]:
         """Of the links between lenders: all of a few, else those of the chosen machine."""
         there = {one.id for one in self._machines[1:]}
-        known = [one for one in self._between if there.issuperset(one.ends)]
-        if _pairs(len(there)) <= MOST_BETWEEN:
+        known = [one for one in self._lender_links if there.issuperset(one.ends)]
+        if _pairs(len(there)) <= MOST_LENDER_LINES:
             return known
         return [one for one in known if self._selected in one.ends]
 
@@ -136,11 +139,11 @@ class MapView(QGraphicsView):
         many = len(self._machines) - 1
         place = {one.id: number for number, one in enumerate(self._machines[1:])}
         pairs = tuple((place[one.ends[0]], place[one.ends[1]]) for one in drawn)
-        others = Others(pairs, few=not self._between or _pairs(many) <= MOST_BETWEEN)
-        found = fitted(many, full, small, room, ZOOMS, others)
+        lender_pairs = LenderPairs(pairs, few=not self._lender_links or _pairs(many) <= MOST_LENDER_LINES)
+        found = fitted(many, full, small, room, ZOOMS, lender_pairs)
         if not found.fits(room):
             beside = self.verticalScrollBar().sizeHint().width()
-            found = fitted(many, full, small, replace(room, w=room.w - beside), ZOOMS, others)
+            found = fitted(many, full, small, replace(room, w=room.w - beside), ZOOMS, lender_pairs)
         self._show_bars(found, room)
         return found
 
@@ -179,19 +182,19 @@ class MapView(QGraphicsView):
             self.scene().addItem(self._plates[machine])
         return self._plates[machine]
 
-    def _between_line(self, key: str) -> LenderLine:
-        if key not in self._between_lines:
-            self._between_lines[key] = LenderLine(self._theme)
-            self.scene().addItem(self._between_lines[key])
-        return self._between_lines[key]
+    def _lender_line(self, key: str) -> LenderLine:
+        if key not in self._lender_lines:
+            self._lender_lines[key] = LenderLine(self._theme)
+            self.scene().addItem(self._lender_lines[key])
+        return self._lender_lines[key]
 
-    def _forget_between(self, there: set[str]) -> None:
-        for key in self._between_lines.keys() - there:
-            self.scene().removeItem(self._between_lines.pop(key))
+    def _forget_lender_lines(self, there: set[str]) -> None:
+        for key in self._lender_lines.keys() - there:
+            self.scene().removeItem(self._lender_lines.pop(key))
 
-    def _forget(self, there: set[str], centre: str) -> None:
+    def _forget(self, there: set[str], center: str) -> None:
         """Take away what belongs to machines that are gone, and the way to the one that is now in the centre."""
-        for drawn, wanted in ((self._cards, there), (self._lines, there - {centre}), (self._plates, there - {centre})):
+        for drawn, wanted in ((self._cards, there), (self._lines, there - {center}), (self._plates, there - {center})):
             for key in drawn.keys() - wanted:
                 self.scene().removeItem(drawn.pop(key))
 
@@ -278,9 +281,9 @@ class MapView(QGraphicsView):
         start = here.sceneBoundingRect().center()
         best, nearest = "", 0.0
         for key, card in self._cards.items():
-            way = card.sceneBoundingRect().center() - start
-            ahead = right * way.x() + down * way.y()
-            aside = abs(way.y() if right else way.x())
+            route = card.sceneBoundingRect().center() - start
+            ahead = right * route.x() + down * route.y()
+            aside = abs(route.y() if right else route.x())
             if ahead > 1 and (not best or ahead + 2 * aside < nearest):
                 best, nearest = key, ahead + 2 * aside
         if best:

@@ -11,13 +11,13 @@ from app.gui.pool.map.map_layout import (
     BOTH_SIDES,
     COMPACT_OVER,
     ONE_SIDE,
-    Others,
+    LenderPairs,
+    LinkRoute,
     Places,
     Point,
     Rect,
     Size,
     Sizes,
-    Way,
     arrange,
     fitted,
     lines_between,
@@ -30,16 +30,16 @@ SAMPLES, EDGE = 40, 1e-6
 ZOOMS = (1.4, 1.2, 1.0, 11 / 12)
 
 
-def along(way: Way) -> list[Point]:
+def along(route: LinkRoute) -> list[Point]:
     """Points of a link as it is drawn: a curve with level ends, then straight."""
-    (x0, y0), (x1, y1) = way.start, way.bend
+    (x0, y0), (x1, y1) = route.start, route.bend
     half = (x0 + x1) / 2
     curve = []
     for step in range(SAMPLES + 1):
         t = step / SAMPLES
         a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
         curve.append((a * x0 + (b + c) * half + d * x1, (a + b) * y0 + (c + d) * y1))
-    ex, ey = way.end
+    ex, ey = route.end
     straight = [(x1 + (ex - x1) * step / SAMPLES, y1 + (ey - y1) * step / SAMPLES) for step in range(SAMPLES + 1)]
     return curve + straight
 
@@ -50,15 +50,15 @@ def inside(point: Point, rect: Rect) -> bool:
 
 
 def check(places: Places, n_lenders: int) -> None:
-    plates = [way.plate for way in places.ways]
+    plates = [route.plate for route in places.routes]
     assert len(places.cards) == len(plates) == n_lenders
     for one, other in combinations([places.host, *places.cards, *plates], 2):
         assert not one.overlaps(other), (one, other)
-    for number, way in enumerate(places.ways):
-        level = way.start[0] != way.end[0]  # else it goes down, through its own plate
-        others = [one for place, one in enumerate(plates) if level or place != number]
-        solid = [places.host, *places.cards, *others]
-        for point in along(way):
+    for number, route in enumerate(places.routes):
+        level = route.start[0] != route.end[0]  # else it goes down, through its own plate
+        lender_pairs = [one for place, one in enumerate(plates) if level or place != number]
+        solid = [places.host, *places.cards, *lender_pairs]
+        for point in along(route):
             assert not any(inside(point, rect) for rect in solid), (number, point)
 
 
@@ -83,11 +83,11 @@ def test_larger_text_lies_on_nothing_either() -> None:
 
 def test_every_link_ends_at_its_machine() -> None:
     places = arrange(5, FULL, ROOMS[1])
-    for card, way in zip(places.cards, places.ways, strict=True):
-        x, y = way.end
+    for card, route in zip(places.cards, places.routes, strict=True):
+        x, y = route.end
         assert card.x <= x <= card.right
         assert card.y <= y <= card.bottom
-        x, y = way.start
+        x, y = route.start
         assert places.host.x <= x <= places.host.right
         assert places.host.y <= y <= places.host.bottom
 
@@ -120,10 +120,10 @@ def crosses(start: Point, end: Point, rect: Rect) -> bool:
 
 def check_between(places: Places, pairs: list[tuple[int, int]]) -> None:
     """Each line joins its two cards; it runs through no card and no plate, and on no other line."""
-    assert len(places.between) == len(pairs)
-    solid = [places.host, *places.cards, *(way.plate for way in places.ways)]
+    assert len(places.lender_lines) == len(pairs)
+    solid = [places.host, *places.cards, *(route.plate for route in places.routes)]
     bounds, taken = places.bounds, []
-    for line, pair in zip(places.between, pairs, strict=True):
+    for line, pair in zip(places.lender_lines, pairs, strict=True):
         ends = [line[0], line[-1]]
         for card in (places.cards[one] for one in pair):
             assert any(card.x <= x <= card.right and card.y <= y <= card.bottom for x, y in ends), (pair, line)
@@ -158,13 +158,13 @@ def test_links_between_lenders_lie_on_nothing(n_machines: int, room: Size) -> No
     few = n_lenders <= 6
     drawn = pairs if few else [pair for pair in pairs if 2 in pair]
     for full, small in ((FULL, SMALL), (twice(FULL), twice(SMALL))):
-        found = fitted(n_lenders, full, small, room, ZOOMS, Others(tuple(drawn), few))
+        found = fitted(n_lenders, full, small, room, ZOOMS, LenderPairs(tuple(drawn), few))
         check(found.places, n_lenders)
         assert found.places.bounds.w * found.zoom <= room.w + EDGE
         if full is FULL and room in ROOMS[1:]:
             assert found.fits(room)
-            assert len(found.places.between) == len(drawn)
-        if found.places.between:
+            assert len(found.places.lender_lines) == len(drawn)
+        if found.places.lender_lines:
             check_between(found.places, drawn)
 
 
@@ -174,9 +174,9 @@ def test_all_links_at_once_lie_on_nothing_either(n_lenders: int, columns: int) -
     pairs = all_pairs(n_lenders)
     for room in ROOMS:
         bare = arrange(n_lenders, SMALL, room, columns)
-        plates = [way.plate for way in bare.ways]
+        plates = [route.plate for route in bare.routes]
         lines = lines_between(bare.host, bare.cards, plates, pairs, 1.0)
-        check_between(replace(bare, between=lines), pairs)
+        check_between(replace(bare, lender_lines=lines), pairs)
 
 
 @pytest.mark.parametrize("n_lenders", range(7, 10))
@@ -184,12 +184,12 @@ def test_nothing_moves_when_another_machine_of_many_is_chosen(n_lenders: int) ->
     found = [
         fitted(
             n_lenders, FULL, SMALL, ROOMS[1], ZOOMS,
-            Others(tuple(pair for pair in all_pairs(n_lenders) if chosen in pair), few=False),
+            LenderPairs(tuple(pair for pair in all_pairs(n_lenders) if chosen in pair), few=False),
         )
         for chosen in range(-1, n_lenders)
     ]  # fmt: skip
     assert len({(one.zoom, one.places.cards, one.places.bounds) for one in found}) == 1
-    assert [len(one.places.between) for one in found] == [0] + [n_lenders - 1] * n_lenders
+    assert [len(one.places.lender_lines) for one in found] == [0] + [n_lenders - 1] * n_lenders
 
 
 def test_more_than_eight_machines_get_small_cards() -> None:

@@ -178,7 +178,7 @@ def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
     snapshot = household(n_machines)
     shown = lender_links(snapshot_of(snapshot), f"{0:064x}")
     view.resize(1600, 1000)
-    view.show_machines(machines_of(snapshot_of(snapshot)), between=shown)
+    view.show_machines(machines_of(snapshot_of(snapshot)), lender_links=shown)
     lenders = n_machines - 1
     assert len(shown) == len(lines_of(view)) == lenders * (lenders - 1) // 2
     for line in lines_of(view):
@@ -195,7 +195,7 @@ def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
 def test_figures_stand_on_a_line_where_the_gap_is_high_enough(view: MapView) -> None:
     snapshot = household(3)
     shown = lender_links(snapshot_of(snapshot), f"{0:064x}")
-    view.show_machines(machines_of(snapshot_of(snapshot)), between=shown)
+    view.show_machines(machines_of(snapshot_of(snapshot)), lender_links=shown)
     (plate,) = [item for item in view.scene().items() if isinstance(item, Figures)]
     assert plate.isVisible()
     assert not [one for one in drawn(view) if one.intersects(plate.sceneBoundingRect())]
@@ -206,7 +206,9 @@ def test_figures_stand_on_a_line_where_the_gap_is_high_enough(view: MapView) -> 
 
 def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> None:
     snapshot = household(10)
-    view.show_machines(machines_of(snapshot_of(snapshot)), between=lender_links(snapshot_of(snapshot), f"{0:064x}"))
+    view.show_machines(
+        machines_of(snapshot_of(snapshot)), lender_links=lender_links(snapshot_of(snapshot), f"{0:064x}")
+    )
     view.resize(1600, 1000)
     assert not lines_of(view)
     before, zoom = view.places, view.transform().m11()
@@ -224,7 +226,9 @@ def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> Non
 def test_the_lines_of_a_chosen_machine_stand_out(view: MapView) -> None:
     snapshot = household(4)
     view.resize(1600, 1000)
-    view.show_machines(machines_of(snapshot_of(snapshot)), between=lender_links(snapshot_of(snapshot), f"{0:064x}"))
+    view.show_machines(
+        machines_of(snapshot_of(snapshot)), lender_links=lender_links(snapshot_of(snapshot), f"{0:064x}")
+    )
     view.select(f"{1:064x}")
     accent = view._theme.colour("accent")
     assert sorted(line.pen().color() == accent for line in lines_of(view)) == [False, True, True]
@@ -277,7 +281,7 @@ def test_a_click_on_a_plate_chooses_its_machine(view: MapView) -> None:
     machines = machines_of(snapshot_of(household(3)))
     view.show_machines(machines)
     assert view.places is not None
-    x, y = view.places.ways[1].plate.centre
+    x, y = view.places.routes[1].plate.center
     place = view.mapFromScene(x, y)
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert view.selected == machines[2].id
