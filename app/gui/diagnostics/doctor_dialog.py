@@ -13,9 +13,10 @@ from PySide6.QtCore import QProcess, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from app.core.diagnostics import Check, Firewall, check_of, firewall_command, likeliest_cause
+from app.api.computer import Checks
+from app.core.diagnostics import Check, Firewall, firewall_command, likeliest_cause
 from app.core.errors import AppError, Reason
-from app.gui.api.node_client import Call, Json
+from app.gui.api.node_client import Call
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app import page_names
@@ -239,7 +240,7 @@ class DoctorDialog(Dialog):
         self._again.setEnabled(False)
         self.fold.hide()
         self._say("search", "accent", self.tr("Testing…"), self.tr("This takes a few seconds."))
-        self._call = self.services.client.get("/doctor?whole=1", self._tell, self._away)
+        self._call = self.services.client.get("/doctor?whole=1", self._take, self._away, answer=Checks)
 
     def save(self) -> None:
         """All of it in one file, with these checks."""
@@ -269,9 +270,22 @@ class DoctorDialog(Dialog):
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)
 
-    def _tell(self, answer: Json) -> None:
-        found = [check_of(one) for one in answer.get("checks", [])]
-        self._show(found)
+    def _take(self, answer: Checks) -> None:
+        self._show(
+            [
+                Check(
+                    name=check.name,
+                    ok=check.ok,
+                    cause=check.cause_facts,
+                    cure=check.cure_facts,
+                    code=check.code,
+                    machine=check.machine,
+                    address=check.address,
+                    tested=check.tested,
+                )
+                for check in answer.checks
+            ]
+        )
 
     def _away(self, error: AppError) -> None:
         pool = self.services.pool
@@ -358,7 +372,7 @@ class DoctorDialog(Dialog):
             case Cure.START:
                 return button(self._start_words(), self._start, "primary")
             case Cure.COMMAND:
-                own = port_of(str(self.services.pool.node.get("peer_address") or ""))
+                own = port_of(self.services.pool.now.node.peer_address or "")
                 made = CommandButton(check, own, self._copied)
                 return made if made.can else None
             case Cure.ADDRESS if check.machine:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from app.api.plans import LoadedModel, Progress
 from app.api.snapshot import FailedLoad
+from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
@@ -16,7 +17,7 @@ from app.gui.app.error_pages import LOG_PAGE, reason_details
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
-from app.gui.look.sentences import here, model_name, said
+from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import set_role
 from app.gui.pool.load_forecast import Expected, never
 from app.gui.pool.pool_actions import ModelActions
@@ -137,7 +138,8 @@ class Headline(QFrame):
             return _Summary("warning", "warning", self.tr("No host is here to answer"))
         if failed is not None:
             title = self.tr("{model} could not be loaded").format(model=model_name(failed.model))
-            return _Summary("warning", "error", title, here(str(failed.facts.get("why") or "")))
+            why = failed.facts.get("why")
+            return _Summary("warning", "error", title, said(why) if isinstance(why, Reason) else str(why or ""))
         return _Summary("models", "muted", self.tr("No model is loaded"), self._forecast(expected))
 
     def _model_summary(self, loaded: LoadedModel, expected: Expected) -> _Summary:

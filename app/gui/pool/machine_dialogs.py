@@ -15,7 +15,7 @@ from app.gui.api.node_client import segment
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
-from app.gui.look.sentences import here, said
+from app.gui.look.sentences import said
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.widgets.buttons import button
@@ -119,10 +119,8 @@ class InterfaceSheet(MachineSheet):
 
 def preference_result(name: str, link: LinkReport) -> str:
     """Return what the choice of an interface has led to, for the machine of that name."""
-    if link.preferred_reason_facts:
-        return said(link.preferred_reason_facts)
-    if link.reason:
-        return here(link.reason)
+    if reason := link.preferred_reason_facts or link.reason_facts:
+        return said(reason)
     if link.interface and link.out_bytes_per_s and link.in_bytes_per_s:
         text = _tr("Traffic to {name} goes by {interface} now: {speed}.")
         slower = min(link.out_bytes_per_s, link.in_bytes_per_s)

@@ -15,7 +15,7 @@ from app.gui.api.node_client import Call, segment
 from app.gui.app.page import Page
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look.accessibility import announce
-from app.gui.look.sentences import here, model_name
+from app.gui.look.sentences import model_name, said
 from app.gui.pool import machine_words
 from app.gui.pool.load_forecast import Outlook
 from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet, preference_result
@@ -147,7 +147,7 @@ class MachineActions(QObject):
 
     def _tested(self, answer: LinkReports) -> None:
         self._test = None
-        reasons = [here(link.reason) for link in answer.links if link.reason]
+        reasons = [said(link.reason_facts) for link in answer.links if link.reason_facts]
         if reasons:
             self._page.notice.say(" ".join(reasons), "warning")
         else:

@@ -18,7 +18,7 @@ from app.gui.app.pool_status import other_models
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
-from app.gui.look.sentences import here, model_name
+from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
 from app.gui.pool.headline import Headline
@@ -394,7 +394,8 @@ class PoolPage(Page):
             self.nearby.show_strangers(())
             self.inspector.show_machine(None)
             return
-        self._say_removed(here(snapshot.node.reason or "") or None)
+        removal = snapshot.node.reason_facts
+        self._say_removed(said(removal) if removal else None)
         chosen = self.placements
         chosen.show_hosts(hosts_of(snapshot), snapshot.node.id, [model.model for model in snapshot.models])
         self.machines = machines_of(snapshot, self.outlook.without, chosen.center, chosen.model)

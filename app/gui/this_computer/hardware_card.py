@@ -13,7 +13,7 @@ from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import GUIDE, fact_here, here, model_name
+from app.gui.look.sentences import GUIDE, here, model_name, said
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
@@ -78,7 +78,7 @@ def _processor(computer: Computer) -> str:
 def unused_graphics(computer: Computer) -> str:
     """Return that there is a graphics card that is not used, and what would help; empty where there is none."""
     unused = computer.unused_graphics
-    return " ".join(filter(None, (here(unused.reason), here(unused.cure)))) if unused else ""
+    return " ".join(said(reason) for reason in (unused.reason_facts, unused.cure_facts) if reason) if unused else ""
 
 
 def _graphics(computer: Computer) -> str:
@@ -96,8 +96,8 @@ def _graphics(computer: Computer) -> str:
 
 def _engine(engine: Engine) -> str:
     name = ENGINES.get(engine.name, engine.name)
-    if engine.missing:
-        return _tr("{name} cannot be used: {why}.").format(name=name, why=fact_here("why", engine.missing))
+    if engine.missing_facts:
+        return _tr("{name} cannot be used: {why}.").format(name=name, why=said(engine.missing_facts))
     best = next((f"({feature})" for feature in CPU_FEATURES if feature in engine.features), "")
     return f"{name} {engine.version} {best}".rstrip()
 

@@ -90,7 +90,7 @@ MACHINE: Json = {
         {"name": "llamacpp", "version": "0.3", "features": ["AVX2"], "devices": [
             {"name": "CPU", "kind": "cpu"},
             {"description": "RTX 4090", "kind": "gpu", "api": "CUDA", "total_bytes": 24 * GIB}]},
-        {"name": "apple", "missing": "no such module"},
+        {"name": "apple", "missing_facts": {"code": "engine_words", "facts": {"words": "no such module"}}},
     ],
 }  # fmt: skip
 
@@ -109,8 +109,12 @@ def test_what_the_machine_has() -> None:
 
 
 def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
-    unused = {"reason": "It has a card (RTX 4090).", "cure": "Smaller models answer faster."}
-    words = "It has a card (RTX 4090). Smaller models answer faster."
+    unused = {
+        "reason_facts": {"code": "graphics_unused", "facts": {"cards": "RTX 4090"}},
+        "cure_facts": {"code": "cure_graphics_unused", "facts": {}},
+    }
+    reasons = (Reason("graphics_unused", {"cards": "RTX 4090"}), Reason("cure_graphics_unused"))
+    words = " ".join(map(said, reasons))
     told = dict(hardware_lines(convert({**MACHINE, "engines": [], "unused_graphics": unused}, Computer)))
     assert told["Graphics"] == words  # no engine sees it
     told = dict(hardware_lines(convert({**MACHINE, "unused_graphics": unused}, Computer)))

@@ -12,9 +12,10 @@ from pytestqt.qtbot import QtBot
 
 from app.api import computer
 from app.api.computer import Computer, UnusedGraphics
+from app.core.errors import Reason
 from app.decoding import convert
 from app.gui.app import page_names
-from app.gui.look.sentences import GUIDE
+from app.gui.look.sentences import GUIDE, said
 from app.gui.look.theme import Scheme
 from app.gui.welcome.steps import FoundStep, NameStep, PairStep, RoleStep
 from app.gui.welcome.welcome import DONE, Welcome
@@ -87,7 +88,8 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
 def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     qtbot: QtBot, at_lone: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unused = UnusedGraphics("It has a card (A).", "Smaller models answer faster.")
+    reason, cure = Reason("graphics_unused", {"cards": "A"}), Reason("cure_graphics_unused")
+    unused = UnusedGraphics(reason_facts=reason, cure_facts=cure)
 
     def get(path: str, done: Callable[[Computer], None], _failed: object, **_: object) -> None:
         if path == "/machine":
@@ -99,7 +101,7 @@ def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     found = welcome.step
     assert isinstance(found, FoundStep)
     qtbot.waitUntil(found.unused.isVisible, timeout=5000)
-    assert found.unused.text() == "It has a card (A). Smaller models answer faster."
+    assert found.unused.text() == f"{said(reason)} {said(cure)}"
 
 
 def test_a_step_keeps_no_height_below_its_last_card(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
