@@ -1920,10 +1920,6 @@
         <translation>Kopiert: {command}</translation>
     </message>
     <message>
-        <source>Everything else is tested by the background service.</source>
-        <translation>Alles andere prüft der Hintergrunddienst.</translation>
-    </message>
-    <message>
         <source>Leave the household…</source>
         <translation>Haushalt verlassen…</translation>
     </message>
