@@ -1,4 +1,4 @@
-"""Says where a machine of the household is, and links to it there."""
+"""A form for the address of a machine of the household, which connects to it there."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.gui.widgets.notice import Go, Remark
 
 
 class AddressForm(QWidget):
-    """One field, one button. `done` is called once the machine was reached; the place is remembered then."""
+    """One field, one button. `done` is called once the machine was reached; its address is remembered then."""
 
     def __init__(
         self, services: AppContext, machine: str, known: str, done: Callable[[], object], go: Go | None = None
     ) -> None:
-        """go: to another page, where that is not just there."""
+        """go: shows another page, where `services.go` is not enough."""
         super().__init__()
         self._services, self._machine, self._done = services, machine, done
         self._call: Call | None = None
@@ -50,7 +50,7 @@ class AddressForm(QWidget):
         self._call = self._services.client.post(path, body, self._reached, self._failed)
 
     def cancel(self) -> None:
-        """Nothing more is heard of it."""
+        """Cancel the request."""
         call, self._call = self._call, None
         if call is not None and call.running:
             call.cancel()

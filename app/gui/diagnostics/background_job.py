@@ -1,4 +1,4 @@
-"""Work of more than a moment in another thread; its result comes back on the window's own."""
+"""Work in another thread, whose result comes back in the window's own."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from app.core.errors import AppError, bug
 log = logging.getLogger(__name__)
 
 
-class _Told(QObject):
+class _Signals(QObject):
     done = Signal(object)
     failed = Signal(object)
 
 
 class Job(QObject):
-    """Runs `work` at once; any error of it is told, a mistake of ours as one.
+    """Runs `work` at once. `failed` receives any error of it; an unexpected exception as an AppError.
 
-    Nothing comes back any more once `owner` is gone.
+    Nothing is called once `owner` is gone.
     """
 
     def __init__(
@@ -33,20 +33,20 @@ class Job(QObject):
     ) -> None:
         super().__init__(owner)
         self._done, self._failed = done, failed
-        told = _Told()
-        told.done.connect(self._succeed)
-        told.failed.connect(self._fail)
+        signals = _Signals()
+        signals.done.connect(self._succeed)
+        signals.failed.connect(self._fail)
 
         def run() -> None:
             try:
                 result = work()
             except OSError as error:
-                told.failed.emit(error)
+                signals.failed.emit(error)
             except Exception as error:
                 log.exception("work in another thread")
-                told.failed.emit(bug(error))
+                signals.failed.emit(bug(error))
             else:
-                told.done.emit(result)
+                signals.done.emit(result)
 
         QThreadPool.globalInstance().start(run)
 

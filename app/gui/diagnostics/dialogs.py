@@ -1,4 +1,4 @@
-"""The ways to the dialogs of diagnostics and pairing, for any page; each is imported when it is needed."""
+"""Functions that open the dialogs of diagnostics and pairing, for any page; each is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.gui.app.app_context import AppContext
 
 
 def why_unseen(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
-    """Why can it not see my other computer? Tests at once. `joins`: asked while joining a household."""
+    """Open the doctor, which begins to test. `joins`: opened while joining a household."""
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
     dialog = DoctorDialog(services, parent, joins)
@@ -18,7 +18,7 @@ def why_unseen(services: AppContext, parent: QWidget | None = None, joins: bool 
 
 
 def save_diagnostics(services: AppContext, parent: QWidget | None = None) -> None:
-    """One file for whoever helps."""
+    """Open the dialog that saves a support bundle."""
     from app.gui.diagnostics.save_dialog import SaveDialog
 
     dialog = SaveDialog(services, parent)
@@ -27,7 +27,7 @@ def save_diagnostics(services: AppContext, parent: QWidget | None = None) -> Non
 
 
 def add_a_machine(services: AppContext, parent: QWidget) -> None:
-    """Shows a code for the other computer."""
+    """Show a code for the other computer."""
     from app.gui.pool.household_dialogs import AddSheet
 
     AddSheet(services, parent).open()

@@ -1,4 +1,4 @@
-"""Why can it not see my other computer? One most likely cause, one button; all other checks folded below."""
+"""The dialog “Why can it not see my other computer?”: the likeliest cause with one button, and all checks below."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"
 
 @dataclass(frozen=True, slots=True)
 class SystemPage:
-    """Behind an address of the system, or shown by a program of it."""
+    """A page of the system's settings, opened by an address or a program; nothing is changed there."""
 
     address: str = ""
     program: tuple[str, ...] = ()
 
     def open(self) -> bool:
-        """Whether the system took it; the page itself may ask for an administrator."""
+        """Open it, and return whether the system did; the page itself may ask for an administrator."""
         if self.address:
             return QDesktopServices.openUrl(QUrl(self.address))
         process = QProcess()
         process.setProgram(self.program[0])
         process.setArguments(list(self.program[1:]))
-        started: Any = process.startDetached()  # what it gives is not what its types say
+        started: Any = process.startDetached()  # its type hints are wrong
         return bool(started[0] if isinstance(started, tuple) else started)
 
 
@@ -70,7 +70,7 @@ NETWORK = {
 
 
 def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> SystemPage | None:
-    """For the firewall of this computer; None where the system has no page for it."""
+    """Return the page for the firewall of this computer; None where the system has none."""
     if not platform.startswith("linux"):
         return FIREWALL.get(platform)
     own = {Firewall.UFW: "gufw", Firewall.FIREWALLD: "firewall-config"}.get(wall) if wall else None
@@ -80,12 +80,12 @@ def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> System
 
 
 def network_page(platform: str = sys.platform) -> SystemPage | None:
-    """For the networks of this computer, or what the system lets a program do there."""
+    """Return the page for the networks of this computer, or for the access of programs to them."""
     if not platform.startswith("linux"):
         return NETWORK.get(platform)
     desktop = os.environ.get("XDG_CURRENT_DESKTOP", "").casefold()
     gnome = shutil.which("gnome-control-center")
-    if gnome and any(one in desktop for one in GNOME_LIKE):
+    if gnome and any(name in desktop for name in GNOME_LIKE):
         return SystemPage(program=(gnome, "network"))
     if page := _of_kde(KDE_NETWORKS):
         return page
@@ -94,7 +94,7 @@ def network_page(platform: str = sys.platform) -> SystemPage | None:
 
 
 def _of_kde(module: str) -> SystemPage | None:
-    """A page of KDE's settings, where that part of them is installed."""
+    """Return a page of KDE's settings, if that module is installed."""
     shows = shutil.which("systemsettings") or shutil.which("systemsettings5")
     place = QStandardPaths.StandardLocation.ApplicationsLocation
     if shows and QStandardPaths.locate(place, f"{module}.desktop"):
@@ -103,13 +103,13 @@ def _of_kde(module: str) -> SystemPage | None:
 
 
 def port_of(address: str) -> int | None:
-    """Of `10.0.0.2:4242` or `[fe80::1]:4242`."""
+    """Return the port of `10.0.0.2:4242` or `[fe80::1]:4242`."""
     port = address.rpartition(":")[2]
     return int(port) if port.isdecimal() and ":" in address else None
 
 
 def own_wall() -> Firewall | None:
-    """The firewall program of this computer, where there is one we know the command for."""
+    """Return the firewall program of this computer, if its command is known."""
     if sys.platform == "win32":
         return Firewall.WINDOWS
     for name, wall in (("ufw", Firewall.UFW), ("firewall-cmd", Firewall.FIREWALLD)):
@@ -119,7 +119,7 @@ def own_wall() -> Firewall | None:
 
 
 class CommandButton(QPushButton):
-    """Copies the command for a firewall; asks which one where that is not known."""
+    """Copies the command that opens a firewall, after asking which firewall if that is not known."""
 
     def __init__(self, check: Check, own_port: int | None, copied: Callable[[str], object]) -> None:
         self._copied = copied
@@ -140,7 +140,7 @@ class CommandButton(QPushButton):
 
     @property
     def can(self) -> bool:
-        """Whether the port is known that the command is about."""
+        """True if the port that the command opens is known."""
         return self._port is not None
 
     def _copy(self, wall: Firewall) -> None:
@@ -151,13 +151,13 @@ class CommandButton(QPushButton):
 
 
 def system_button(words: str, parent: QWidget | None = None) -> QPushButton | None:
-    """Opens the system's page for networks, where the system has one."""
+    """Return a button that opens the system's page for networks, if it has one."""
     page = network_page()
     return button(words, page.open, "primary", parent) if page is not None else None
 
 
 def firewall_button(words: str, check: Check) -> QPushButton | None:
-    """Opens the system's page for its firewall, where it is this computer's and the system has one."""
+    """Return a button that opens the system's page for the firewall of this computer, if it has one."""
     page = None if check.machine else firewall_page(own_wall())
     return button(words, page.open) if page is not None else None
 
@@ -203,9 +203,9 @@ WIDTH, HEIGHT = 680, 500
 
 
 class DoctorDialog(Dialog):
-    """Tests as soon as it is shown; works, and says so, while the node is away.
+    """Begins to test when it is shown; it also works while the node is away.
 
-    `joins`: it was asked from the dialog that joins a household, where adding a machine is no help.
+    `joins`: it was opened from the dialog that joins a household, where adding a machine does not help.
     """
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
@@ -235,7 +235,7 @@ class DoctorDialog(Dialog):
         self.test()
 
     def test(self) -> None:
-        """Look at everything anew."""
+        """Test everything again."""
         self._drop()
         self._again.setEnabled(False)
         self.fold.hide()
@@ -243,8 +243,8 @@ class DoctorDialog(Dialog):
         self._call = self.services.client.get("/doctor?whole=1", self._take, self._away, answer=Checks)
 
     def save(self) -> None:
-        """All of it in one file, with these checks."""
-        from app.gui.diagnostics.save_dialog import SaveDialog  # read only where somebody saves
+        """Open the dialog that saves everything in one file, with these checks."""
+        from app.gui.diagnostics.save_dialog import SaveDialog  # needed only when a person saves
 
         dialog = SaveDialog(self.services, self, self.checks)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -253,8 +253,6 @@ class DoctorDialog(Dialog):
     def done(self, result: int) -> None:
         self._drop()
         super().done(result)
-
-    # inside
 
     def _fill(self) -> None:
         self._again = button(self.tr("Test again"), self.test)
@@ -320,7 +318,7 @@ class DoctorDialog(Dialog):
         self._offer(self.cause)
 
     def _help_to_join(self) -> None:
-        """Nothing is wrong here: what is missing is the code, which another machine shows."""
+        """Say how to get the code, which another machine shows: nothing is wrong here."""
         self._say(
             "info",
             "accent",
@@ -353,7 +351,7 @@ class DoctorDialog(Dialog):
         self._mark.setPixmap(icon(picture, colour).pixmap(side, side))
 
     def _offer(self, check: Check) -> None:
-        """The one button."""
+        """Show the one button for the cure."""
         made = self._button(check)
         if made is not None:
             self._room.addSpacing(sizes.XS)
@@ -361,7 +359,7 @@ class DoctorDialog(Dialog):
             made.setFocus()
 
     def _besides(self, check: Check) -> list[QPushButton]:
-        """Who rather looks at the firewall than runs a command finds its page."""
+        """Return a button to the firewall's page, for people who do not want to run a command."""
         if cure_of(check) is not Cure.COMMAND:
             return []
         made = firewall_button(self.tr("Open firewall settings"), check)
@@ -418,7 +416,7 @@ class DoctorDialog(Dialog):
         LeaveSheet(self.services, self).open()
 
     def _show_link(self) -> None:
-        """Its card on the page Pool says by which interfaces it goes, and tests it again."""
+        """Open the page Pool, whose card for the link shows its interfaces and tests it again."""
         self._leave_for(page_names.POOL)
 
     def _leave_for(self, page: str) -> None:

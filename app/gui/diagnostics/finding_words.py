@@ -1,4 +1,4 @@
-"""What a finding means in the window: a headline, what to do, and which cure its one button offers."""
+"""Words for the findings of doctor: a headline, advice, and the cure that the one button offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.gui.look.sentences import said
 
 
 class Cure(StrEnum):
-    """What the one button does. None of them changes the system."""
+    """The action of the one button. None of them changes the system."""
 
     AGAIN = "again"
     COMMAND = "command"  # copy the command for a firewall
@@ -130,35 +130,36 @@ NAMES = {
 
 
 def name_of(check: Check) -> str:
-    """What was looked at: one of the app's own words, or a machine's name."""
-    found = None if check.name == check.machine else NAMES.get(check.name)
-    return _said(found, check) if found else check.name
+    """Return what was tested: one of the app's own words, or a machine's name."""
+    name = None if check.name == check.machine else NAMES.get(check.name)
+    return _translated(name, check) if name else check.name
 
 
 def cause(check: Check) -> str:
-    """What was found."""
+    """Return what was found."""
     return said(check.cause) if check.cause else ""
 
 
 def headline(check: Check) -> str:
-    """What is wrong, in a few words."""
-    found = _HEADLINES.get(check.code)
-    return _said(found, check) if found else name_of(check)
+    """Return what is wrong, in a few words."""
+    text = _HEADLINES.get(check.code)
+    return _translated(text, check) if text else name_of(check)
 
 
 def advice(check: Check) -> str:
-    """What to do about it: the window's own words where it offers a button, else those of the check."""
-    found = _ADVICE.get(check.code)
-    return _said(found, check) if found else said(check.cure) if check.cure else ""
+    """Return what to do about it: the window's own words where it offers a button, else those of the check."""
+    text = _ADVICE.get(check.code)
+    return _translated(text, check) if text else said(check.cure) if check.cure else ""
 
 
 def cure_of(check: Check) -> Cure:
+    """Return the cure that the one button offers."""
     usual = Cure.PLACE if check.code in ERROR_PAGES else Cure.AGAIN
     return CURES.get(check.code, usual)
 
 
 def word(check: Check) -> tuple[str, str, str]:
-    """How a check ended: an icon, a colour and a word."""
+    """Return the result of a check: an icon, a color and a word."""
     if not check.tested:
         return "info", "muted", QCoreApplication.translate("Doctor", "Could not test")
     if check.ok is None:
@@ -168,6 +169,6 @@ def word(check: Check) -> tuple[str, str, str]:
     return "error", "error", QCoreApplication.translate("Doctor", "Fail")
 
 
-def _said(text: object, check: Check) -> str:
+def _translated(text: object, check: Check) -> str:
     machine = check.machine or QCoreApplication.translate("Doctor", "the other computer")
     return QCoreApplication.translate("Doctor", str(text)).format(machine=machine)

@@ -1,4 +1,4 @@
-"""A crash of the window leaves its trace in a file; the next start finds it and says so."""
+"""The trace that a crash of the window leaves in a file; the next start finds it and says so."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME, KEPT = "window.log", "window.log.1"  # in the folder of logs: diagnostics 
 
 
 class CrashWatch:
-    """Finds the trace of the last window; within it, a crash of this one leaves its own."""
+    """Finds the trace of the last window; while it is entered, a crash of this one leaves its own."""
 
     def __init__(self, logs: Path) -> None:
         self._logs, self.details = logs, put_aside(logs)
@@ -26,7 +26,7 @@ class CrashWatch:
             self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = (self._logs / NAME).open("w", encoding="utf-8")
         except OSError:
-            return self  # a disk that takes nothing: the window works, and a crash leaves no trace
+            return self  # the disk is full or read-only: the window works, but a crash leaves no trace
         faulthandler.enable(self._file)
         return self
 
@@ -36,7 +36,7 @@ class CrashWatch:
             self._file.close()
 
     def tell(self, window: Window) -> None:
-        """Say it, with what can be copied."""
+        """Say that the last window crashed, with details to copy."""
         if self.details:
             window.say(self._words)
 
@@ -48,7 +48,7 @@ class CrashWatch:
 
 
 def put_aside(logs: Path) -> str:
-    """What the last crash left; empty after an orderly end."""
+    """Return the trace of the last crash, and put it aside; empty after an orderly end."""
     file = logs / NAME
     try:
         details = file.read_text("utf-8", "replace").strip()

@@ -1,4 +1,4 @@
-"""The file for whoever helps: versions, settings, checks and logs, without names, addresses and chats.
+"""The support bundle: versions, settings, checks and logs in one file, without names, addresses and chats.
 
 It is made from the files of the home, so it works when the node is down, and all of it can be read before it is saved.
 """
@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QSettings, QUrl, qVersion
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QListWidget, QListWidgetItem, QPlainTextEdit, QSplitter, QWidget
@@ -47,8 +48,8 @@ KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # nothing a 
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the window knows of the node at this moment; empty while it is away."""
+class NodeReport:
+    """The facts that the window has about the node; empty while it is away."""
 
     home: Path
     current_status: str = ""
@@ -56,20 +57,20 @@ class Told:
     checks: tuple[Json, ...] = ()
 
 
-def gathered(told: Told) -> dict[str, str]:
-    """Every file of the bundle by its name, ready to be read. Blocks; raises OSError."""
-    texts = {"about.txt": _about(told)}
-    if told.snapshot:
-        texts["state.json"] = _json(told.snapshot)
-    if told.checks:
-        texts["checks.json"] = _json(list(told.checks))
-    texts |= _settings(told.home)
-    texts |= {f"logs/{path.name}": _end_of(path) for path in _logs(told.home)}
-    return redact(texts, _known(told))
+def gathered(report: NodeReport) -> dict[str, str]:
+    """Return every file of the bundle by its name, ready to be read. Blocks; raises OSError."""
+    texts = {"about.txt": _about(report)}
+    if report.snapshot:
+        texts["state.json"] = _json(report.snapshot)
+    if report.checks:
+        texts["checks.json"] = _json(list(report.checks))
+    texts |= _settings(report.home)
+    texts |= {f"logs/{path.name}": _end_of(path) for path in _logs(report.home)}
+    return redact(texts, _known(report))
 
 
 def write(path: Path, files: Mapping[str, str]) -> None:
-    """One zip. Raises OSError; then nothing half written stays, and an older file as it was."""
+    """Write one zip file. Raises OSError; then no partial file stays, and an older file is unchanged."""
     part = path.with_name(f"{path.name}.part")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -80,34 +81,34 @@ def write(path: Path, files: Mapping[str, str]) -> None:
         part.unlink(missing_ok=True)
 
 
-def _about(told: Told) -> str:
+def _about(report: NodeReport) -> str:
     lines = {
         "Poolhouse": __version__,
         "System": platform.platform(),
         "Processor": platform.machine(),
         "Python": sys.version.split()[0],
         "Qt": qVersion(),
-        "State": told.current_status,
+        "State": report.current_status,
     }
     return "".join(f"{name}: {value}\n" for name, value in lines.items())
 
 
 def _settings(home: Path) -> dict[str, str]:
-    """The node's choices, and of the window's only those that no person wrote."""
-    found: dict[str, str] = {}
+    """Return the node's settings, and those of the window's that contain nothing a person wrote."""
+    files: dict[str, str] = {}
     if (file := home / "settings.json").is_file():
-        found["settings.json"] = file.read_text("utf-8", "replace")
+        files["settings.json"] = file.read_text("utf-8", "replace")
     kept = QSettings(str(home / "window" / "window.ini"), QSettings.Format.IniFormat)
     chosen = [f"{name}={kept.value(name)}\n" for name in KEPT if kept.contains(name)]
     if chosen:
-        found["window.ini"] = "".join(chosen)
-    return found
+        files["window.ini"] = "".join(chosen)
+    return files
 
 
 def _logs(home: Path) -> list[Path]:
-    """The newest first."""
-    found = [path for path in (home / "logs").glob("*.log*") if path.is_file()]
-    return sorted(found, key=lambda path: -path.stat().st_mtime)[:MOST_LOGS]
+    """Return the log files, the newest first."""
+    files = [path for path in (home / "logs").glob("*.log*") if path.is_file()]
+    return sorted(files, key=lambda path: -path.stat().st_mtime)[:MOST_LOGS]
 
 
 def _end_of(path: Path) -> str:
@@ -121,31 +122,31 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _known(told: Told) -> PrivateNames:
-    """All names that may stand in these texts."""
-    machines = {*_names([told.snapshot.get(part) for part in ("node", "machines", "strangers")])}
-    for file in (told.home / "settings.json", told.home / "household" / "household.json"):
+def _known(report: NodeReport) -> PrivateNames:
+    """Return all names that may occur in these texts."""
+    machines = {*_names([report.snapshot.get(part) for part in ("node", "machines", "strangers")])}
+    for file in (report.home / "settings.json", report.home / "household" / "household.json"):
         machines |= set(_names_of_file(file))
     people = {_user(), platform.node(), platform.node().partition(".")[0]}
-    folders = (*_chosen_folders(told.home), str(told.home), str(Path.home()))
+    folders = (*_chosen_folders(report.home), str(report.home), str(Path.home()))
     return PrivateNames(tuple(machines), tuple(people - {""}), folders)
 
 
 def _chosen_folders(home: Path) -> Iterator[str]:
-    """Where models are kept outside of the home: such a path may name people, and disks."""
+    """Yield the folders of models outside of the home: such a path may name people and disks."""
     try:
         models = decode((home / "settings.json").read_bytes(), dict[str, Any])["models"]
-        found = [models.get("path"), *models.get("former", [])]
+        folders = [models.get("path"), *models.get("former", [])]
     except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return
-    yield from (one for one in found if isinstance(one, str) and one)
+    yield from (folder for folder in folders if isinstance(folder, str) and folder)
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        return ""  # a system that knows no name for this user
+        return ""  # the system knows no name for this user
 
 
 def _names_of_file(file: Path) -> Iterator[str]:
@@ -163,13 +164,13 @@ def _names_of_file(file: Path) -> Iterator[str]:
 
 
 def _names(value: object, key: str = "") -> Iterator[str]:
-    """Everything that stands under `name` in it."""
+    """Yield every text under the key `name`."""
     if isinstance(value, dict):
-        for inner, one in value.items():
-            yield from _names(one, inner)
+        for inner, item in value.items():
+            yield from _names(item, inner)
     elif isinstance(value, list):
-        for one in value:
-            yield from _names(one, key)
+        for item in value:
+            yield from _names(item, key)
     elif isinstance(value, str) and key == "name" and value:
         yield value
 
@@ -179,7 +180,7 @@ SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved
 
 
 class SaveDialog(Dialog):
-    """`files` fills a moment after it is shown."""
+    """Shows the files of the bundle, which are gathered after it is shown, and saves them."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, checks: Sequence[Check] = ()) -> None:
         super().__init__(parent)
@@ -204,11 +205,9 @@ class SaveDialog(Dialog):
         self._gather(checks)
 
     def save_to(self, path: Path) -> None:
-        """Write the zip."""
+        """Write the bundle to this file."""
         files = dict(self.files)
         Job(lambda: write(path, files), lambda _: self._saved(path), self._failed, self)
-
-    # inside
 
     def _fill(self, list_width: int) -> None:
         about = paragraph(
@@ -235,14 +234,14 @@ class SaveDialog(Dialog):
 
     def _gather(self, checks: Sequence[Check]) -> None:
         services = self._services
-        told = Told(
+        report = NodeReport(
             services.launcher.home,
             current_status(services.pool).sentence,
-            dict(services.pool.snapshot) if services.pool.is_there else {},
+            msgspec.to_builtins(services.pool.now) if services.pool.is_there else {},
             tuple(asdict(check) for check in checks),
         )
         self._size.setText(self.tr("Gathering…"))
-        Job(lambda: gathered(told), self._show, self._failed, self)
+        Job(lambda: gathered(report), self._show, self._failed, self)
 
     def _show(self, files: dict[str, str]) -> None:
         self.files = files
@@ -280,6 +279,6 @@ class SaveDialog(Dialog):
         self.notice.say(words.format(why=error.strerror or str(error)), "error")
 
     def _leave_for(self, page: str) -> None:
-        """This dialog is in front of every page."""
+        """Close the dialog, which is in front of every page, and show this one."""
         self.reject()
         self._services.go(page)

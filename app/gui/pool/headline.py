@@ -42,7 +42,7 @@ class _Summary:
 
 
 class Headline(QFrame):
-    """Nothing in it is kept from before: `show_pool` sets all of it."""
+    """A card above the map. `show_pool` sets everything in it."""
 
     def __init__(self, services: AppContext, actions: ModelActions) -> None:
         super().__init__()

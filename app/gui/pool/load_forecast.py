@@ -125,12 +125,12 @@ class Outlook(QObject):
 
         What is lent may change faster than the planner answers: it would never answer then.
         """
-        wanted = (self.model, self.without)
-        if wanted == self._in_progress and any(call.running for call in self._calls):
+        request = (self.model, self.without)
+        if request == self._in_progress and any(call.running for call in self._calls):
             self._again = True
             return
         self.stop()
-        self._in_progress, self._again = wanted, False
+        self._in_progress, self._again = request, False
         if not self.model:
             # when that fails, the window's bar says why the node does not answer
             self._keep(self._services.client.get("/models", self._take_models, self._go_on, answer=Models))

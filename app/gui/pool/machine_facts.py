@@ -139,12 +139,12 @@ class MachineFacts:
 
     @property
     def lends(self) -> bool:
-        """Whether it could be left out: another machine that is online and lends."""
+        """True if it could be left out: it is another machine that is online and lends."""
         return not self.this and self.online and "lender" in self.roles
 
     @property
     def can_test(self) -> bool:
-        """Whether the link that is shown with it begins here, and its far end is online."""
+        """True if the link that is shown with it begins here, and its far end is online."""
         return self.online and self.link is not None and bool(self.link.to)
 
 
@@ -333,7 +333,7 @@ class _View:
 
     @property
     def is_own(self) -> bool:
-        """Whether this machine's placement is in the center."""
+        """True if this machine's placement is in the center."""
         return self.center == self.own
 
     def link_to(self, key: str) -> tuple[str, LinkMeasurement | None]:

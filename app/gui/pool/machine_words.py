@@ -153,10 +153,10 @@ def largest_model(machine: MachineFacts, room_bytes: int) -> str:
     return text.format(size=formats.size(room_bytes), lent=formats.size(lent))
 
 
-def layer_ranges(runs: Iterable[LayerRange]) -> str:
+def layer_ranges(ranges: Iterable[LayerRange]) -> str:
     """Return `layers 1–4, 13–16`, counted from one."""
-    told = ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs)
-    return _tr("layers {runs}").format(runs=told) if told else ""
+    text = ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in ranges)
+    return _tr("layers {runs}").format(runs=text) if text else ""
 
 
 def held_models(machine: MachineFacts) -> str:
@@ -206,18 +206,18 @@ def used_by(names: Iterable[str]) -> str:
     return _tr("used by {names}").format(names=", ".join(names))
 
 
-def roles_text(of: Iterable[str]) -> str:
+def roles_text(roles: Iterable[str]) -> str:
     """Return what a machine may do; empty while it is in no household."""
-    given = set(of)
-    if "admin" in given:
+    granted = set(roles)
+    if "admin" in granted:
         return role_name(ADMIN)
-    if "lender" in given and given & {"host", "guest"}:
+    if "lender" in granted and granted & {"host", "guest"}:
         return role_name(USE_AND_LEND)
-    if "host" in given:
+    if "host" in granted:
         return _tr("Use models")
-    if "guest" in given:
+    if "guest" in granted:
         return role_name(GUEST)
-    return role_name(LEND) if "lender" in given else ""
+    return role_name(LEND) if "lender" in granted else ""
 
 
 def role_name(name: str) -> str:
@@ -270,13 +270,13 @@ def share_badge(part_of_time: float) -> Badge:
 
 def link_carrier(link: LinkFacts) -> str:
     """Return `cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`; the far end only where it is known and differs."""
-    told = _end(link.kind, link.interface, link.negotiated_bits_per_s)
+    text = _end(link.kind, link.interface, link.negotiated_bits_per_s)
     if link.kind == link.far_kind == "loopback":
-        return told
+        return text
     if link.far_interface or link.far_kind not in (link.kind, "unknown", ""):
         there = _end(link.far_kind, link.far_interface, link.far_negotiated_bits_per_s)
-        told = _tr("{here}, {there} there").format(here=told, there=there)
-    return told
+        text = _tr("{here}, {there} there").format(here=text, there=there)
+    return text
 
 
 def _end(of_kind: str, interface: str, bits_per_s: int | None) -> str:

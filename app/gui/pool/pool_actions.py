@@ -38,7 +38,7 @@ class MachineActions(QObject):
 
     @property
     def testing(self) -> bool:
-        """Whether links are being measured."""
+        """True while links are being measured."""
         return self._test is not None
 
     def menu(self, machine: MachineFacts, position: QPoint) -> None:
@@ -188,12 +188,12 @@ class ModelActions(QObject):
 
     @property
     def measuring(self) -> bool:
-        """Whether the speeds of the machines are being measured."""
+        """True while the speeds of the machines are being measured."""
         return self._measure is not None
 
     @property
     def is_ours(self) -> bool:
-        """Whether this page waits for work that it began itself, and that ends with it."""
+        """True while this page waits for work that it began itself, and that ends with it."""
         return self._load is not None or self.measuring
 
     def load_without(self) -> None:

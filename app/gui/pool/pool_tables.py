@@ -49,7 +49,7 @@ ACROSS = Qt.Orientation.Horizontal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A title, the words of a cell, and what it is sorted by; figures stand at the right."""
+    """A column: its title, the text of a cell, and the value it is sorted by. Figures are right-aligned."""
 
     title: str
     shown: Callable[[Any], str]
@@ -58,8 +58,10 @@ class Column:
 
 
 class _Middle(QStyledItemDelegate):
-    """A name is told apart by its beginning and its end: what it lacks room for is its middle. What is said of it in
-    brackets comes after the name: there the end is left out, as long as the name itself has room."""
+    """Shortens names in the middle, because their beginnings and ends tell them apart.
+
+    A note in brackets after the name is shortened at its end, as long as the name itself fits.
+    """
 
     def initStyleOption(  # noqa: N802  Qt's name
         self, option: QStyleOptionViewItem, index: Index
@@ -73,7 +75,7 @@ class _Middle(QStyledItemDelegate):
 
 
 class FactModel(QAbstractTableModel):
-    """A row for each fact. key_of: what stays the same while it changes."""
+    """A row for each fact. key_of: what stays the same while a fact changes."""
 
     def __init__(
         self, columns: Sequence[Column], key_of: Callable[[Any], Hashable], tip_of: Callable[[Any], str]
@@ -83,9 +85,9 @@ class FactModel(QAbstractTableModel):
         self.facts: tuple[Any, ...] = ()
 
     def show_facts(self, facts: Sequence[Any]) -> None:
-        """Only what changed is told, so that a selection stays."""
+        """Show these facts, and report only what changed, so that the selection stays."""
         now = tuple(facts)
-        if [self._key_of(one) for one in self.facts] != [self._key_of(one) for one in now]:
+        if list(map(self._key_of, self.facts)) != list(map(self._key_of, now)):
             self.beginResetModel()
             self.facts = now
             self.endResetModel()
@@ -96,8 +98,8 @@ class FactModel(QAbstractTableModel):
                 last = self.index(row, len(self._columns) - 1)
                 self.dataChanged.emit(self.index(row, 0), last)
 
-    def dressed(self) -> None:
-        """Nothing says anything else, and all of it takes another size."""
+    def restyled(self) -> None:
+        """Report that all cells have another size, though the same text."""
         if self.facts:
             last = self.index(len(self.facts) - 1, len(self._columns) - 1)
             self.dataChanged.emit(self.index(0, 0), last)
@@ -129,19 +131,19 @@ class FactModel(QAbstractTableModel):
         return self._tip(index) if role == Role.ToolTipRole else None
 
     def _tip(self, index: Index) -> str:
-        """Of a row; of a cell with words these too, which may be shortened."""
+        """Return the tooltip of the row, or the text of a cell, which may be shortened."""
         fact, column = self.facts[index.row()], self._columns[index.column()]
-        told = "" if column.figure or not index.column() else column.shown(fact)
-        return tooltip(told) if told else self._tip_of(fact)
+        text = "" if column.figure or not index.column() else column.shown(fact)
+        return tooltip(text) if text else self._tip_of(fact)
 
     def is_figure(self, column: int) -> bool:
         return self._columns[column].figure
 
 
 class FactTable(QTableView):
-    """Sorted by its first column at first."""
+    """A table that can be sorted and read aloud; at first sorted by its first column."""
 
-    name_share = 0.0  # of the room, that a long name gets before words are shortened
+    name_share = 0.0  # of the width, that a long name gets before words are shortened
 
     def __init__(self, theme: Theme, model: FactModel, name: str) -> None:
         super().__init__()
@@ -178,33 +180,33 @@ class FactTable(QTableView):
         self.fit_columns()
 
     def fit_columns(self) -> None:
-        """As wide as their words; the names get the rest. Without room the longest words are shortened first.
+        """Make columns as wide as their texts; names get the rest. Without room the longest texts are shortened first.
 
-        Each cell is measured for that: not while nobody sees them, where the map is shown instead.
+        That measures each cell, so it is not done while the map is shown instead.
         """
         if not self.isVisible():
             return
         header, room = self.horizontalHeader(), self.viewport().width()
         name = max(self._theme.px(NAME), min(self.sizeHintForColumn(0), round(self.name_share * room)))
         shown = [n for n in range(1, self._model.columnCount()) if not self.isColumnHidden(n)]
-        wide = {place: max(self._titled(place), self.sizeHintForColumn(place)) for place in shown}
-        for place in sorted(shown, key=lambda one: -wide[one]):
+        wide = {place: max(self._title_width(place), self.sizeHintForColumn(place)) for place in shown}
+        for place in sorted(shown, key=lambda index: -wide[index]):
             over = sum(wide.values()) + name - room
             if over > 0 and not self._model.is_figure(place):
-                fewest = max(self._titled(place), self._theme.px(LEAST_WORDS))
+                fewest = max(self._title_width(place), self._theme.px(LEAST_WORDS))
                 wide[place] = min(wide[place], max(fewest, wide[place] - over))
         for place in shown:
             header.resizeSection(place, wide[place])
         header.resizeSection(0, max(room - sum(wide.values()), self._theme.px(LEAST_NAME)))
 
-    def _titled(self, place: int) -> int:
-        """How wide the title of a column is."""
+    def _title_width(self, place: int) -> int:
+        """Return the width of a column's title."""
         title = card_drawing.width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
         return round(title) + 2 * self._theme.cell
 
     def _measure(self) -> None:
         self.verticalHeader().setDefaultSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))
-        self._model.dressed()
+        self._model.restyled()
 
 
 def _aligned(column: Column) -> Qt.AlignmentFlag:
@@ -216,10 +218,10 @@ LEAST_ROWS = 3
 
 
 class MachineModel(FactModel):
-    """A row for each machine, with a picture of its state."""
+    """A row for each machine, with an icon for its state."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(_machine_columns(), lambda one: one.id, _machine_tip)
+        super().__init__(_machine_columns(), lambda machine: machine.id, _machine_tip)
         self._theme = theme
 
     def data(self, index: Index, role: int = int(Role.DisplayRole)) -> Any:
@@ -232,7 +234,7 @@ class MachineModel(FactModel):
 
 
 class MachineTable(FactTable):
-    """Chosen, opened and left out as on the map."""
+    """The machines, which are chosen, opened and left out as on the map."""
 
     chosen = Signal(str)
     opened = Signal(str)
@@ -248,15 +250,15 @@ class MachineTable(FactTable):
     def show_machines(self, machines: Sequence[MachineFacts]) -> None:
         was = self.selected
         self._model.show_facts(machines)
-        self.setColumnHidden(SHARE, all(one.link is None or one.link.share is None for one in machines))
-        self.setColumnHidden(COMPUTES, all(one.share is None for one in machines))
+        self.setColumnHidden(SHARE, all(machine.link is None or machine.link.share is None for machine in machines))
+        self.setColumnHidden(COMPUTES, all(machine.share is None for machine in machines))
         if self.selected != was:
             self.select(was)
         self.fit_columns()
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """A few rows are seen where the page is low: then all of it scrolls."""
+        """Return a height for a few rows; where the page is lower, all of it scrolls."""
         rows = min(LEAST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
         bar = self.horizontalScrollBar().sizeHint().height()
         around = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
@@ -271,8 +273,8 @@ class MachineTable(FactTable):
         """Choose a row; "" for none."""
         if machine == self.selected:
             return
-        for row, one in enumerate(self._model.facts):
-            if one.id == machine:
+        for row, facts in enumerate(self._model.facts):
+            if facts.id == machine:
                 self.setCurrentIndex(self._sorted.mapFromSource(self._model.index(row, 0)))
                 return
         self.clearSelection()
@@ -298,18 +300,20 @@ class MachineTable(FactTable):
         self.chosen.emit(self.selected)
 
 
-def _machine_tip(one: MachineFacts) -> str:
-    return tooltip(one.name, one.hardware.device, machine_words.own_use_note(one), machine_words.state_reason(one))
+def _machine_tip(machine: MachineFacts) -> str:
+    return tooltip(
+        machine.name, machine.hardware.device, machine_words.own_use_note(machine), machine_words.state_reason(machine)
+    )
 
 
 def _machine_columns() -> tuple[Column, ...]:
     return (
-        Column(_tr("Machine"), _machine_name, lambda one: one.name, figure=False),
-        Column(_tr("State"), lambda one: machine_words.state_badge(one).word, lambda one: one.state, figure=False),
-        Column(_tr("Held of lent"), machine_words.lent, lambda one: one.memory.used - one.memory.own),
-        Column(_tr("In all"), _total_memory, lambda one: one.memory.total),
-        Column(_tr("Layers"), _layers, lambda one: one.held.layers[0][0] if one.held.layers else -1),
-        Column(_tr("Work"), machine_words.compute_share, lambda one: -1.0 if one.share is None else one.share),
+        Column(_tr("Machine"), _machine_name, lambda machine: machine.name, figure=False),
+        Column(_tr("State"), _state, lambda machine: machine.state, figure=False),
+        Column(_tr("Held of lent"), machine_words.lent, lambda machine: machine.memory.used - machine.memory.own),
+        Column(_tr("In all"), _total_memory, lambda machine: machine.memory.total),
+        Column(_tr("Layers"), _layers, lambda machine: machine.held.layers[0][0] if machine.held.layers else -1),
+        Column(_tr("Work"), machine_words.compute_share, _work),
         Column(_tr("Link"), _link_rate, _link_value("slower_bytes_per_s")),
         Column(_tr("Round trip"), _round_trip, _link_value("round_trip_s")),
         Column(_tr("Age"), _age, _link_value("measured_at")),
@@ -318,54 +322,62 @@ def _machine_columns() -> tuple[Column, ...]:
     )
 
 
-def _machine_name(one: MachineFacts) -> str:
-    """With what it is for us, as the map says it."""
-    parts = ((one.this, _tr("this machine")), (one.host, _tr("host")))
-    told = ", ".join(word for is_so, word in parts if is_so)
-    return f"{one.name} ({told})" if told else one.name
+def _machine_name(machine: MachineFacts) -> str:
+    """Return its name, with `this machine` and `host` where that is so."""
+    parts = ((machine.this, _tr("this machine")), (machine.host, _tr("host")))
+    notes = ", ".join(word for is_so, word in parts if is_so)
+    return f"{machine.name} ({notes})" if notes else machine.name
 
 
-def _total_memory(one: MachineFacts) -> str:
-    return formats.size(one.memory.total) if one.memory.total else _tr("not known")
+def _state(machine: MachineFacts) -> str:
+    return machine_words.state_badge(machine).word
 
 
-def _layers(one: MachineFacts) -> str:
-    if one.held.layers and one.held.replica is None and not one.held.by_model:
-        return machine_words.layer_ranges(one.held.layers).partition(" ")[2]
-    return machine_words.held_models(one) or _tr("none")
+def _work(machine: MachineFacts) -> float:
+    return -1.0 if machine.share is None else machine.share
 
 
-def _link_rate(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: _measured(link.slower_bytes_per_s, formats.rate))
+def _total_memory(machine: MachineFacts) -> str:
+    return formats.size(machine.memory.total) if machine.memory.total else _tr("not known")
+
+
+def _layers(machine: MachineFacts) -> str:
+    if machine.held.layers and machine.held.replica is None and not machine.held.by_model:
+        return machine_words.layer_ranges(machine.held.layers).partition(" ")[2]
+    return machine_words.held_models(machine) or _tr("none")
+
+
+def _link_rate(machine: MachineFacts) -> str:
+    return _of_link(machine, lambda link: _measured(link.slower_bytes_per_s, formats.rate))
 
 
 def _link_value(name: str) -> Callable[[MachineFacts], float]:
-    def value(one: MachineFacts) -> float:
-        found = getattr(one.link, name) if one.link else None
-        return -1.0 if found is None else float(found)
+    def value(machine: MachineFacts) -> float:
+        figure = getattr(machine.link, name) if machine.link else None
+        return -1.0 if figure is None else float(figure)
 
     return value
 
 
-def _round_trip(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: _measured(link.round_trip_s, machine_words.milliseconds))
+def _round_trip(machine: MachineFacts) -> str:
+    return _of_link(machine, lambda link: _measured(link.round_trip_s, machine_words.milliseconds))
 
 
-def _age(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: machine_words.short_age(link.measured_at) if link.measured_at else "")
+def _age(machine: MachineFacts) -> str:
+    return _of_link(machine, lambda link: machine_words.short_age(link.measured_at) if link.measured_at else "")
 
 
-def _carrier(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: machine_words.kind_badge(link.worst_kind).word if link.kind else "")
+def _carrier(machine: MachineFacts) -> str:
+    return _of_link(machine, lambda link: machine_words.kind_badge(link.worst_kind).word if link.kind else "")
 
 
-def _share(one: MachineFacts) -> str:
-    """The number alone: what it means is said where there is room, on the map and in the details."""
-    return _of_link(one, lambda link: "" if link.share is None else formats.percent(link.share))
+def _share(machine: MachineFacts) -> str:
+    """Return the number alone; the map and the details have room to say what it means."""
+    return _of_link(machine, lambda link: "" if link.share is None else formats.percent(link.share))
 
 
-def _of_link(one: MachineFacts, told: Callable[[LinkFacts], str]) -> str:
-    return told(one.link) if one.link else ""
+def _of_link(machine: MachineFacts, text_of: Callable[[LinkFacts], str]) -> str:
+    return text_of(machine.link) if machine.link else ""
 
 
 def _measured(value: float | None, words_of: Callable[[float], str]) -> str:
@@ -376,12 +388,12 @@ MOST_ROWS = 4  # seen at once
 
 
 class _SortedLinks(FactTable):
-    """As high as its rows, up to a few. Two names are what tells one from another."""
+    """The links between lenders; as high as its rows, up to a few. Both names have room first."""
 
     name_share = 0.35
 
     def __init__(self, theme: Theme, title: str) -> None:
-        model = FactModel(_link_columns(), lambda one: one.key, lambda one: tooltip(*machine_words.link_details(one)))
+        model = FactModel(_link_columns(), lambda link: link.key, _link_tip)
         super().__init__(theme, model, title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -401,7 +413,7 @@ class _SortedLinks(FactTable):
 
 
 class LinkTable(QWidget):
-    """Not there where nothing is known of such a link."""
+    """The table of links between lenders with its title; hidden where no such link is known."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -415,6 +427,10 @@ class LinkTable(QWidget):
         self.setVisible(bool(links))
 
 
+def _link_tip(between: LenderLink) -> str:
+    return tooltip(*machine_words.link_details(between))
+
+
 def _link_columns() -> tuple[Column, ...]:
     unknown = _tr("not measured")
     return (
@@ -424,26 +440,26 @@ def _link_columns() -> tuple[Column, ...]:
         Column(_tr("Round trip"), _figure("round_trip_s", machine_words.milliseconds, unknown), _value("round_trip_s")),
         Column(
             _tr("By"),
-            lambda one: machine_words.link_carrier(one.link),
-            lambda one: machine_words.link_carrier(one.link),
+            lambda between: machine_words.link_carrier(between.link),
+            lambda between: machine_words.link_carrier(between.link),
             figure=False,
         ),
         Column(_tr("Measured"), _figure("measured_at", machine_words.age, unknown), _value("measured_at")),
     )
 
 
-def _figure(name: str, told: Callable[[float], str], unknown: str) -> Callable[[LenderLink], str]:
-    def shown(one: LenderLink) -> str:
-        found = getattr(one.link, name)
-        return unknown if found is None else told(found)
+def _figure(name: str, text_of: Callable[[float], str], unknown: str) -> Callable[[LenderLink], str]:
+    def shown(between: LenderLink) -> str:
+        figure = getattr(between.link, name)
+        return unknown if figure is None else text_of(figure)
 
     return shown
 
 
 def _value(name: str) -> Callable[[LenderLink], float]:
-    def value(one: LenderLink) -> float:
-        found = getattr(one.link, name)
-        return -1.0 if found is None else float(found)
+    def value(between: LenderLink) -> float:
+        figure = getattr(between.link, name)
+        return -1.0 if figure is None else float(figure)
 
     return value
 

@@ -1,1 +1,1 @@
-"""What this machine lends, when, and what it has: the page `This computer`."""
+"""The page This computer: what this machine lends, when, and its hardware."""

@@ -133,7 +133,7 @@ class HardwareCard(QFrame):
 
     @property
     def is_measuring(self) -> bool:
-        """Whether a person waits for this machine to be measured."""
+        """True while a person waits for this machine to be measured."""
         return not self.cancel.isHidden()
 
     def look(self) -> None:

@@ -76,14 +76,14 @@ def _whole(spans: tuple[Span, ...], day: int, hour: int) -> bool:
 def _runs(cells: Cells) -> list[tuple[int, int]]:
     """Return (first hour of the week, length) of each unbroken run; the week is a circle."""
     hours = {day * HOURS + hour for day, hour in cells}
-    found = []
+    runs = []
     for start in sorted(hours):
         if (start - 1) % WEEK not in hours:
             length = 1
             while (start + length) % WEEK in hours:
                 length += 1
-            found.append((start, length))
-    return found
+            runs.append((start, length))
+    return runs
 
 
 def _pieces(start: int, length: int) -> list[tuple[int, int, int]]:
@@ -92,13 +92,13 @@ def _pieces(start: int, length: int) -> list[tuple[int, int, int]]:
     if hour and length <= HOURS:
         last = (hour + length) % HOURS or HOURS
         return [(day, hour, last)]
-    found = []
+    pieces = []
     while length:
         day, hour = divmod(start % WEEK, HOURS)
         taken = min(length, HOURS - hour)
-        found.append((day, hour, hour + taken))
+        pieces.append((day, hour, hour + taken))
         start, length = start + taken, length - taken
-    return found
+    return pieces
 
 
 DAYS_A_WEEK = 7

@@ -1,4 +1,4 @@
-"""This machine's lending as the page follows it: state, rules and readings; changes that can be undone."""
+"""The state, rules and readings of lending on this machine, and changes that can be undone."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LendingStore(QObject):
 
     @property
     def is_known(self) -> bool:
-        """Whether the node has told the rules."""
+        """True once the node has sent the rules."""
         return self._answer is not None
 
     @property
@@ -82,12 +82,12 @@ class LendingStore(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether the owner lends at all."""
+        """True if the owner lends at all."""
         return self.rules.on and self.rules.memory_bytes != 0
 
     @property
     def is_changing(self) -> bool:
-        """Whether a change of the rules is on its way: the node's newest answer is older than that."""
+        """True while a change of the rules is on its way: the node's newest answer is older than that."""
         return any(change.path == RULES for change in self._in_progress)
 
     @property

@@ -38,7 +38,7 @@ class Part:
 class Shares:
     """The memory by who has it, in bytes; together the whole."""
 
-    others: int  # programs that are not ours
+    programs: int  # other than Poolhouse
     own: int  # this machine's own model
     used: int  # lent and used
     unused: int  # lent and not used yet
@@ -55,8 +55,8 @@ def shares(lending: Lending) -> Shares:
     left = max(0, free - unloaded)
     unused = min(left, max(0, lending.lent_bytes - used))
     reserve = min(left - unused, lending.reserve_bytes)
-    others = max(0, total - own - used - left)
-    return Shares(others, own, used, unused, reserve, left - unused - reserve)
+    programs = max(0, total - own - used - left)
+    return Shares(programs, own, used, unused, reserve, left - unused - reserve)
 
 
 class MemoryBar(QWidget):
@@ -251,7 +251,7 @@ class MemoryCard(QFrame):
 
     def _show_bar(self, lending: Lending) -> None:
         memory = shares(lending)
-        amounts = (memory.others, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
+        amounts = (memory.programs, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
         names = self._names()
         order = (0, 1, 2, 3, 5, 4)  # the reserve stands at the end
         self.bar.show_parts(tuple(Part(names[index], amounts[index], LOOKS[index]) for index in order))

@@ -96,7 +96,7 @@ class Slide(QSlider):
 
     @property
     def is_moving(self) -> bool:
-        """Whether a person is moving it."""
+        """True while a person is moving it."""
         return self._timer.isActive() or self.isSliderDown()
 
     def show_value(self, value: int, most: int) -> None:

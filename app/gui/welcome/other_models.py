@@ -53,7 +53,7 @@ class OtherModels(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether one of them is being taken in, or waits for that."""
+        """True while one of them is being taken in, or waits for that."""
         return bool(self._paths & set(self._importing.paths))
 
     @property
@@ -110,12 +110,12 @@ class AlreadyHere(QWidget):
 
     wanted = Signal()  # a person asks for their page
 
-    def __init__(self, others: OtherModels, *, is_last: bool = False) -> None:
+    def __init__(self, other_models: OtherModels, *, is_last: bool = False) -> None:
         super().__init__()
-        self._others, self._is_last, self._was_busy = others, is_last, False
+        self._other_models, self._is_last, self._was_busy = other_models, is_last, False
         self.about, self.names = paragraph(""), paragraph("", "caption")
         self.problem = paragraph("", "warning")
-        self.take, self.stop = button("", others.take), button(self.tr("Stop"), others.stop)
+        self.take, self.stop = button("", other_models.take), button(self.tr("Stop"), other_models.stop)
         self.show_them = button(self.tr("Show them on the page Models"), self.wanted.emit)
         inner = card(
             label(self.tr("Already on this computer"), "section"),
@@ -126,19 +126,19 @@ class AlreadyHere(QWidget):
             gap=sizes.S,
         )
         self.setLayout(column(inner))
-        others.changed.connect(self._show)
+        other_models.changed.connect(self._show)
         self._show()
 
     def _show(self) -> None:
         """Show what there is and what became of it."""
-        others = self._others
-        left, is_busy = others.left, others.is_busy
-        self.setVisible(bool(others.models))
+        other_models = self._other_models
+        left, is_busy = other_models.left, other_models.is_busy
+        self.setVisible(bool(other_models.models))
         self.about.setText(self._progress_text() if is_busy else self._offer_text() if left else self._done_text())
-        names = [model.name for model in left or others.models]
+        names = [model.name for model in left or other_models.models]
         self.names.setText(", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else ""))
-        self.problem.setText(others.problem)
-        self.problem.setVisible(bool(others.problem))
+        self.problem.setText(other_models.problem)
+        self.problem.setVisible(bool(other_models.problem))
         self.take.setText(self.tr("Use %n model(s)", "", len(left)))
         if is_busy:  # first, so that it takes the keyboard focus
             self.stop.show()
@@ -146,11 +146,11 @@ class AlreadyHere(QWidget):
         self.stop.setVisible(is_busy)
         self.show_them.setVisible(self._is_last and not is_busy)
         if self._was_busy and not is_busy and self.isVisible():
-            announce(self, others.problem or self.about.text())
+            announce(self, other_models.problem or self.about.text())
         self._was_busy = is_busy
 
     def _offer_text(self) -> str:
-        left = self._others.left
+        left = self._other_models.left
         apps = ", ".join(dict.fromkeys(model.app for model in left))
         text = self.tr(
             "%n model(s) of {apps} can be used in place, without a download: {size}. "
@@ -162,9 +162,9 @@ class AlreadyHere(QWidget):
         return text.format(apps=apps, size=size)
 
     def _progress_text(self) -> str:
-        name, how_far = self._others.progress
+        name, how_far = self._other_models.progress
         text = self.tr("{name}: {how_far}. You can go on meanwhile.")
         return text.format(name=name, how_far=how_far)
 
     def _done_text(self) -> str:
-        return self.tr("%n model(s) can be loaded on the page Models.", "", len(self._others.taken))
+        return self.tr("%n model(s) can be loaded on the page Models.", "", len(self._other_models.taken))

@@ -72,7 +72,7 @@ class Step(QWidget):
 
     @property
     def may_go_on(self) -> bool:
-        """Whether what was typed is valid; the step says why it is not."""
+        """True if what was typed is valid; otherwise the step says why it is not."""
         return True
 
     @property
@@ -209,7 +209,7 @@ class Found(QWidget):
 class FoundStep(Step):
     """Shows what this computer has for a model: device and memory from the node, the disk from the system."""
 
-    def __init__(self, services: AppContext, others: OtherModels) -> None:
+    def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(
             services,
             self.tr("What this computer has"),
@@ -229,13 +229,13 @@ class FoundStep(Step):
         below = row(self.choose, None)
         computer = card(self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L)
         self.content.addWidget(computer)
-        self._others = others
-        self.content.addWidget(AlreadyHere(others))
+        self._other_models = other_models
+        self.content.addWidget(AlreadyHere(other_models))
         services.pool.changed.connect(self._show)
         self._show()
 
     def entered(self) -> None:
-        self._others.look()
+        self._other_models.look()
         self._show()
 
     def _show(self) -> None:
@@ -384,14 +384,14 @@ class PairStep(Step):
 
     def _show(self) -> None:
         machines = machines_of(self.services.pool.now)
-        others = [machine.name for machine in machines if not machine.this]
-        words = self.tr("Paired with {names}.").format(names=", ".join(others))
-        self.joined.setText(words if others else "")
-        self.joined.setVisible(bool(others))
+        names = [machine.name for machine in machines if not machine.this]
+        words = self.tr("Paired with {names}.").format(names=", ".join(names))
+        self.joined.setText(words if names else "")
+        self.joined.setVisible(bool(names))
         first, more = self.tr("This is the first one"), self.tr("Add one more")
-        self._which.setText(more if others else first)
+        self._which.setText(more if names else first)
         self._first.setVisible(may_change(machines))
-        self._other.setVisible(not others)
+        self._other.setVisible(not names)
         self.away.setVisible(not self.services.pool.is_there)
         for part in (self._first, self._other):
             part.setEnabled(self.services.pool.is_there)
@@ -453,7 +453,7 @@ class Recommendation(QWidget):
 class ReadyStep(Step):
     """Says what is there now and what comes next."""
 
-    def __init__(self, services: AppContext, others: OtherModels) -> None:
+    def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(services, self.tr("Ready"), self.tr("The first answer needs no download and no network."))
         about = self.tr(
             "A small model for learning the app is built in. Ask it how Poolhouse works; "
@@ -461,14 +461,14 @@ class ReadyStep(Step):
         )
         guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
         self.content.addWidget(guide)
-        self._others = others
-        self.here, self.recommended = AlreadyHere(others, is_last=True), Recommendation(services)
+        self._other_models = other_models
+        self.here, self.recommended = AlreadyHere(other_models, is_last=True), Recommendation(services)
         for offer in (self.here, self.recommended):
             offer.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
             self.content.addWidget(offer)
 
     def entered(self) -> None:
-        self._others.look()
+        self._other_models.look()
         self.recommended.look()
 
     def cancel(self) -> None:
@@ -485,6 +485,6 @@ class ReadyStep(Step):
 
     @property
     def _asks(self) -> bool:
-        """Whether the first question goes to the Guide: not where this computer only lends, or others answer for it."""
+        """True if the first question goes to the Guide: not if this computer only lends, or others answer for it."""
         lends = self.services.preferences.text(KEY, BOTH) == LEND
         return not lends and self.services.pool.now.hosts is None

@@ -52,7 +52,7 @@ class GuideAhead(QObject):
 
     @property
     def _is_wanted(self) -> bool:
-        """Whether nothing is loaded or being loaded, and no host answers in its place."""
+        """True if nothing is loaded or being loaded, and no host answers in its place."""
         return not self._pool.now.models and self._pool.now.hosts is None
 
     def _look(self) -> None:
@@ -89,7 +89,7 @@ class _OneStep(QWidget):
         self.show_only(0)
 
     def show_only(self, index: int) -> None:
-        """Show this step, and hide the others."""
+        """Show this step, and hide the other_models."""
         self.index = index
         for number, step in enumerate(self._steps):
             step.setVisible(number == index)
@@ -104,14 +104,14 @@ class Welcome(QWidget):
         set_role(self, "page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("First steps"))
-        name, others = NameStep(services), OtherModels(services, self)
+        name, other_models = NameStep(services), OtherModels(services, self)
         name.late.refused.connect(self._failed)
         self._steps: list[Step] = [
             name,
-            FoundStep(services, others),
+            FoundStep(services, other_models),
             RoleStep(services),
             PairStep(services),
-            ReadyStep(services, others),
+            ReadyStep(services, other_models),
         ]
         self._stack = _OneStep(self._steps)
         for step in self._steps:

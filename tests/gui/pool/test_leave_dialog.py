@@ -12,9 +12,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api.computer import Check, Checks
 from app.cli.window_node import NodeLauncher
-from app.core.errors import AppError
-from app.core.reasons import SENTENCES
+from app.core.errors import AppError, Reason
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
@@ -25,7 +25,7 @@ from app.machine.paths import Home
 from tests.gui.desk import Desk, desk
 
 OPTIONS = ["--port", "0", "--bind", "127.0.0.1", "--no-discovery", "--name", "den"]
-REASON = SENTENCES["removed_needs_reset"]
+REMOVED = Reason("removed_needs_reset")
 WITHIN_MS = 30_000
 
 
@@ -84,7 +84,7 @@ def test_a_removed_machine_is_offered_to_leave(qtbot: QtBot, at_lone: Desk) -> N
     page.show()
     pool = at_lone.services.pool
     node = pool.snapshot["node"]
-    pool.snapshot = pool.snapshot | {"node": node | {"reason": REASON}}
+    pool.snapshot = pool.snapshot | {"node": node | {"reason_facts": {"code": REMOVED.code, "facts": {}}}}
     pool.changed.emit()
     assert "`" not in page.notice.sentence
     texts = [one.text() for one in page.notice.findChildren(QPushButton)]
@@ -97,8 +97,7 @@ def test_a_removed_machine_is_offered_to_leave(qtbot: QtBot, at_lone: Desk) -> N
 def test_the_diagnosis_offers_it(qtbot: QtBot, away: Desk) -> None:
     dialog = DoctorDialog(away.services)
     qtbot.addWidget(dialog)
-    check = {"name": "Household", "ok": False, "cause": REASON, "cure": "", "code": "removed_needs_reset"}
-    dialog._tell({"checks": [check]})
+    dialog._take(Checks([Check("Household", ok=False, cause_facts=REMOVED, code="removed_needs_reset")]))
     texts = [one.text() for one in dialog.findChildren(QPushButton)]
     assert "Leave the household…" in texts
     dialog.close()

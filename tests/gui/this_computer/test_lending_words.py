@@ -77,7 +77,7 @@ def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
 )
 def test_the_bar_is_the_whole_memory(lending: Json) -> None:
     memory = shares(convert(lending, Lending))
-    parts = (memory.others, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
+    parts = (memory.programs, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
     assert min(parts) >= 0
     assert sum(parts) == lending.get("total_bytes", 0)
 

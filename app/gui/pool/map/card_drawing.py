@@ -1,4 +1,4 @@
-"""What cards and plates are drawn with: one line of text, an icon, a bar, a rounded surface."""
+"""Functions that draw cards and plates: a line of text, an icon, a bar, a rounded surface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CENTRE = Qt.AlignmentFlag.AlignCenter
 def text(
     painter: QPainter, where: QRectF, words: str, font: QFont, colour: QColor, align: Qt.AlignmentFlag = LEFT
 ) -> None:
-    """One line, shortened with … where it is too long."""
+    """Draw one line, shortened with … where it is too long."""
     fits = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, where.width())
     painter.setFont(font)
     painter.setPen(colour)
@@ -26,19 +26,19 @@ def text(
 
 
 def picture(painter: QPainter, where: QRectF, name: str, colour: QColor) -> None:
-    """An icon of the set."""
+    """Draw an icon of the set."""
     _renderer(name, colour.name()).render(painter, where)
 
 
 @lru_cache(maxsize=64)
 def _renderer(name: str, colour: str) -> QSvgRenderer:
-    """Sharp at any zoom, as a pixmap would not be."""
+    """Return a renderer, which is sharp at any zoom as a pixmap would not be."""
     svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", colour)
     return QSvgRenderer(QByteArray(svg.encode()))
 
 
 def surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:
-    """A rounded rectangle whose border lies inside `where`."""
+    """Draw a rounded rectangle whose border lies inside `where`."""
     inner = pen.widthF() / 2
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(fill)
@@ -47,7 +47,7 @@ def surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: 
 
 
 def bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QColor) -> None:
-    """How much of a whole; something is always seen of what is not nothing."""
+    """Draw a share of a whole; any share above zero is visible."""
     radius = where.height() / 2
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(track)
@@ -67,12 +67,12 @@ def height(font: QFont) -> float:
 
 
 def short(words: str, font: QFont, most: float) -> str:
-    """At most so wide, ending in … where it is longer."""
+    """Return the words, cut with … to at most this width."""
     return QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, most)
 
 
 def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
-    """At most so many lines, broken between words; the last one ends in … where there is more."""
+    """Return at most so many lines, broken between words; the last one ends in … where there is more."""
     metrics, rest = QFontMetricsF(font), words.split()
     lines: list[str] = []
     while rest and len(lines) < most - 1:

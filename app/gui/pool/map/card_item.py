@@ -22,21 +22,21 @@ BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 
 
 class CardItem(QGraphicsItem):
-    """Drawn anew only when its facts or its place are others."""
+    """The card of one machine, drawn again only when its facts or its place change."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
         self._size = Size(0, 0)
         self.facts: MachineFacts | None = None
-        self.lines: tuple[str, ...] = ()  # everything that it says, none of it shortened
+        self.lines: tuple[str, ...] = ()  # everything that it says, unshortened
         self._compact = self._selected = False
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.setZValue(2)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_machine(self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool) -> None:
-        """Stand at `place` and show these facts."""
+        """Move to `place` and show these facts."""
         size = Size(place.w, place.h)
         if size != self._size:
             self.prepareGeometryChange()
@@ -105,11 +105,11 @@ class _Lines:
             self._line(line, self._muted)
 
     def _total(self, beside: str) -> str:
-        """All memory of the machine, in as many words as have room."""
+        """Return the total memory of the machine, in as many words as fit."""
         size = formats.size(self._facts.memory.total) if self._facts.memory.total else ""
         room = self._w - card_drawing.width(beside, self._small) - self._theme.px(sizes.S)
-        said = (machine_words.total_memory(size), size) if size else ()
-        return next((one for one in said if card_drawing.width(one, self._small) <= room), "")
+        texts = (machine_words.total_memory(size), size) if size else ()
+        return next((text for text in texts if card_drawing.width(text, self._small) <= room), "")
 
     def _row(self, height: float) -> QRectF:
         where = QRectF(self._x, self._y, self._w, height)
@@ -117,7 +117,7 @@ class _Lines:
         return where
 
     def _head(self, *, with_word: bool) -> None:
-        """The name, and at the right the state."""
+        """Draw the name, and the state at the right."""
         where = self._row(card_drawing.height(self._name))
         shown, side = machine_words.state_badge(self._facts), self._theme.px(STATE_ICON)
         colour, gap = self._theme.colour(shown.colour), self._theme.px(sizes.XS)
@@ -177,15 +177,15 @@ def last_line(facts: MachineFacts) -> str:
 
 
 def has_note(theme: Theme, facts: MachineFacts) -> bool:
-    """Whether its last line takes two."""
+    """Return whether its note takes two lines."""
     room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
     return len(card_drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
 
 
 def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False) -> tuple[Size, Size]:
-    """Of the host's card and of a lender's. with_part: one of these says what it is for us, in a line.
+    """Return the sizes of the host's card and of a lender's.
 
-    with_note: one of all has a reason of two lines.
+    with_part: a lender's card has a line for its part (`Host`). with_note: a card has a note of two lines.
     """
     name = card_drawing.height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
     line = card_drawing.height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)

@@ -22,12 +22,12 @@ PADDING, INDENT = sizes.S, sizes.XS
 
 
 class LinkLine(QGraphicsPathItem):
-    """The line; thicker and in the accent while it carries an answer."""
+    """The line of a link of the host; thicker and in the accent color while it carries an answer."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.setCacheMode(DEVICE)  # else each dot that moves on it strokes the whole curve anew
+        self.setCacheMode(DEVICE)  # otherwise each dot that moves on it would stroke the whole curve again
         self.setZValue(0)
 
     def follow(self, facts: MachineFacts, route: LinkRoute, *, active: bool) -> None:
@@ -43,7 +43,7 @@ class LinkLine(QGraphicsPathItem):
 
 
 def path_of(route: LinkRoute) -> QPainterPath:
-    """From the host: a curve that begins and ends level, then straight."""
+    """Return the path from the host: a curve that begins and ends level, then a straight line."""
     path = QPainterPath(QPointF(*route.start))
     half = (route.start[0] + route.bend[0]) / 2
     first, second = QPointF(half, route.start[1]), QPointF(half, route.bend[1])
@@ -54,7 +54,7 @@ def path_of(route: LinkRoute) -> QPainterPath:
 
 
 class Plate(QGraphicsItem):
-    """What was measured, in the card's colour so that the line does not run through the words."""
+    """The plate with what was measured, in the color of cards so that the line does not run through the words."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Plate(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_link(self, facts: MachineFacts, route: LinkRoute, *, compact: bool) -> None:
-        """Stand on the link. Without a link there is no plate."""
+        """Move onto the link. Without a link there is no plate."""
         self.setVisible(facts.link is not None)
         if facts.link is None:
             return
@@ -78,8 +78,8 @@ class Plate(QGraphicsItem):
         x, y = route.plate.center
         self.setPos(x - size.w / 2, y - size.h / 2)
         self._rows = rows
-        told = facts.name, machine_words.link_carrier(facts.link), facts.link.trouble
-        self.setToolTip(tooltip(*filter(None, told)))
+        lines = facts.name, machine_words.link_carrier(facts.link), facts.link.trouble
+        self.setToolTip(tooltip(*filter(None, lines)))
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
@@ -103,7 +103,7 @@ class Plate(QGraphicsItem):
 
 
 def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
-    """Speed; what carries it; what it costs of the time, where that is known."""
+    """Return the rows of its plate: speed, kind, and the share of the time it takes where that is known."""
     rows = [machine_words.Badge(machine_words.link_speed(link), "", "text")]
     if link.trouble and link.kind:
         rows.append(machine_words.poor_link_badge(link))
@@ -116,15 +116,15 @@ def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
 
 
 def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
-    """Large enough for the largest of these links."""
+    """Return a size that is large enough for the largest plate of these links."""
     font = theme.font(sizes.CAPTION)
     indent = theme.px(ICON) + theme.px(sizes.XS)
     wide, rows = 0.0, 1
     for link in links:
         shown = rows_of(link, compact=compact)
         rows = max(rows, len(shown))
-        for one in shown:
-            wide = max(wide, card_drawing.width(one.word, font) + (indent if one.icon else 0))
+        for badge in shown:
+            wide = max(wide, card_drawing.width(badge.word, font) + (indent if badge.icon else 0))
     height = rows * card_drawing.height(font) + 2 * theme.px(INDENT)
     return Size(round(wide + 2 * theme.px(PADDING) + 1), round(height))
 
@@ -135,7 +135,7 @@ CORNER = sizes.S
 
 
 class LenderLine(QGraphicsPathItem):
-    """In the accent while one of its machines is chosen."""
+    """The thin line of a link between two lenders; in the accent color while one of them is chosen."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class LenderLine(QGraphicsPathItem):
         self._figures = Figures(theme, self)
 
     def follow(self, lender_link: LenderLink, line: Line, room: float, *, chosen: bool) -> None:
-        """Lie along `line`. room: how wide its figures may be."""
+        """Follow `line`. room: the greatest width of its figures."""
         path = rounded(line, self._theme.px(CORNER))
         if path != self.path():
             self.setPath(path)
@@ -155,21 +155,21 @@ class LenderLine(QGraphicsPathItem):
         self._figures.show_on(machine_words.link_speed(lender_link.link), line, room, self.toolTip())
 
     def shape(self) -> QPainterPath:
-        """Wide enough to be pointed at."""
+        """Return a shape that is wide enough to point at."""
         stroker = QPainterPathStroker()
         stroker.setWidth(self._theme.px(REACH))
         return stroker.createStroke(self.path())
 
 
 class Figures(QGraphicsItem):
-    """Speed and round trip on a line between neighbours, where the gap between their cards is high enough."""
+    """Speed and round trip on a line between neighbors, where the gap between their cards is high enough."""
 
     def __init__(self, theme: Theme, line: LenderLine) -> None:
         super().__init__(line)
         self._theme, self._text, self._where = theme, "", QRectF()
 
     def show_on(self, text: str, line: Line, room: float, tip: str) -> None:
-        """Hidden on any other line, and where it would be as high as the gap."""
+        """Show the text; hidden on any other line, and where it would fill the gap."""
         font = self._theme.font(sizes.CAPTION)
         wide = card_drawing.width(text, font) + 2 * self._theme.px(sizes.S)
         high = card_drawing.height(font) + self._theme.px(sizes.XS)
@@ -195,7 +195,7 @@ class Figures(QGraphicsItem):
 
 
 def rounded(line: Line, radius: float) -> QPainterPath:
-    """The line with its corners cut to arcs, smaller ones where a piece is short."""
+    """Return the line with its corners rounded, less where a piece is short."""
     points = [QPointF(*point) for point in line]
     path = QPainterPath(points[0])
     for (before, corner), (_, after) in pairwise(pairwise(points)):

@@ -1,13 +1,13 @@
-"""Where cards, links and their plates stand on the map. Pure: rectangles in, rectangles out.
+"""The layout of cards, links and their plates on the map. Pure: rectangles in, rectangles out.
 
-The host is in the centre, lenders in a column at either side of it, an odd one below; in a narrow window
+The host is in the center, lenders in a column at either side of it, an odd one below; in a narrow window
 all lenders stand at the right. A link leaves the host in a curve and is straight under its plate,
 in the row of its lender: so no plate lies on a card, on another plate, or on another link.
-Where large text leaves no room beside the host, lenders stand below it, each under its own plate.
+If large text leaves no room beside the host, lenders stand below it, each under its own plate.
 
-Links between two lenders run round the outside, so on no card and on no plate. Neighbors in a column are joined
+Links between two lenders run around the outside, so on no card and on no plate. Neighbors in a column are joined
 through the gap between them. Others leave their card at its outer edge and run in lanes beside the columns: from one
-column to the other over the top, to the machine below the host round the bottom.
+column to the other over the top, to the machine below the host around the bottom.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ Spans = list[list[tuple[int, int]]]  # of each lane: from which row to which row
 
 @dataclass(slots=True)
 class _Ports:
-    """Where links leave one edge of a card: spread over it in their order."""
+    """The points at which links leave one edge of a card: spread over it in their order."""
 
     order: dict[Pair, tuple[int, int]] = field(default_factory=dict)
 
     def share(self, pair: Pair) -> float:
-        """How far along the edge."""
-        ranked = sorted(self.order, key=lambda one: (self.order[one], one))
+        """Return how far along the edge a link leaves it, from 0 to 1."""
+        ranked = sorted(self.order, key=lambda link: (self.order[link], link))
         return (ranked.index(pair) + 1) / (len(ranked) + 1)
 
 
 @dataclass(slots=True)
 class _Route:
-    """Of one link: how it leaves its ends (an edge and a lane), and the lane of its crossing, if there is one."""
+    """The edges and lanes by which one link leaves its ends, and the lane of its crossing, if there is one."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # by card
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and its lane
@@ -89,16 +89,18 @@ class _Route:
 def lines_between(
     host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], pairs: Sequence[Pair], scale: float
 ) -> tuple[Line, ...]:
-    """A line of level and plumb pieces for each pair, in their order."""
+    """Return a line of horizontal and vertical pieces for each pair, in their order."""
     return _Router(host, cards, plates, scale).lines(pairs)
 
 
 class _Router:
+    """Assigns lanes and ports to links between lenders, and draws them."""
+
     def __init__(self, host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], scale: float) -> None:
         self._cards, self._scale = cards, scale
-        every = (host, *cards, *plates)
-        self._top, self._bottom = min(one.y for one in every), max(one.bottom for one in every)
-        self._left, self._right = min(one.x for one in every), max(one.right for one in every)
+        rects = (host, *cards, *plates)
+        self._top, self._bottom = min(rect.y for rect in rects), max(rect.bottom for rect in rects)
+        self._left, self._right = min(rect.x for rect in rects), max(rect.right for rect in rects)
         sides = [_side(card, host) for card in cards]
         self._stacked = sides.count(BELOW) > 1
         self._sides = [RIGHT] * len(cards) if self._stacked else sides
@@ -114,55 +116,53 @@ class _Router:
             self._direct(pair) if (route := routes[pair]) is None else self._drawn(pair, route) for pair in pairs
         )
 
-    # Which way
-
     def _row(self, card: int) -> int:
-        beside = [one for one, side in enumerate(self._sides) if side == self._sides[card]]
-        return sorted(beside, key=lambda one: self._cards[one].y).index(card)
+        column = [number for number, side in enumerate(self._sides) if side == self._sides[card]]
+        return sorted(column, key=lambda number: self._cards[number].y).index(card)
 
     def _length(self, pair: Pair) -> tuple[bool, int, Pair]:
-        one, other = pair
-        rows = self._rows[one], self._rows[other]
-        together = self._sides[one] == self._sides[other]
+        near, far = pair
+        rows = self._rows[near], self._rows[far]
+        together = self._sides[near] == self._sides[far]
         return not together, abs(rows[0] - rows[1]) if together else sum(rows), pair
 
     def _is_direct(self, pair: Pair) -> bool:
-        """Whether nothing stands between: neighbours in a column, or the last of one and the machine below."""
-        one, other = pair
-        if self._sides[one] == self._sides[other]:
-            return abs(self._rows[one] - self._rows[other]) == 1 and not self._stacked
-        if BELOW not in (self._sides[one], self._sides[other]):
+        """Return whether nothing is between: neighbors in a column, or the last of one and the machine below."""
+        near, far = pair
+        if self._sides[near] == self._sides[far]:
+            return abs(self._rows[near] - self._rows[far]) == 1 and not self._stacked
+        if BELOW not in (self._sides[near], self._sides[far]):
             return False
-        below, beside = pair if self._sides[one] == BELOW else (other, one)
+        below, beside = pair if self._sides[near] == BELOW else (far, near)
         is_last = self._rows[beside] == self._sides.count(self._sides[beside]) - 1
         room = self._cards[below].center[1] - self._cards[beside].bottom
         return is_last and room >= LEAST_DROP * self._scale
 
     def _planned(self, pair: Pair) -> _Route:
-        """Takes lanes and ports."""
-        route, sides = _Route(), [self._sides[one] for one in pair]
+        """Assign lanes and ports to a link."""
+        route, sides = _Route(), [self._sides[card] for card in pair]
         if sides[0] == sides[1]:
-            rows = sorted(self._rows[one] for one in pair)
+            rows = sorted(self._rows[card] for card in pair)
             edge = _edge(sides[0])
             lane = self._lane(edge, rows[0], rows[1])
-            for one in pair:
-                goes_up = self._rows[one] == rows[1]
-                self._leave(route, one, pair, (edge, lane), goes_up=goes_up)
+            for card in pair:
+                goes_up = self._rows[card] == rows[1]
+                self._leave(route, card, pair, (edge, lane), goes_up=goes_up)
             return route
         crossing = "bottom" if BELOW in sides else "top"
         route.crossing = crossing, self._lane(crossing, 0, 0)
-        for one, side in zip(pair, sides, strict=True):
-            row = self._rows[one]
+        for card, side in zip(pair, sides, strict=True):
+            row = self._rows[card]
             if side == BELOW or (crossing == "top" and row == 0):
-                self._leave(route, one, pair, (crossing, route.crossing[1]), goes_up=False)
+                self._leave(route, card, pair, (crossing, route.crossing[1]), goes_up=False)
                 continue
             first, last = (OVER_ALL, row) if crossing == "top" else (row, UNDER_ALL)
             lane = self._lane(_edge(side), first, last)
-            self._leave(route, one, pair, (_edge(side), lane), goes_up=crossing == "top")
+            self._leave(route, card, pair, (_edge(side), lane), goes_up=crossing == "top")
         return route
 
     def _lane(self, edge: str, first: int, last: int) -> int:
-        """The nearest lane that is free from one row to the other."""
+        """Take the nearest lane that is free from one row to the other."""
         lanes = self._taken[edge]
         for number, taken in enumerate(lanes):
             if all(last < begin or end < first for begin, end in taken):
@@ -172,7 +172,7 @@ class _Router:
         return len(lanes) - 1
 
     def _leave(self, route: _Route, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
-        """By an edge of a card; the order of ports keeps lines of one edge from crossing."""
+        """Let a link leave a card by an edge; the order of ports keeps lines of one edge from crossing."""
         route.lanes[card] = lane
         ports = self._ports.setdefault((card, lane[0]), _Ports())
         if lane[0] in ("top", "bottom"):
@@ -180,12 +180,10 @@ class _Router:
         else:
             ports.order[pair] = (0, lane[1]) if goes_up else (1, -lane[1])
 
-    # Drawn
-
     def _direct(self, pair: Pair) -> Line:
-        one, other = sorted(pair, key=lambda card: self._cards[card].y)
-        upper, lower = self._cards[one], self._cards[other]
-        if self._sides[one] == self._sides[other]:
+        first, second = sorted(pair, key=lambda card: self._cards[card].y)
+        upper, lower = self._cards[first], self._cards[second]
+        if self._sides[first] == self._sides[second]:
             x = upper.center[0]
             return (x, upper.bottom), (x, lower.y)
         x, y = upper.center[0], lower.center[1]
@@ -197,7 +195,7 @@ class _Router:
         return (*there, *reversed(back))
 
     def _leaving(self, card: int, pair: Pair, route: _Route) -> Line:
-        """From its edge to its lane, and on to the crossing."""
+        """Return the line from its edge to its lane, and on to the crossing."""
         edge, lane = route.lanes[card]
         rect, share = self._cards[card], self._ports[card, edge].share(pair)
         if edge in ("top", "bottom"):
@@ -243,7 +241,7 @@ PORT_GAP = 14  # between links where they leave the host
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Of what stands on the map, in pixels; they grow with the text."""
+    """The sizes of what is on the map, in pixels; they grow with the text."""
 
     host: Size
     card: Size
@@ -253,7 +251,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class LinkRoute:
-    """A link: a curve from `start` to `bend` (both ends level, or plumb), then straight to `end`."""
+    """A link of the host: a curve from `start` to `bend`, then a straight line to `end`."""
 
     start: Point
     bend: Point
@@ -273,9 +271,9 @@ class Places:
 
     @property
     def bounds(self) -> Rect:
-        every = [self.host, *self.cards, *(route.plate for route in self.routes)]
-        left, top = min(one.x for one in every), min(one.y for one in every)
-        right, bottom = max(one.right for one in every), max(one.bottom for one in every)
+        rects = [self.host, *self.cards, *(route.plate for route in self.routes)]
+        left, top = min(rect.x for rect in rects), min(rect.y for rect in rects)
+        right, bottom = max(rect.right for rect in rects), max(rect.bottom for rect in rects)
         left, top, right, bottom = (left - self.margin, top - self.margin, right + self.margin, bottom + self.margin)
         for x, y in (point for line in self.lender_lines for point in line):
             left, top, right, bottom = min(left, x), min(top, y), max(right, x), max(bottom, y)
@@ -284,27 +282,27 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The places that suit a room: with small cards or not, drawn that large."""
+    """The places that fit a room, whether with compact cards, and how far zoomed."""
 
     places: Places
     compact: bool
     zoom: float
 
     def fits(self, room: Size) -> bool:
-        """Whether all of it is seen at once."""
+        """Return whether everything is visible at once."""
         bounds = self.places.bounds
         return bounds.w * self.zoom <= room.w and bounds.h * self.zoom <= room.h
 
 
 @dataclass(frozen=True, slots=True)
 class LenderPairs:
-    """Links between two lenders. drawn: the pairs whose lines are to be seen; few: all of them at any time."""
+    """Links between two lenders. drawn: the pairs whose lines are visible; few: all of them are always drawn."""
 
     drawn: tuple[Pair, ...] = ()
     few: bool = True
 
     def margin(self, n_lenders: int, scale: float) -> float:
-        """Where only one machine's are drawn: room for those of any, so that nothing moves when it is chosen."""
+        """Return the room for lines if only those of one machine are drawn, so that nothing moves when it is chosen."""
         return 0.0 if self.few else scale * (FIRST_LANE + LANE * max(0, n_lenders - 2))
 
 
@@ -320,34 +318,34 @@ def fitted(
     zooms: tuple[float, ...],
     lender_pairs: LenderPairs = NO_PAIRS,
 ) -> Fitted:
-    """The best to see of what fits into the room. `zooms`: from the largest to the smallest.
+    """Return the largest layout that fits into the room. `zooms`: from the largest to the smallest.
 
-    Links between lenders are left to the table where they would cost the view of the whole. Where nothing fits, what is
-    narrowest: it scrolls up and down.
+    Links between lenders are left to the table if not everything would be visible with them. If nothing fits, the
+    narrowest layout is returned: it scrolls up and down.
     """
     kinds = [small] if n_lenders + 1 > COMPACT_OVER else [full, small]
-    routes = product(dict.fromkeys((lender_pairs, NO_PAIRS)), kinds, zooms, (BOTH_SIDES, ONE_SIDE))
-    for seen, sizes, zoom, columns in routes:
+    layouts = product(dict.fromkeys((lender_pairs, NO_PAIRS)), kinds, zooms, (BOTH_SIDES, ONE_SIDE))
+    for pairs, sizes, zoom, columns in layouts:
         scaled = Size(room.w / zoom, room.h / zoom)
-        places = _with_lender_pairs(n_lenders, sizes, scaled, columns, seen)
+        places = _with_lender_pairs(n_lenders, sizes, scaled, columns, pairs)
         if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
             return Fitted(places, sizes is small, zoom)
     narrow = [(small, _one_side(n_lenders, small, Size(room.w / zooms[-1], 0)))]
     narrow += [(sizes, _stacked(n_lenders, sizes)) for sizes in dict.fromkeys((kinds[0], small))]
-    for (sizes, places), zoom in product(narrow, (one for one in zooms if one <= 1)):
-        for found in (_routed(places, lender_pairs, sizes), places):
-            if found.bounds.w * zoom <= room.w:
-                return Fitted(found, sizes is small, zoom)
+    for (sizes, places), zoom in product(narrow, (zoom for zoom in zooms if zoom <= 1)):
+        for candidate in (_routed(places, lender_pairs, sizes), places):
+            if candidate.bounds.w * zoom <= room.w:
+                return Fitted(candidate, sizes is small, zoom)
     return Fitted(narrow[-1][1], True, zooms[-1])
 
 
 def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs) -> Places:
-    """What stands beside the columns takes its room from what the cards are spread over."""
+    """Arrange the cards in the room that the lines beside the columns leave."""
     bare = arrange(n_lenders, sizes, room, columns)
-    found = _routed(bare, lender_pairs, sizes)
-    wider, higher = found.bounds.w - bare.bounds.w, found.bounds.h - bare.bounds.h
+    places = _routed(bare, lender_pairs, sizes)
+    wider, higher = places.bounds.w - bare.bounds.w, places.bounds.h - bare.bounds.h
     if not (wider or higher):
-        return found
+        return places
     left = Size(room.w - wider, room.h - higher)
     return _routed(arrange(n_lenders, sizes, left, columns), lender_pairs, sizes)
 
@@ -360,7 +358,7 @@ def _routed(places: Places, lender_pairs: LenderPairs, sizes: Sizes) -> Places:
 
 
 def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:
-    """Places for a host and so many lenders, spread over the room as far as that is good to see."""
+    """Return places for a host and so many lenders, spread over the room within limits."""
     if n_lenders == 1 or columns == ONE_SIDE:
         return _one_side(n_lenders, sizes, room)
     below = n_lenders % 2
@@ -384,7 +382,7 @@ def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES)
 
 
 def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
-    """The host at the left, all lenders in a column at the right."""
+    """Put the host at the left, and all lenders in a column at the right."""
     gap = _row_gap(rows, sizes, room)
     host = Rect.around(0, 0, sizes.host)
     x = host.right + _gutter(sizes, room, ONE_SIDE) + sizes.card.w / 2
@@ -398,7 +396,7 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
 
 
 def _stacked(n_lenders: int, sizes: Sizes) -> Places:
-    """All below the host, one under another, each under its plate; the links go down at their left."""
+    """Put all lenders below the host, each under its plate; the links go down at their left."""
     scale = sizes.scale
     host = Rect(0, 0, sizes.host.w, sizes.host.h)
     trunk, left, top = STUB * scale, FAN * scale + 2 * STUB * scale, host.bottom
@@ -434,13 +432,13 @@ def _below(host: Rect, sizes: Sizes) -> tuple[Rect, LinkRoute]:
 
 
 def _port(row: int, rows: int, host: Rect, sizes: Sizes) -> float:
-    """How high a link leaves the host."""
+    """Return the height at which a link leaves the host."""
     step = min(PORT_GAP * sizes.scale, host.h / (rows + 1))
     return (row - (rows - 1) / 2) * step
 
 
 def _gutter(sizes: Sizes, room: Size, columns: int) -> float:
-    """Between host and lenders: the plate, and curves as wide as the room allows, within limits."""
+    """Return the gap between host and lenders: the plate, and curves as wide as the room allows, within limits."""
     straight = sizes.plate.w + 2 * STUB * sizes.scale
     gutters = columns - 1
     left = (room.w - sizes.host.w - gutters * (sizes.card.w + straight)) / gutters

@@ -20,21 +20,21 @@ from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, path_of, pl
 from app.gui.pool.map.map_layout import Fitted, LenderPairs, Places, Rect, Size, Sizes, fitted
 from app.gui.pool.map.traffic import Traffic
 
-SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
-ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
+SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text is smaller than 11 pixels
+ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which everything is visible is used
 EDGE = sizes.M
-MOST_LENDER_LINES = 10  # links between lenders that are drawn together: all of five; of more, those of the chosen one
+MOST_LENDER_LINES = 10  # links of five lenders are all drawn; of more lenders, only those of the chosen one
 Key = Qt.Key
 STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
 
 
 class MapView(QGraphicsView):
-    """Cards are chosen by mouse and by arrow keys; Enter opens, Space leaves out."""
+    """The map. Cards are chosen by mouse or arrow keys; Enter opens, Space leaves out."""
 
-    chosen = Signal(str)  # a machine's id; "" for none
+    chosen = Signal(str)  # a machine's ID; "" for none
     opened = Signal(str)  # Enter, or a double click
     toggled = Signal(str)  # Space
-    menu_wanted = Signal(str, QPoint)  # id, place on the screen
+    menu_wanted = Signal(str, QPoint)  # ID, position on the screen
 
     def __init__(self, theme: Theme, motion: Motion) -> None:
         scene = QGraphicsScene()
@@ -54,7 +54,7 @@ class MapView(QGraphicsView):
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.SmartViewportUpdate)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(self.tr("Map of the household"))
-        self.setAccessibleDescription(self._how())
+        self.setAccessibleDescription(self._instructions())
         self.traffic = Traffic(self, theme)
         theme.changed.connect(self._draw)
         motion.changed.connect(self._motion_changed)
@@ -70,7 +70,7 @@ class MapView(QGraphicsView):
         active: frozenset[str] = frozenset(),
         lender_links: Sequence[LenderLink] = (),
     ) -> None:
-        """The first machine is in the centre. `active`: machines an answer goes through now."""
+        """Show the machines; the first one is in the center. `active`: those that compute an answer now."""
         now = tuple(machines), active, tuple(lender_links)
         if now != (self._machines, self._active, self._lender_links):
             self._machines, self._active, self._lender_links = now
@@ -82,18 +82,17 @@ class MapView(QGraphicsView):
             self._selected = machine
             self._draw()
             card = self._cards.get(machine)
-            told = self._told(machine, card.lines) if card else self._how()
-            self.setAccessibleDescription(told)
+            self.setAccessibleDescription(self._description(machine, card.lines) if card else self._instructions())
             if card is not None and card.facts is not None and self.hasFocus():
                 announce(self, f"{card.facts.name}, {machine_words.state_badge(card.facts).word}")
             self.chosen.emit(machine)
 
-    def _how(self) -> str:
+    def _instructions(self) -> str:
         return self.tr("Arrow keys choose a machine. The table has the same facts.")
 
-    def _told(self, machine: str, lines: Sequence[str]) -> str:
-        """What its card says, and its links to others than the one in the centre."""
-        links = [machine_words.link_line(one) for one in self._lender_links if machine in one.ends]
+    def _description(self, machine: str, lines: Sequence[str]) -> str:
+        """Return what its card says, and its links to others than the one in the center."""
+        links = [machine_words.link_line(link) for link in self._lender_links if machine in link.ends]
         return "\n".join((*lines, *links))
 
     # Drawing
@@ -103,10 +102,10 @@ class MapView(QGraphicsView):
             return
         center, *lenders = self._machines
         drawn = self._drawn()
-        found = self._fitted(drawn)
-        self.places, compact = found.places, found.compact
-        self._forget({one.id for one in self._machines}, center.id)
-        self._forget_lender_lines({one.key for one in drawn} if self.places.lender_lines else set())
+        layout = self._fitted(drawn)
+        self.places, compact = layout.places, layout.compact
+        self._forget({machine.id for machine in self._machines}, center.id)
+        self._forget_lender_lines({link.key for link in drawn} if self.places.lender_lines else set())
         self._card(center, self.places.host, compact=compact)
         paths = {}
         for facts, place, route in zip(lenders, self.places.cards, self.places.routes, strict=True):
@@ -116,50 +115,50 @@ class MapView(QGraphicsView):
             self._plate(facts.id).show_link(facts, route, compact=compact)
             if active:
                 paths[facts.id] = path_of(route)
-        for one, line in zip(drawn, self.places.lender_lines, strict=False):
-            room, chosen = self.places.cards[0].w, self._selected in one.ends
-            self._lender_line(one.key).follow(one, line, room, chosen=chosen)
+        for link, line in zip(drawn, self.places.lender_lines, strict=False):
+            room, chosen = self.places.cards[0].w, self._selected in link.ends
+            self._lender_line(link.key).follow(link, line, room, chosen=chosen)
         self.traffic.show_on(paths)
-        self._fit(self.places.bounds, found.zoom)
+        self._fit(self.places.bounds, layout.zoom)
         if self._selected in self._cards:
             self.ensureVisible(self._cards[self._selected])
 
     def _drawn(self) -> list[LenderLink]:
-        """Of the links between lenders: all of a few, else those of the chosen machine."""
-        there = {one.id for one in self._machines[1:]}
-        known = [one for one in self._lender_links if there.issuperset(one.ends)]
-        if _pairs(len(there)) <= MOST_LENDER_LINES:
+        """Return the links between lenders to draw: all of a few, else those of the chosen machine."""
+        lenders = {machine.id for machine in self._machines[1:]}
+        known = [link for link in self._lender_links if lenders.issuperset(link.ends)]
+        if _pairs(len(lenders)) <= MOST_LENDER_LINES:
             return known
-        return [one for one in known if self._selected in one.ends]
+        return [link for link in known if self._selected in link.ends]
 
     def _fitted(self, drawn: Sequence[LenderLink]) -> Fitted:
         whole, edge = self.maximumViewportSize(), 2 * self._theme.px(EDGE)
         room = Size(whole.width() - edge, whole.height() - edge)
         full, small = self._sizes(compact=False), self._sizes(compact=True)
-        many = len(self._machines) - 1
-        place = {one.id: number for number, one in enumerate(self._machines[1:])}
-        pairs = tuple((place[one.ends[0]], place[one.ends[1]]) for one in drawn)
-        lender_pairs = LenderPairs(pairs, few=not self._lender_links or _pairs(many) <= MOST_LENDER_LINES)
-        found = fitted(many, full, small, room, ZOOMS, lender_pairs)
-        if not found.fits(room):
+        n_lenders = len(self._machines) - 1
+        number = {machine.id: number for number, machine in enumerate(self._machines[1:])}
+        pairs = tuple((number[link.ends[0]], number[link.ends[1]]) for link in drawn)
+        lender_pairs = LenderPairs(pairs, few=not self._lender_links or _pairs(n_lenders) <= MOST_LENDER_LINES)
+        layout = fitted(n_lenders, full, small, room, ZOOMS, lender_pairs)
+        if not layout.fits(room):
             beside = self.verticalScrollBar().sizeHint().width()
-            found = fitted(many, full, small, replace(room, w=room.w - beside), ZOOMS, lender_pairs)
-        self._show_bars(found, room)
-        return found
+            layout = fitted(n_lenders, full, small, replace(room, w=room.w - beside), ZOOMS, lender_pairs)
+        self._show_bars(layout, room)
+        return layout
 
-    def _show_bars(self, found: Fitted, room: Size) -> None:
-        """As the drawing needs them: each would else take the room that the other is there for."""
-        bounds, on = found.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
+    def _show_bars(self, layout: Fitted, room: Size) -> None:
+        """Show the scroll bars that the drawing needs: each takes room from the other direction."""
+        bounds, on = layout.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
         off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
-        high = bounds.h * found.zoom > room.h
+        high = bounds.h * layout.zoom > room.h
         beside = self.verticalScrollBar().sizeHint().width() if high else 0
         self.setVerticalScrollBarPolicy(on if high else off)
-        self.setHorizontalScrollBarPolicy(on if bounds.w * found.zoom > room.w - beside else off)
+        self.setHorizontalScrollBarPolicy(on if bounds.w * layout.zoom > room.w - beside else off)
 
     def _sizes(self, *, compact: bool) -> Sizes:
-        links = [one.link for one in self._machines if one.link]
-        with_part = any(machine_words.relation(one) for one in self._machines[1:])
-        with_note = any(has_note(self._theme, one) for one in self._machines)
+        links = [machine.link for machine in self._machines if machine.link]
+        with_part = any(machine_words.relation(machine) for machine in self._machines[1:])
+        with_note = any(has_note(self._theme, machine) for machine in self._machines)
         host, card = card_sizes(self._theme, compact=compact, with_part=with_part, with_note=with_note)
         return Sizes(host, card, plate_size(self._theme, links, compact=compact), self._theme.scale)
 
@@ -193,13 +192,13 @@ class MapView(QGraphicsView):
             self.scene().removeItem(self._lender_lines.pop(key))
 
     def _forget(self, there: set[str], center: str) -> None:
-        """Take away what belongs to machines that are gone, and the way to the one that is now in the centre."""
-        for drawn, wanted in ((self._cards, there), (self._lines, there - {center}), (self._plates, there - {center})):
-            for key in drawn.keys() - wanted:
-                self.scene().removeItem(drawn.pop(key))
+        """Remove the items of machines that are gone, and the link to the one that is now in the center."""
+        for items, kept in ((self._cards, there), (self._lines, there - {center}), (self._plates, there - {center})):
+            for key in items.keys() - kept:
+                self.scene().removeItem(items.pop(key))
 
     def _fit(self, bounds: Rect, zoom: float) -> None:
-        """With the same room around it; where it does not fit it scrolls."""
+        """Set zoom and scene, with the same margin on all sides; where it does not fit it scrolls."""
         edge = self._theme.px(EDGE) / zoom
         whole = QRectF(bounds.x, bounds.y, bounds.w, bounds.h).adjusted(-edge, -edge, edge, edge)
         self.resetTransform()
@@ -211,7 +210,7 @@ class MapView(QGraphicsView):
         self.traffic.judge()
 
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802  Qt's name
-        """A panel with a faint grid, so that the map is a surface of its own."""
+        """Draw a panel, so that the map is a surface of its own."""
         painter.save()
         painter.resetTransform()
         whole = QRectF(self.viewport().rect())
@@ -224,7 +223,7 @@ class MapView(QGraphicsView):
         painter.restore()
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802  Qt's name
-        """The panel stays while the map moves over it."""
+        """Keep the panel in place while the map moves over it."""
         super().scrollContentsBy(dx, dy)
         self.viewport().update()
 
@@ -264,21 +263,21 @@ class MapView(QGraphicsView):
             super().keyPressEvent(event)
 
     def _at(self, where: QPoint) -> str:
-        """The machine whose card or plate is there."""
-        found = self.itemAt(where)
+        """Return the machine whose card or plate is there; "" for none."""
+        hit = self.itemAt(where)
         for drawn in (self._cards, self._plates):
             for key, item in drawn.items():
-                if item is found:
+                if item is hit:
                     return key
         return ""
 
     def _step(self, right: int, down: int) -> None:
-        """To the nearest card in that direction."""
-        here = self._cards.get(self._selected)
-        if here is None:
+        """Choose the nearest card in that direction."""
+        current = self._cards.get(self._selected)
+        if current is None:
             self.select(self._machines[0].id if self._machines else "")
             return
-        start = here.sceneBoundingRect().center()
+        start = current.sceneBoundingRect().center()
         best, nearest = "", 0.0
         for key, card in self._cards.items():
             route = card.sceneBoundingRect().center() - start
@@ -291,5 +290,5 @@ class MapView(QGraphicsView):
             self.ensureVisible(self._cards[best])
 
 
-def _pairs(many: int) -> int:
-    return many * (many - 1) // 2
+def _pairs(n_lenders: int) -> int:
+    return n_lenders * (n_lenders - 1) // 2

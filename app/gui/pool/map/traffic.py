@@ -1,4 +1,4 @@
-"""Dots that move along the links while an answer runs; still, and without a timer, at all other times."""
+"""Dots that move along the links while an answer is computed; without a timer at all other times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOTS = 2  # on each link
 
 
 class Traffic(QObject):
-    """`show_on(paths)` says where answers run; `still` stops everything (reduced motion)."""
+    """Moves the dots. `still` stops them (reduced motion)."""
 
     def __init__(self, view: QGraphicsView, theme: Theme) -> None:
         super().__init__(view)
@@ -39,7 +39,7 @@ class Traffic(QObject):
         return self._timer.isActive()
 
     def show_on(self, paths: Mapping[str, QPainterPath]) -> None:
-        """Answers go along these links now; none: nothing moves."""
+        """Move dots along these links; an empty mapping stops them."""
         if paths != self._paths:
             self._paths = dict(paths)
             self._tracks = {key: _track(path) for key, path in paths.items()}
@@ -47,21 +47,21 @@ class Traffic(QObject):
         self.judge()
 
     def judge(self) -> None:
-        """Move only where somebody can see it, and something is to be seen."""
+        """Start or stop the timer: dots move only while they are visible."""
         window = self._view.window()
         seen = self._view.isVisible() and not window.isMinimized()
-        wanted = bool(self._tracks) and seen and not self.still
+        moves = bool(self._tracks) and seen and not self.still
         for dots in self._dots.values():
             for dot in dots:
-                dot.setVisible(wanted)
-        if wanted and not self._timer.isActive():
+                dot.setVisible(moves)
+        if moves and not self._timer.isActive():
             self._move()
             self._timer.start()
-        elif not wanted:
+        elif not moves:
             self._timer.stop()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """The view or its window is shown, hidden or minimised."""
+        """Notice that the view or its window is shown, hidden or minimized."""
         kinds = (QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.WindowStateChange)
         if event.type() in kinds:
             if event.type() == QEvent.Type.Show:  # a window that ends hides too, half gone already
