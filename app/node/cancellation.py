@@ -1,4 +1,4 @@
-"""Work that can be ended before it is done: by an event, or, in a thread, by whoever waits for it."""
+"""Work that can be ended early: by an event, or in a thread by the code that waits for it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ Tell = Callable[..., None]
 
 
 class Stopped(Exception):
-    """Raised in a thread where it reports progress, once nobody waits for it any more."""
+    """Raised in a thread, where it reports progress, once nothing waits for it any more."""
 
 
 async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
-    """The result of `work`. When `stop` is set first, `work` is cancelled, and once it has ended
-    `instead` is raised.
+    """Return the result of `work`. When `stop` is set first, cancel `work`, wait for its end and raise `instead`.
 
-    It is cancelled once, whoever else wants its end meanwhile: what it gives back, it gives back whole.
+    It is cancelled only once, however many callers want its end: it finishes giving back what it holds.
     """
     async with asyncio.TaskGroup() as group:
         stopped = group.create_task(stop.wait(), name="stop the work")
@@ -41,10 +40,10 @@ async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: 
 
 
 async def in_thread(work: Callable[[Tell], T], tell: Tell) -> T:
-    """Run `work(report)` in a thread; what it reports reaches `tell` on the loop.
+    """Run `work(report)` in a thread; its reports reach `tell` on the event loop.
 
-    Cancelled, it makes the next report raise, and waits until the thread is done: nothing goes on
-    behind the back of whoever begins the same work again.
+    Cancelled, it makes the next report raise and waits for the end of the thread, so that nothing goes on when the
+    same work begins again.
     """
     loop, gone = asyncio.get_running_loop(), threading.Event()
 
@@ -67,7 +66,7 @@ async def in_thread(work: Callable[[Tell], T], tell: Tell) -> T:
 
 
 async def _all_over(*tasks: asyncio.Task[Any]) -> None:
-    """Wait for tasks that were cancelled: a group whose own end is interrupted would cancel them once more."""
+    """Wait for cancelled tasks: a task group whose own end is interrupted would cancel them again."""
     interrupted: asyncio.CancelledError | None = None
     while not all(task.done() for task in tasks):
         try:
@@ -79,7 +78,7 @@ async def _all_over(*tasks: asyncio.Task[Any]) -> None:
 
 
 async def _settled(work: Coroutine[Any, Any, T]) -> T | AppError:
-    """An AppError as a value: a TaskGroup would wrap it."""
+    """Return an AppError as a value: a TaskGroup would wrap it."""
     try:
         return await work
     except AppError as error:

@@ -1,4 +1,4 @@
-"""What a running node finds about itself and its household: each finding with cause and cure."""
+"""The diagnostics of a running node, its household and its network: each finding with cause and cure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 class Linked(Protocol):
-    """What is asked of a link; app/network/peer/peer_link.py has it."""
+    """The part of a link that the checks use; app/network/peer/peer_link.py implements it."""
 
     @property
     def name(self) -> str: ...
@@ -51,14 +51,14 @@ class Linked(Protocol):
 
 
 class Caller(Protocol):
-    """Asks the other side to connect: app/network/peer/peer_link.py has it."""
+    """Asks the other side to connect; app/network/peer/peer_link.py implements it."""
 
     async def ask(self) -> Called | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Of a machine that is linked: what it said when it was asked, and whether we hear it; None: not known."""
+    """The answers of a connected machine, and whether its announcements arrive here; None: not known."""
 
     name: str
     reached: bool | None
@@ -68,7 +68,7 @@ class Heard:
 
 
 async def network_checks(network: Network, finding: DiscoveryService, household: Household) -> list[Check]:
-    """Check what may keep machines apart."""
+    """Check for causes that keep machines apart."""
     every = await asyncio.to_thread(interfaces)
     used = usable(every, finding.choice.interfaces)
     away = {
@@ -87,7 +87,7 @@ async def network_checks(network: Network, finding: DiscoveryService, household:
 
 
 def same_protocol(nearby: Iterable[int]) -> list[Check]:
-    """Whether those nearby speak as we do."""
+    """Check that nearby machines speak a compatible protocol."""
     incompatible = [protocol for protocol in nearby if not speak_together(protocol, PROTOCOL)]
     if not incompatible:
         return []
@@ -96,7 +96,7 @@ def same_protocol(nearby: Iterable[int]) -> list[Check]:
 
 
 def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
-    """Whether the machines that are not reached were last met on a network this computer is on now."""
+    """Check whether unreachable machines were last met on a network that this computer is on now."""
     own = [address for interface in used for address in interface.addresses]
     near = [*own, "127.0.0.1", "::1"]  # nodes that share one computer
     return [
@@ -115,7 +115,7 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
 
 
 def from_outside(dialled: Sequence[bool]) -> Check:
-    """Whether another machine got in by itself: then no firewall of this computer is in the way."""
+    """Check whether another machine has connected by itself: then no firewall of this computer is in the way."""
     if not dialled:
         cause = Reason("check_nobody_to_call")
         return Check("From outside", None, cause, None, "port_untested", tested=False)
@@ -126,7 +126,7 @@ def from_outside(dialled: Sequence[bool]) -> Check:
 
 
 async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | None]) -> list[Check]:
-    """Whether others get in, and whether those that are linked hear each other's announcements."""
+    """Check whether others can connect, and whether connected machines hear each other's announcements."""
     async with asyncio.TaskGroup() as tasks:
         calls = [tasks.create_task(_asked(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
     heard = [call.result() for call in calls]
@@ -141,7 +141,7 @@ async def _asked(link: Linked, hears: Callable[[MachineId], bool | None]) -> Hea
 
 
 def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
-    """As `from_outside`; where nobody has come in yet, what others say that were asked to."""
+    """Check as `from_outside`; where no machine has connected yet, by asking others to connect."""
     known = from_outside(dialled)
     if known.ok:
         return known
@@ -156,7 +156,7 @@ def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
 
 
 def both_ways(heard: Iterable[Heard]) -> list[Check]:
-    """Announcements may go one way only: then one finds the other, and is found by its address alone."""
+    """Check announcements in both directions: when they pass only one way, one side is found by its address alone."""
     return [_way(peer) for peer in heard if peer.hears_us is not None and peer.is_heard is not None]
 
 
@@ -177,7 +177,7 @@ def _way(peer: Heard) -> Check:
 
 
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
-    """A VPN that is up may swallow what is meant for the home."""
+    """Check for an active VPN, which may swallow packets for the home network."""
     up = [
         interface.name
         for interface in every
@@ -190,7 +190,7 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
 
 
 def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
-    """Networks that are inside this computer lead to no other one, and are left alone unless somebody chose them."""
+    """Check for networks inside this computer: they lead to no other one, and are left alone unless chosen."""
     inner = [
         interface.name
         for interface in every
@@ -206,7 +206,7 @@ def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
 
 
 def ipv6(used: Iterable[Interface]) -> Check:
-    """IPv4 is enough, so this is only a note."""
+    """Note whether IPv6 is available; IPv4 is enough."""
     if any(":" in address for interface in used for address in interface.addresses):
         return Check("IPv6", True, Reason("check_ipv6"))
     return Check("IPv6", None, Reason("check_ipv6_off"), None, "ipv6_off")
@@ -216,14 +216,14 @@ def ipv6(used: Iterable[Interface]) -> Check:
 
 
 class Book(Protocol):
-    """Measures links; app/node/links/link_registry.py has it."""
+    """Measures links; app/node/links/link_registry.py implements it."""
 
     async def measure_now(self, only: MachineId | None = None) -> Any: ...
     def link(self, machine: MachineId) -> Link | None: ...
 
 
 async def link_checks(book: Book, linked: Iterable[tuple[MachineId, str]], busy: bool) -> list[Check]:
-    """One for each machine that is connected, by id and name. `busy`: an answer runs, and goes first."""
+    """Return a check for each connected machine, by id and name. `busy`: an answer runs, and goes first."""
     return [await _tested(book, machine, name, busy) for machine, name in list(linked)[:TESTED]]
 
 
@@ -242,7 +242,7 @@ async def _tested(book: Book, machine: MachineId, name: str, busy: bool) -> Chec
 
 
 def judged(machine: str, link: Link) -> Check:
-    """Whether a link is the reason why answers are slow."""
+    """Return whether a link is the reason for slow answers."""
     mbit = min(link.out_bytes_per_s, link.in_bytes_per_s) * 8 / 1e6
     ms = link.round_trip_s * 1000
     facts: dict[str, Fact] = {
@@ -279,7 +279,7 @@ class Doctor:
         self._hosting, self._busy = hosting, busy
 
     async def checks(self, whole: bool = False) -> list[Json]:
-        """Check all of it, in the order a person would ask. `whole`: this computer itself too."""
+        """Check everything, in the order a person would ask. `whole`: this computer itself too."""
         network, household = self._network, self._household.now
         results = [
             Check("Listening", True, Reason("check_listening", {"address": str(network.address)})),
@@ -303,7 +303,7 @@ class Doctor:
 
 
 def _model(loaded: Json) -> Check:
-    """What is loaded, as hosting describes it; a state that is neither ready nor loading has a reason."""
+    """Return a check of a loaded model from its JSON; a state that is neither ready nor loading has a reason."""
     good = loaded["state"] != "lost"
     code = "check_model_ready" if loaded["state"] == "ready" else "check_model_loading"
     told = loaded["reason_facts"]
@@ -331,7 +331,7 @@ def _lending(lending: LendingPolicy) -> Check:
 
 
 def _reached(machine: Machine, failed: Reason | None) -> Check:
-    """One other machine. `failed`: why it could not be dialled just now."""
+    """Return a check of another machine. `failed`: why it could not be dialed just now."""
     at = machine.address or ""
     if machine.online:
         cause = Reason("check_reached", {"address": at})

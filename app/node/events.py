@@ -1,6 +1,6 @@
 """The event stream: a full snapshot first, then numbered changes as JSON merge patches (RFC 7396).
 
-Whoever was here a moment ago, and says which change came last, gets what came since instead of a snapshot.
+A listener that was connected a moment ago, and names its last change, gets the later changes instead of a snapshot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIFE_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`name` is "snapshot", "change" or "resumed"; `id` says which change it brings one up to."""
+    """An event of the stream. `name` is "snapshot", "change" or "resumed"; `id` names the change it leads up to."""
 
     id: str
     name: str
@@ -33,7 +33,8 @@ class Event:
 
 
 class Changes:
-    """Called whenever something that a face shows, or another machine must know, may be another now. Cheap."""
+    """Calls its subscribers whenever the snapshot, or what other machines must know, may have changed. Cheap to
+    call."""
 
     def __init__(self) -> None:
         self._followers: list[Callable[[], None]] = []
@@ -43,14 +44,14 @@ class Changes:
             follower()
 
     def subscribe(self, follower: Callable[[], None]) -> None:
-        """Call `follower` too, from now on."""
+        """Call `follower` too from now on."""
         self._followers.append(follower)
 
 
 class Events:
     """Turns "something changed" into numbered changes for any number of listeners.
 
-    life: another one for each node, so that the numbers of one mean nothing to the next.
+    life: differs for each start of the node, so that the numbers of one start mean nothing to the next.
     """
 
     def __init__(self, build: Callable[[], Json], life: str = "") -> None:
@@ -63,7 +64,7 @@ class Events:
         self._listeners: set[asyncio.Queue[Event]] = set()
 
     def changed(self) -> None:
-        """Say that the snapshot may be another now. Cheap; call it as often as you like."""
+        """Note that the snapshot may have changed. Cheap to call."""
         self._dirty.set()
 
     async def run(self) -> None:
@@ -95,7 +96,7 @@ class Events:
             listener.put_nowait(change)
 
     async def listen(self, after: str = "") -> AsyncGenerator[Event, None]:
-        """A snapshot of now, or "resumed" and all changes since `after`; then each change."""
+        """Yield a snapshot, or "resumed" and all changes since `after`; then each change."""
         with self._listening() as queue:
             self._publish()
             while not queue.empty():  # what begins holds that change already
@@ -106,7 +107,8 @@ class Events:
                 yield await queue.get()
 
     def _beginning(self, after: str) -> list[Event]:
-        """Of a listener that knows all up to `after`, if those changes are still kept."""
+        """Return the first events for a listener that knows everything up to `after`, if those changes are still
+        kept."""
         known = [self._id(self._number - len(self._kept)), *(event.id for event in self._kept)]
         if after not in known:
             return [self._snapshot()]

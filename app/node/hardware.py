@@ -1,4 +1,4 @@
-"""What this machine computes with, as its engines told it; asked once, in the background of the start."""
+"""The processor and engines of this machine. The engines are probed once, in the background of the start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_DEVICE_TEXT = 200  # as other machines take it
 
 
 class Hardware:
-    """One line for faces and other machines, and what a measured speed depends on."""
+    """The hardware in one line, for faces and other machines, and the setup that a measured speed depends on."""
 
     def __init__(self, threads: Threads, changed: Callable[[], None]) -> None:
         self.threads, self._changed = threads, changed
@@ -28,31 +28,31 @@ class Hardware:
 
     @property
     def device(self) -> str:
-        """The processor's name; with what else the engines found once they were asked."""
+        """The processor's name, with the devices the engines found once they were probed."""
         return engines.described(self.processor, self._engines)[:MAX_DEVICE_TEXT]
 
     @property
     def told(self) -> tuple[str, tuple[str, ...]]:
-        """What others are told: the device, and what runs layers, with its version once it was asked."""
+        """The device and the engine that runs layers, with its version once probed, as reported to other machines."""
         known = [engine for engine in self._engines if engine.name == ENGINE and not engine.missing]
         version = known[0].version[:40] if known else ""
         return self.device, (f"{ENGINE} {version}".strip(),)
 
     async def run(self) -> None:
-        """Ask the engines. A failure is logged, and asked again by whoever needs the answer."""
+        """Probe the engines. A failure is logged; the next caller that needs the answer probes again."""
         for engine in await self.engines():
             if engine.missing:
                 log.warning("the engine %s cannot be used: %s", engine.name, engine.missing)
         self._changed()
 
     async def engines(self) -> list[Engine]:
-        """All engines; the same answer for everybody."""
+        """Return all engines, probed once for all callers."""
         async with self._asking:
             if not any(not engine.missing for engine in self._engines):
                 self._engines = await engines.probe_all()
             return self._engines
 
     async def setup(self, batch_rows: int) -> Setup:
-        """What a speed measured now would hold for."""
+        """Return the setup that a speed measured now holds for."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == ENGINE)
         return Setup(build, self.processor, self.threads.most, batch_rows)

@@ -1,4 +1,4 @@
-"""The journal: the last answers with their figures and the last events, never a word of any text."""
+"""The journal: the last answers with their figures and the last events, but never any text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Amount = Annotated[float, Meta(ge=0)]
 
 
 class StageDid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one stage did for an answer."""
+    """The work of one stage for an answer."""
 
     machine: str
     first: int
@@ -83,7 +83,7 @@ class Happened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What this machine did for others, in all."""
+    """The work of this machine for others, in total."""
 
     since: float = 0.0  # Unix time
     seconds: Amount = 0.0  # in which others had layers here
@@ -113,13 +113,13 @@ class UnderWay:
         self.told: set[str] = set()  # machines whose loss others that it broke off have told
 
     def came(self, n_tokens: int) -> None:
-        """More tokens of it."""
+        """Count new tokens."""
         self.tokens += n_tokens
         if self.first is None and n_tokens:
             self.first = time.monotonic()
 
     def done(self, answer: Json, alone: bool) -> None:
-        """Its last line, as its asker gets it."""
+        """Note the last line, as the client gets it."""
         self.ended, self.alone = answer, alone
 
     def json(self) -> Json:
@@ -137,9 +137,9 @@ class UnderWay:
 
 
 class Journal:
-    """Kept in one small file. What cannot be read is put aside, and the first entry says so.
+    """The journal, kept in one small file. An unreadable file is put aside, and the first entry says so.
 
-    grown: called when there is another event; who asks for answers hears of their end anyway.
+    grown: called for each new event; clients that ask for answers hear of their end anyway.
     """
 
     def __init__(
@@ -168,11 +168,11 @@ class Journal:
 
     @property
     def number(self) -> int:
-        """Of the newest entry; part of the snapshot, so that faces know when to ask."""
+        """The number of the newest entry; part of the snapshot, so that faces know when to ask."""
         return self._number
 
     def json(self, since: int = 0) -> Json:
-        """Entries after number `since`, what runs now, and what was lent in all."""
+        """Return the entries after number `since`, the answers under way, and the totals of what was lent."""
         self._count()
         return {
             "last": self._number,
@@ -183,13 +183,13 @@ class Journal:
         }
 
     def note(self, reason: Reason) -> None:
-        """Something happened."""
+        """Add an event."""
         self._events.append(Happened(self._next(), self._stamp(), reason.code, dict(reason.facts)))
         self._grown()
 
     @contextmanager
     def answering(self, model: str, request: str = "", requester: Requester = OWNER) -> Iterator[UnderWay]:
-        """An answer is made inside; it is written down however it ends."""
+        """Write down the answer made inside the block, however it ends."""
         answer = UnderWay(self._next(), model, request, requester)
         self._under_way[answer.number] = answer
         end = "stopped"
@@ -205,11 +205,12 @@ class Journal:
                 self._note_loss(answer, reason)
 
     def changed(self) -> None:
-        """The snapshot may be another now."""
+        """Note that the snapshot may have changed."""
         self._changed.set()
 
     def _note_loss(self, answer: UnderWay, reason: Reason) -> None:
-        """Of a machine during an answer: all that it broke off say so, and the first to end is heard."""
+        """Note the loss of a machine during answers: every interrupted answer reports it, and only the first to end
+        is noted."""
         machine = str(reason.facts["machine"])
         if machine in answer.told:
             return
@@ -219,7 +220,7 @@ class Journal:
         self.note(reason)
 
     async def run(self, passed: Callable[[], Passed]) -> None:
-        """Follow the snapshot until cancelled. `passed`: what was computed for others since the start."""
+        """Follow the snapshot until cancelled. `passed` returns the work for others since the start."""
         version = self._snapshot()["node"]["version"]
         self.note(Reason("log_node_started", {"version": version}))
         self._seen, self._passed = self._snapshot(), passed
@@ -253,7 +254,7 @@ class Journal:
         self._seen = now
 
     def _timed(self, reason: Reason) -> Reason:
-        """Of a model that goes on: how long it had stood still."""
+        """Return the reason for a model that goes on, with the time it stood still."""
         model = str(reason.facts.get("model"))
         if reason.code == BROKEN_OFF:
             self._stood_still[model] = time.monotonic()
@@ -262,7 +263,7 @@ class Journal:
         return reason
 
     def _count(self) -> None:
-        """Add what was done for others since the last time."""
+        """Add the work for others since the last count."""
         if self._passed is None:
             return
         seconds, self._counted_at = time.monotonic() - self._counted_at, time.monotonic()
@@ -283,7 +284,7 @@ class Journal:
         )
 
     def _watts(self) -> float:
-        """What this machine draws; 0 where its system does not tell."""
+        """Return the power this machine draws, in watts; 0 where its system does not report it."""
         me = (self._seen.get("machines") or {}).get(self._seen["node"].get("id")) or {}
         return float(me.get("watts") or 0.0)
 
@@ -347,13 +348,13 @@ def _after(entries: Iterable[Any], since: int) -> list[Any]:
 
 
 def _told(event: Happened) -> Json:
-    """An event with its sentence."""
+    """Return the JSON of an event, with its sentence."""
     entry: Json = msgspec.to_builtins(event)
     return entry | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, event.facts))}
 
 
 def _load(file: Path, lost: Callable[[Path], None]) -> _File:
-    """What was kept; where it is damaged `lost` hears where it is now, and it is written anew."""
+    """Return the saved journal; a damaged file is put aside, and `lost` receives its new path."""
     read = read_json_or_default(file, _File, "the journal", MOST_FILE_BYTES, lost)
     try:
         for event in read.events:

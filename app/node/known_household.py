@@ -1,4 +1,4 @@
-"""What this machine knows of its household now, and how a person's words find a machine in it."""
+"""The household as this machine knows it now: its machines, when they were last seen, and this machine's rights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LastSeen:
-    """Of all members. A link that came is written down as well: who is killed hears of no end."""
+    """The times when members were last seen. A new link counts too, because a killed node reports no end."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
@@ -37,7 +37,7 @@ class LastSeen:
         self._turn = threading.Lock()  # what is said last is written last
 
     def told(self, event: Event) -> Event:
-        """The event, of a member with when it was seen last; what it says of a link is kept."""
+        """Return the event, for a member with its last-seen time; note the events of links."""
         match event:
             case Member(id):
                 return replace(event, seen_at=self._seen.get(id))
@@ -67,28 +67,28 @@ class LastSeen:
 
 
 class Rights:
-    """Reads them from the household's log as it is at each question."""
+    """The rights of this machine, read from the household's log at each call."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
 
     def lends(self) -> bool:
-        """A machine without a household lends to nobody anyway."""
+        """Return whether this machine may lend. Without a household there is no member to lend to anyway."""
         me = self._member()
         return me is None or Role.LENDER in me.roles
 
     def is_guest(self) -> bool:
-        """Whether a host answers for this machine: it may use no other memory than its own."""
+        """Return whether a host answers for this machine, which then uses no memory but its own."""
         me = self._member()
         return me is not None and me.is_guest
 
     def name(self) -> str:
-        """What the household calls this machine; empty outside of one."""
+        """Return this machine's name in the household; empty outside of one."""
         me = self._member()
         return me.name if me is not None else ""
 
     def may_be_asked_by(self, machine: MachineId) -> bool:
-        """Whether that machine is a guest now, and this one a host."""
+        """Return whether that machine is a guest now, and this one a host."""
         guest, me = self._network.members.get(machine), self._member()
         return guest is not None and me is not None and guest.is_guest and Role.HOST in me.roles
 
@@ -97,7 +97,7 @@ class Rights:
 
 
 class KnownHousehold:
-    """The household's facts, one event after another. `me`: this machine; `changed` is called after each."""
+    """The facts of the household, updated event by event. `changed` is called after each."""
 
     def __init__(self, network: Network, last_seen: LastSeen, changed: Callable[[], None]) -> None:
         self.me, self.rights = network.id, Rights(network)
@@ -105,14 +105,14 @@ class KnownHousehold:
         self.now = Household()
 
     def tell(self, event: Event) -> None:
-        """Take an event in."""
+        """Apply an event."""
         self.now = apply(self.now, self._last_seen.told(event))
         self._changed()
 
     def machine(self, ref: str) -> Machine:
-        """The machine a person means by a name or the beginning of an id. Raises BadInput."""
+        """Return the machine meant by a name or the beginning of an id. Raises BadInput."""
         return pairing_routes.named(ref, self.now.machines)
 
     def name(self, machine: MachineId) -> str:
-        """The name of a machine; the beginning of its id where nobody told one."""
+        """Return the name of a machine; the beginning of its id where no name is known."""
         return self.now.machines.get(machine, Machine(machine, machine[:8])).name

@@ -1,4 +1,4 @@
-"""All services of one machine, wired; decides nothing itself."""
+"""The wiring of all services of one machine. It decides nothing itself."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ Json = dict[str, Any]
 
 
 class Node:
-    """The services of one machine, each made of those before it, and what its network asks and tells."""
+    """The services of one machine, each made of earlier ones, and the handlers of its network."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Node:
         sock: socket.socket,
         group: asyncio.TaskGroup,
     ) -> None:
-        """`sock` is taken over; `group` carries what the services do, and is entered before they do it."""
+        """Take over `sock`. `group` runs the tasks of the services; it is entered before they start any."""
         self.home, self.options, self.choices = home, options, choices
         self.changed = Changes()
         self.events = Events(self.snapshot)
@@ -127,7 +127,7 @@ class Node:
         self.household.tell(facts.Connected(me.id, None))
 
     async def run(self) -> None:
-        """Keep the services at their work until cancelled."""
+        """Run the services until cancelled."""
         async with asyncio.TaskGroup() as group:
             for work, name in (
                 (self.events.run(), "events"),
@@ -144,11 +144,11 @@ class Node:
 
     @property
     def settings(self) -> Settings:
-        """What the owner chose, as it is in force now."""
+        """The owner's settings in force."""
         return self.choices.now
 
     def snapshot(self) -> Json:
-        """All that a face shows of this node."""
+        """Return everything that a face shows of this node."""
         dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         household = self.household.now
         return {
@@ -283,7 +283,7 @@ class Node:
         return [*self.hosting.loaded.ids, *([held.entry.model.id] if held else [])]
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
-        """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
+        """Return this machine and the lenders here; `released`: bytes of ours that they are freeing now."""
         me, guest = self.network.id, self.household.rights.is_guest()
         memory, uses, hardware = self.lending.memory, self._uses(), self.hardware.told
         gives = max(0, memory.own_bytes(*uses) - self.hosting.loaded.stays(me, released))
@@ -298,7 +298,8 @@ class Node:
         return host, [] if guest else lenders_but(me, self.household.now, released)
 
     def _uses(self) -> tuple[int, int, int]:
-        """Bytes here: promised to others; not loaded yet, whoever's; of this machine's own models."""
+        """Return the bytes on this machine that are promised to others, not loaded yet (for anyone), and of its own
+        models."""
         own, comes = own_uses(self.hosting, self.network.id)
         return self.lent.used_bytes, self.lent.unloaded_bytes + comes, own
 
@@ -329,7 +330,7 @@ class Node:
         return status_of(self.offer(), self.lent.used_bytes, self.lending)
 
     def _named(self, name: str) -> None:
-        """This machine has a new name."""
+        """Apply this machine's new name."""
         me = self.household.now.machines[self.network.id]
         self.household.tell(facts.Member(me.id, name, me.roles))
         self.lent.machine = name

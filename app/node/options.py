@@ -1,4 +1,4 @@
-"""How a node is started."""
+"""The options of a node's start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """What the command line or the app chose; None leaves it to the saved settings."""
+    """The choices of the command line or the app; None leaves a choice to the saved settings."""
 
     home: Path | None = None  # None: this user's default home
     name: str | None = None

@@ -1,4 +1,4 @@
-"""From options to a running node, and back: settings, log file, signals, one node per home."""
+"""The start and the end of a node: settings, log file, signals, one node per home."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from app.node.verification.recompute import forget_checks
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: time, level, logger and message; request and facts where they are known; the stack of an
-    error."""
+    """Formats log records as one JSON object per line: time, level, logger and message, with request and facts where
+    known, and the stack of an error."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -67,14 +67,14 @@ class JsonLines(logging.Formatter):
 
 
 class _Sentence(str):
-    """The same for `%s` and for `%r`."""
+    """A string that is the same for `%s` and `%r`."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
 def _message(record: logging.LogRecord) -> str:
-    """With the sentence of each reason and error of ours, in place of its code and facts."""
+    """Return the message with the sentence of each reason and AppError in place of its code and facts."""
     args = record.args
     if not args:
         return record.getMessage()
@@ -84,7 +84,8 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _told(value: object) -> object:
-    """A reason without a sentence here, as of a newer machine, stays as it is: its line must not be lost."""
+    """Return the sentence of a reason. One without a sentence here, as from a newer machine, stays as it is, so that
+    its line is not lost."""
     reason = value.reason if isinstance(value, AppError) else value
     if not isinstance(reason, Reason) or reason.code not in SENTENCES:
         return value
@@ -103,7 +104,7 @@ END_SECONDS = 8.0  # from the wish to stop to the end; a system that shuts down 
 
 
 def say_ready(facts: dict[str, Any]) -> None:
-    """One JSON line, for whoever started this process."""
+    """Print one JSON line for the process that started this one."""
     sys.stdout.write(json.dumps(facts) + "\n")
     sys.stdout.flush()
 
@@ -189,15 +190,15 @@ async def _serve(
 
 
 def _ends() -> list[int]:
-    """Signals that ask for the end: a session that ends sends SIGTERM and SIGHUP at once, and a terminal that is closed
-    the latter. Under nohup that one asks for nothing."""
+    """Return the signals that ask for the end: a session that ends sends SIGTERM and SIGHUP at once, a closed
+    terminal the latter. Under nohup, SIGHUP is ignored."""
     hangup = getattr(signal, "SIGHUP", None)
     heard = hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([hangup] if heard else ())]
 
 
 def _end_now() -> None:
-    """The orderly end takes too long: a disk, a driver or a bug holds a thread. Nothing may stay."""
+    """End the process at once: the orderly end takes too long, because a disk, a driver or a bug holds a thread."""
     log.error("the node does not end by itself; it is ended with all its workers")
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -206,7 +207,7 @@ def _end_now() -> None:
 
 
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:
-    """What is saved, with what was chosen now; a chosen name is kept for the next start."""
+    """Return the saved settings with the options of this start; a chosen name is saved for the next start."""
     saved = settings.load(home.settings_file)
     if options.name and options.name != saved.given_name:  # else a later renaming holds
         saved = msgspec.structs.replace(saved, name=options.name, given_name=options.name)
@@ -220,14 +221,14 @@ def _settings(options: NodeOptions, home: Home) -> settings.Settings:
 
 
 def _check(options: NodeOptions) -> None:
-    """Raises BadInput for memory that this computer does not have."""
+    """Check the memory options against this computer's memory. Raises BadInput."""
     for chosen in (options.lend_bytes, options.limit_bytes):
         if chosen is not None:
             MemoryRules(chosen).check(chosen)
 
 
 def say_awaited(options: NodeOptions) -> None:
-    """A VPN may come up after us, as when the computer starts: to wait is right, and a slip of the pen is seen."""
+    """Report interfaces that do not exist yet: a VPN may come up after the node, so it waits, and a typo is seen."""
     there = [interface.name for interface in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
@@ -238,7 +239,7 @@ def say_awaited(options: NodeOptions) -> None:
 
 
 async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
-    """One that runs is refused at once; one that starts or ends at this moment is waited for. Raises Refused."""
+    """Take the home's lock. A running node refuses at once; one that starts or ends is waited for. Raises Refused."""
     waited_until = asyncio.get_running_loop().time() + END_SECONDS + ALIVE_SECONDS
     while True:
         await _refuse_second(home)
@@ -254,7 +255,7 @@ async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
 
 
 async def _refuse_second(home: Home) -> None:
-    """Two nodes with one home would be one machine twice. Raises Refused when one answers."""
+    """Refuse to be a second node of one home, which would be one machine twice. Raises Refused when a node answers."""
     running = running_node.read(home.runtime_file)
     if running is None:
         return
@@ -270,7 +271,7 @@ async def _refuse_second(home: Home) -> None:
 
 
 def _log_to(home: Home) -> None:
-    """Everything of INFO and above goes to a file that cannot grow without end, each as JSON; no text of chats."""
+    """Log INFO and above to a rotating file, as JSON; never any text of chats."""
     handler = logging.handlers.RotatingFileHandler(
         home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
     )
@@ -283,7 +284,7 @@ def _log_to(home: Home) -> None:
 
 
 def in_one_line(record: logging.LogRecord) -> bool:
-    """A network that is away for a moment is a line of the log, not the stack of whoever sent into it."""
+    """Log a network failure as one line instead of the stack of its sender."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError):
         text = " ".join(f"{record.getMessage()}: {error}".split())
@@ -292,7 +293,7 @@ def in_one_line(record: logging.LogRecord) -> bool:
 
 
 def without_strangers_bytes(record: logging.LogRecord) -> bool:
-    """What is no HTTP is told with the bytes that are wrong: of a header with a key, or of somebody's chat."""
+    """Drop the bytes of invalid HTTP from a record: they may hold a key or a chat."""
     error = record.exc_info[1] if record.exc_info else None
     while error is not None:
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):

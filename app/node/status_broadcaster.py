@@ -1,4 +1,4 @@
-"""What this machine tells the others of itself whenever it changes, and what they tell of themselves."""
+"""The status that this machine sends to the others whenever it changes, and the status that they send."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FREE_SECONDS = 5.0  # between looks at the free memory, which changes without ne
 
 
 class StatusBroadcaster:
-    """Tells the others what this machine lends and measured, when that is another than they know."""
+    """Tells the others what this machine lends and measured, whenever that differs from what they know."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class StatusBroadcaster:
         self.gossip = LinkGossip()  # what the others measured of the links between them
 
     def changed(self) -> None:
-        """What is told may be another now. Cheap; call it as often as you like."""
+        """Note that the status may have changed. Cheap to call."""
         self._news.set()
 
     async def begin(self, link: PeerLink) -> None:
-        """Tell all of it to whoever has just come."""
+        """Send the whole status over a new link."""
         await link.send(self._status())
         await link.send(message_of(self._measured(), time.time()))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Send changes until cancelled."""
         sent, links_told = None, key_of({})
         while True:
             with suppress(TimeoutError):
@@ -66,8 +66,8 @@ class StatusBroadcaster:
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _tell_lenders(self) -> None:
-        """Those through whose layers an answer passes now, or none does any more: one that wants its memory back
-        would take a long wait for another machine for the end of the answer."""
+        """Tell lenders when an answer begins or stops using their layers: a lender that wants its memory back would
+        take a long wait for another machine for the end of the answer."""
         network, asked_of = self._network, self._asked_of()
         links = set(network.links.values())
         in_use = {link for link in links if link.peer in asked_of}
@@ -78,7 +78,7 @@ class StatusBroadcaster:
 
 
 def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.Status:
-    """What others hear of this machine now. Reasons go as codes: their facts stay here."""
+    """Return this machine's status for the others. Reasons go as codes: their facts stay here."""
     why = rules.reason()
     return messages.Status(
         name=offer.name[:64],
@@ -97,20 +97,20 @@ def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.S
 
 
 def about(status: messages.Status) -> SelfDescription:
-    """What a machine tells beside its memory, fit to be shown."""
+    """Return the facts of a status beside its memory, cleaned for display."""
     used_by = tuple(MachineId(machine) for machine in status.used_by)
     return SelfDescription(used_by, cleaned(status.engine), status.watts, status.link_mbit)
 
 
 def greeted(link: PeerLink) -> Described:
-    """What another machine said of itself when it came."""
+    """Return what another machine reported of itself when it connected."""
     hello = link.hello
     device = cleaned(hello.device)
     return Described(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
 
 
 def told(link: PeerLink, status: messages.Status) -> Described:
-    """What another machine says of itself, fit to be shown."""
+    """Return what another machine reports of itself, cleaned for display."""
     return Described(
         link.peer,
         clean_name(status.name),
@@ -126,12 +126,12 @@ def told(link: PeerLink, status: messages.Status) -> Described:
 
 
 def cleaned(device: str) -> str:
-    """What another machine says of its processor, fit to be shown."""
+    """Return another machine's text about its processor, cleaned for display."""
     return clean_name(device) if device else ""
 
 
 def _understood(code: str | None) -> Reason | None:
-    """The reason another machine gave, if this version has a sentence for it that needs no facts."""
+    """Return the reason of another machine, if this version has a sentence for it that needs no facts."""
     reason = Reason(code or "")
     try:
         said(reason)

@@ -45,7 +45,7 @@ class Live:
         self.done_bytes = done_bytes
 
     def checked(self, done: int, total: int) -> None:
-        """How far the last check is; it never shows more than the file."""
+        """Note the progress of the last check; it never shows more than the file."""
         self.done_bytes = min(done, total)
         self._pace.mark(self.done_bytes)
 
@@ -128,7 +128,7 @@ class Ledger:
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        """What an earlier node left."""
+        """Load the list that an earlier start left."""
         for record in await asyncio.to_thread(lambda: list(self.book.all())):
             self._records[record.id] = record
             self._live[record.id] = Live(self.book.done_bytes(record))
@@ -149,7 +149,7 @@ class Ledger:
         return self._live[download_id]
 
     def json(self) -> dict[str, Json]:
-        """For the snapshot."""
+        """Return the JSON for the snapshot."""
         return {key: self.one(key) for key in self._records}
 
     def one(self, download_id: str) -> Json:
@@ -183,7 +183,7 @@ class Ledger:
             return freed
 
     def stopped(self, download_id: str) -> None:
-        """Nothing is done for it now; the disk says how much is here."""
+        """Note that a download is idle; the disk tells how much is here."""
         if live := self._live.get(download_id):
             live.stopped(self.book.done_bytes(self._records[download_id]))
 

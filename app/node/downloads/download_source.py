@@ -1,4 +1,4 @@
-"""Where a download comes from, and what was promised of it: the hub, or a machine of the household."""
+"""The source of a download, the hub or a machine of the household, and the promised facts of its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """What a fetch needs around it."""
+    """The services around a fetch."""
 
     ledger: Ledger
     files: Files
@@ -110,7 +110,7 @@ class Fetch:
         self._ledger.check_room(self._record)
 
     async def _told(self, file: FileRequest) -> FileFacts:
-        """What the hub says of one file; tried again where the line breaks."""
+        """Return the hub's facts of one file, with retries where the connection breaks."""
         lookout = OutageWatch(self._around.files.place, self._held_up)
         self._live.starting()
         for tries, wait_s in enumerate((*self._around.waits, None), 1):
@@ -157,7 +157,7 @@ class Fetch:
         return part.n_bytes
 
     async def _note(self, number: int, facts: PartFacts) -> None:
-        """What was learnt of one file; when all hashes are known, that of the model."""
+        """Note the facts of one file, and the hash of the model once all are known."""
         parts = list(self._record.parts)
         parts[number] = facts
         sha256 = joint_hash(part.sha256 for part in parts)
@@ -191,7 +191,7 @@ class Fetch:
 
 
 def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, ...]:
-    """What is known of the files of a model before the hub was asked; () of one in one file."""
+    """Return the known facts of a model's files before the hub is asked; () for a model in one file."""
     names = part_names(file)
     if len(names) == 1:
         return ()
@@ -208,22 +208,22 @@ class Copy:
 
 
 def no_members(_: Record) -> Files:
-    """For a place without a household."""
+    """Return no copies; for a place without a household."""
     raise Refused("copy_not_offered", name="")
 
 
 async def no_pin(repository: str, file: str) -> Pin | None:
-    """For a place that keeps none."""
+    """Return no pin; for a place that keeps none."""
     return None
 
 
 async def keep_no_pin(pin: Pin) -> None:
-    """For such a place."""
+    """Drop the pin; for a place that keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What downloads need of the node around them."""
+    """The services of the node that downloads use."""
 
     hub: Callable[[], Hub]  # may raise AppError
     catalogue: Callable[[], Catalogue]
@@ -238,7 +238,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """What a person asked for; the names are checked ones. revision None: the catalogue's, or the newest."""
+    """The request of a person, with checked names. revision None: the catalogue's, or the newest."""
 
     repository: str
     file: str
@@ -298,7 +298,7 @@ def _pinned(wish: DownloadRequest, around: Around, pin: Pin) -> Record:
 
 
 def may_be_pinned(wish: DownloadRequest, around: Around) -> bool:
-    """Whether a file is one of the catalogue's whose hash nobody could look up."""
+    """Return whether the file is one of the catalogue's whose hash could not be looked up."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
     return known is not None and known[1].whole_hash is None
 
@@ -306,7 +306,7 @@ def may_be_pinned(wish: DownloadRequest, around: Around) -> bool:
 def promised(
     catalogue: Catalogue, repository: str, file: str, revision: str | None
 ) -> tuple[Offer, OfferedFile] | None:
-    """What the catalogue says of a file; None where it does not, or somebody wants another revision."""
+    """Return the catalogue's facts of a file; None where it has none, or another revision is wanted."""
     known = catalogue.find(repository, file)
     if known and revision not in (None, MAIN, known[0].revision):
         return None
@@ -314,7 +314,7 @@ def promised(
 
 
 def files_of(record: Record, around: Around, session: ClientSession) -> Files:
-    """What its bytes are read from. Raises AppError."""
+    """Return the source of a download's bytes. Raises AppError."""
     if record.machine is not None:
         return around.member(record)
     around.contacted()

@@ -88,7 +88,7 @@ class Downloads:
                 self._ready.clear()
 
     def json(self) -> dict[str, Json]:
-        """For the snapshot; the oldest first."""
+        """Return the JSON for the snapshot, the oldest first."""
         return self._list.json()
 
     def one(self, download_id: str) -> Json:
@@ -160,7 +160,7 @@ class Downloads:
         return download_id in self._list
 
     def name_of(self, download_id: str) -> str:
-        """Of one that is on the list."""
+        """Return the name of a download on the list."""
         return self._list[download_id].name if download_id in self._list else ""
 
     def owns(self, path: Path) -> str | None:
@@ -195,8 +195,8 @@ class Downloads:
                     self._go(record.id)
 
     async def try_again(self, codes: Collection[str], folders: Collection[str] | None = None) -> None:
-        """Those go on that failed for one of these reasons, if given because of one of these folders; one that
-        cannot says why once more."""
+        """Retry downloads that failed for one of these reasons, and because of one of these folders if given; one
+        that still cannot go on reports why again."""
         for record in self._list:
             where = folders is None or record.facts.get("folder") in folders
             if record.standing == "failed" and record.code in codes and where:
@@ -208,7 +208,7 @@ class Downloads:
     # inside
 
     async def _go_on_with_copies(self) -> None:
-        """Those that failed because a machine was away, once it is connected again."""
+        """Resume the downloads that failed because a machine was away, once it is connected again."""
         for record in () if self._holds else self._list:
             waits = record.standing == "failed" and record.code in AWAY and record.machine
             if waits and self._around.is_near(waits):
@@ -218,7 +218,7 @@ class Downloads:
                     await self._fail(record.id, error)
 
     async def _turn_to(self, there: Record, wish: DownloadRequest) -> None:
-        """Have it come from where it is wanted from now; what is here of it stays. Raises AppError."""
+        """Switch a download to the source wanted now; the bytes that are here stay. Raises AppError."""
         if there.standing == "done" or there.machine == (wish.copy.machine if wish.copy else None):
             return
         now = new_record(wish, self._around)
@@ -350,7 +350,8 @@ class Downloads:
         self._list.stopped(download_id)
 
     def _name_on_shelf(self, record: Record) -> str | None:
-        """What its file is called there, by the name it came by if that is left; None: it is not there."""
+        """Return the name of its file on the shelf, by its original name if that still exists; None: it is not
+        there."""
         path = self._list.book.whole_of(record).absolute()
         if not whole_bytes(path):
             return None

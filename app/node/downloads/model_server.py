@@ -80,7 +80,7 @@ class ModelServer:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a model is on its way now."""
+        """Return whether a model is being sent now."""
         return self._turn.locked()
 
     def application(self) -> web.Application:
@@ -91,14 +91,14 @@ class ModelServer:
         return made
 
     async def _held(self, request: web.Request) -> web.Response:
-        """Which of these hashes are here: the bytes of each file."""
+        """Answer with the sizes of the files for the hashes that are here."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         hashes = decode(raw, Asked)
         sizes = await asyncio.to_thread(self._sizes, hashes) if self._shares() else {}
         return web.json_response({"held": sizes})
 
     async def _pinned(self, request: web.Request) -> web.Response:
-        """What the first download of a file took, whether or not models are given: `null` for none."""
+        """Answer with the pin of a file's first download, whether or not models are shared; `null` for none."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         repository, file = decode(raw, tuple[str, str])
         pin = await asyncio.to_thread(self._pin, repository, file)
@@ -132,7 +132,7 @@ class ModelServer:
                 self._changed()
 
     def _given(self, member: Member, paths: Sequence[Path], number: str) -> Given:
-        """As it begins: files before this one are there already."""
+        """Return the progress at the beginning: the files before this one are there already."""
         sizes = [_size(path) for path in paths]
         before = sum(sizes[: int(number)])
         return Given(member.name, self._called(paths[0]), before, sum(sizes))
@@ -177,7 +177,7 @@ class ModelServer:
 
 
 def _size(path: Path) -> int:
-    """Nothing where it went away just now: opening it says so."""
+    """Return the size of a file; 0 where it has just gone, which opening it reports."""
     with suppress(OSError):
         return path.stat().st_size
     return 0

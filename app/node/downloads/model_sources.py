@@ -1,4 +1,4 @@
-"""Where models come from: the catalogue, the hub, other programs, and the downloads that bring them here."""
+"""The sources of models: the catalogue, the hub, other programs, and the downloads that bring them here."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class HouseholdPins:
         await asyncio.to_thread(self.here, "", "")
 
     async def of(self, repository: str, file: str) -> Pin | None:
-        """What this machine took first of a file, else what another one did. Raises Damaged where only this one's list
-        could tell."""
+        """Return the pin of this machine's first download, else another machine's. Raises Damaged where only the
+        damaged list of this machine could tell."""
         try:
             mine = await asyncio.to_thread(self._pins.of, repository, file)
         except Damaged as error:
@@ -73,7 +73,7 @@ class HouseholdPins:
         return mine or await self._others(repository, file)
 
     def here(self, repository: str, file: str) -> Pin | None:
-        """What this machine took first of a file, for another one that asks. Reads the disk."""
+        """Return the pin of this machine's first download, for another machine. Reads the disk."""
         try:
             return self._pins.of(repository, file)
         except Damaged as error:
@@ -159,7 +159,7 @@ class ModelSources:
         }
 
     async def catalogue(self) -> Json:
-        """What comes with the app; nothing is asked of anybody."""
+        """Return the catalogue that comes with the app; asks no server."""
         known = await asyncio.to_thread(shipped)
         on_shelf = await asyncio.to_thread(self._by_hash)
         return {"made": known.made, "models": [self._offer_json(offer, on_shelf) for offer in known.models]}
@@ -227,7 +227,7 @@ class ModelSources:
         return {"files": listed, "looked_in": places}
 
     async def token(self) -> Json:
-        """Whether there is one, and where it is kept; the token itself is never told."""
+        """Return whether there is a token, and where it is kept, but never the token itself."""
         known = await self._tokens.get()
         return {"set": known is not None, **with_reason("where", await self._tokens.where())}
 
@@ -242,7 +242,7 @@ class ModelSources:
     # Origins: what the shelf asks
 
     def about(self, entry: Entry) -> Json:
-        """Where a model of the shelf came from, and whether its file is still there. Reads the disk."""
+        """Return the origin of a model on the shelf, and whether its file still exists. Reads the disk."""
         path = Path(entry.path)
         is_own = self.downloads.owns(path) is not None
         sha256 = self._hash_of(entry)
@@ -282,7 +282,7 @@ class ModelSources:
         return {sha256: name for sha256, name in names if sha256}
 
     def _hash_of(self, entry: Entry) -> str | None:
-        """What its file is known by everywhere. Reads the disk."""
+        """Return the hash that identifies the model everywhere. Reads the disk."""
         return self.downloads.owns(Path(entry.path)) or self.shelf.whole_hash(entry)
 
     def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:

@@ -39,7 +39,7 @@ FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a move needs of the node."""
+    """The services of the node that a move uses."""
 
     folders: ModelsFolders
     shelf: Shelf
@@ -76,7 +76,7 @@ class Move:
         }
 
     async def run(self) -> None:
-        """To its end. Raises AppError; cancelled, it ends between two bytes, and nothing is lost."""
+        """Move everything. Raises AppError; a cancelled move ends between two bytes and loses nothing."""
         every = await asyncio.to_thread(self._around.downloads.book.elsewhere)
         parts = [item for item in every if item.is_part]
         whole = [item for item in every if not item.is_part] if self._whole else []
@@ -130,7 +130,7 @@ class Move:
         self._around.changed()
 
     def _check_room(self, held: StoredModel) -> None:
-        """Before each: the disk may be fuller now. Raises AppError."""
+        """Check the free space before each model: the disk may have filled up. Raises AppError."""
         around, folder = self._around, self._around.folders.now
         around.downloads.book.ensure(folder)
         if not same_disk(held.path, folder):
@@ -188,7 +188,7 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
 
 
 def same_disk(first: Path, other: Path) -> bool:
-    """Whether a rename does it, as far as the system tells."""
+    """Return whether a rename suffices, as far as the system can tell."""
     try:
         return first.stat().st_dev == existing(other).stat().st_dev
     except OSError:
@@ -216,7 +216,7 @@ class ModelsFolder:
         self._begun = asyncio.Event()  # what the last start left is taken up: now one may choose
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Watch the folders until cancelled."""
         await self._look()
         await asyncio.to_thread(self._mend)
         async with asyncio.TaskGroup() as group:
@@ -229,7 +229,7 @@ class ModelsFolder:
                 await self._look()
 
     def json(self) -> Json:
-        """For the snapshot; asks no disk."""
+        """Return the JSON for the snapshot, without reading a disk."""
         folders, away = self._folders, self._folders.known_away
         return {
             "folder": str(folders.now),
@@ -246,7 +246,7 @@ class ModelsFolder:
         }
 
     async def told(self) -> Json:
-        """With the room on its disk."""
+        """Return the JSON with the free space of its disk."""
         folder = self._folders.now
         free = None
         if folder not in self._folders.known_away:
@@ -254,7 +254,7 @@ class ModelsFolder:
         return {**self.json(), "free_bytes": free, "room_bytes": room_bytes(free)}
 
     async def look(self, path: str) -> Json:
-        """What choosing this folder would mean; nothing is changed. Raises AppError."""
+        """Return the consequences of choosing this folder; nothing is changed. Raises AppError."""
         return await asyncio.to_thread(self._judge, path)
 
     async def choose(self, path: str, *, move: bool, new: bool = False) -> Json:
@@ -295,7 +295,7 @@ class ModelsFolder:
             return await self.told()
 
     async def stop(self) -> Json:
-        """What was moved stays moved, the rest stays where it is; a copy that is not whole is deleted."""
+        """Stop the move: moved models stay moved, the rest stays in place, and a partial copy is deleted."""
         async with self._hands:
             if self._move is not None and self._task is not None:
                 self._task.cancel()
@@ -337,7 +337,7 @@ class ModelsFolder:
         await self._ended(why)
 
     async def _ended(self, why: Reason | None = None) -> None:
-        """Nothing moves now; that is kept, too. What stopped it is told when it can go on, not before."""
+        """Save that nothing moves now. The cause of the stop is reported when the move can go on, not before."""
         given_up = self._move.given_up if self._move else set[Path]()
         held = await asyncio.to_thread(self._former_left, given_up)
         try:
@@ -392,12 +392,12 @@ class ModelsFolder:
             check_room(folder, copied, self._around.disk)
 
     def _held(self, folder: Path) -> list[StoredModel]:
-        """What a move to that folder would bring."""
+        """Return the models that a move to that folder would bring."""
         near = (near_folder for near_folder in self._folders.all if near_folder not in self._folders.known_away)
         return [held for former_folder in near if former_folder != folder for held in stored_models(former_folder)]
 
     async def _look(self) -> None:
-        """Which folders are there now. A change of that is told, and what waited for it goes on."""
+        """Look which folders exist now. Report changes, and resume what waited for a folder."""
         async with self._eyes:  # two at once would take each other's thread for one that hangs
             await self._look_at_all()
 
@@ -467,7 +467,7 @@ class ModelsFolder:
 
 
 def room_bytes(free: int | None) -> int | None:
-    """What a download may take of it; None where that is not known."""
+    """Return the bytes a download may take of the free space; None where that is not known."""
     return None if free is None else max(0, free - LEFT_FREE_BYTES)
 
 

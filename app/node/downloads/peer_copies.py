@@ -39,19 +39,19 @@ Size = Annotated[int, Meta(ge=1, le=1 << 44)]
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What a machine has of what it was asked for: the bytes of each file, by the hash of the model."""
+    """The hashes a machine has, with the size of each file."""
 
     held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
 
 
 class Pinned(msgspec.Struct, frozen=True):
-    """What the first download of a file took on some machine."""
+    """The pin of a file's first download on some machine."""
 
     pin: Pin | None
 
 
 class PeerCopies:
-    """What the links of this machine are asked."""
+    """Asks the connected machines for copies and pins."""
 
     def __init__(self, network: Callable[[], Network]) -> None:
         self._network = network
@@ -66,7 +66,7 @@ class PeerCopies:
         return [Copy(str(link.peer), link.name) for link, query in queries if query.result()]
 
     async def pin(self, repository: str, file: str) -> Pin | None:
-        """What the household took first of this file, as its machines tell; None: nobody did. Raises nothing."""
+        """Return the household's pin of this file; None where no machine has one. Raises nothing."""
         async with asyncio.TaskGroup() as group:
             queries = [
                 group.create_task(_pinned(machine, repository, file), name="ask for a pin")
@@ -82,11 +82,11 @@ class PeerCopies:
         return [(link, _client(member, link)) for member, link in there if member]
 
     def is_near(self, machine: str) -> bool:
-        """Whether there is a link to it."""
+        """Return whether there is a link to the machine."""
         return machine in self._network().links
 
     def files_of(self, record: Record) -> MemberFiles:
-        """What a copy is read from."""
+        """Return the files that a copy is read from."""
         return MemberFiles(self._network, record)
 
 
@@ -136,7 +136,7 @@ class MemberFiles:
 
 
 class _Content:
-    """What comes of a file. A line that breaks is no news yet: it is asked again."""
+    """The content of a file. A broken connection is asked again before it is reported."""
 
     def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
         self._chunks = chunks

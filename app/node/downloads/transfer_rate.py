@@ -1,4 +1,4 @@
-"""How fast bytes move, over the last seconds."""
+"""The rate of a transfer over the last seconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TransferRate:
             self._marks.popleft()
 
     def clear(self) -> None:
-        """It stands still, or begins anew."""
+        """Forget the marks: the transfer stands still, or begins again."""
         self._marks.clear()
 
     def bytes_per_s(self) -> int | None:
@@ -43,6 +43,6 @@ class TransferRate:
         return {"bytes_per_s": self.bytes_per_s(), "seconds_left": self.seconds_left(rest_bytes)}
 
     def seconds_left(self, rest_bytes: int) -> int | None:
-        """For so many more; None while that cannot be said."""
+        """Return the seconds for the remaining bytes; None while that is not known."""
         speed = self.bytes_per_s()
         return round(max(0, rest_bytes) / speed) if speed else None

@@ -1,4 +1,4 @@
-"""Whether a newer Poolhouse is published: asked when a person wants it, or once a day if the owner chose that.
+"""The search for a newer release: on request, or once a day if the owner chose that.
 
 Only the place named in the build is asked, never a machine of the household. Nothing is downloaded.
 """
@@ -40,14 +40,14 @@ AGENT = "poolhouse"  # somebody must ask; which version does, is nobody's busine
 
 
 class Release(msgspec.Struct, frozen=True):
-    """What the service says of the newest one; everything else is passed over."""
+    """The newest release as the service describes it; other fields are ignored."""
 
     tag_name: Annotated[str, Meta(min_length=1, max_length=100)]
     html_url: Annotated[str, Meta(max_length=500)] = ""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What was found last."""
+    """The last result."""
 
     asked: float = 0.0  # Unix time of the last contact
     version: Annotated[str, Meta(max_length=100)] = ""  # "": none is published
@@ -81,13 +81,13 @@ class Updates:
             await asyncio.sleep(LOOK_SECONDS)
 
     def is_due(self) -> bool:
-        """Whether it is to be asked without a person's wish; a clock that was set back asks too."""
+        """Return whether a search is due without a request; a clock that was set back makes it due too."""
         if self.place is None or not self._daily():
             return False
         return not 0 <= self._now() - self._kept.asked < DAY_SECONDS
 
     def json(self) -> Json:
-        """What a face shows."""
+        """Return the JSON for faces."""
         kept, place = self._kept, self.place
         return {
             "place": f"{place.host}/{place.repository}" if place else None,
@@ -114,7 +114,7 @@ class Updates:
         return self.json()
 
     def routes(self) -> list[web.RouteDef]:
-        """Of the loopback API."""
+        """Return the routes of the loopback API."""
 
         async def told(_: web.Request) -> web.Response:
             return web.json_response(self.json())
@@ -125,7 +125,7 @@ class Updates:
         return [web.get("/updates", told), web.post("/updates", check)]
 
     async def _keep(self, kept: Kept) -> None:
-        """What the disk does not take lasts until the end of the node."""
+        """Save the result; one that the disk refuses lasts until the node ends."""
         self._kept = kept
         try:
             content = msgspec.json.encode(kept)

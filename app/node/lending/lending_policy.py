@@ -74,7 +74,8 @@ STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
 
 
 class MemoryRules:
-    """What is lent bounds the others only; `limit_bytes`, where it is not 0, bounds this machine's own models too."""
+    """The limits of this machine's memory. The lent bytes bound others only; `limit_bytes`, where not 0, bounds this
+    machine's own models too."""
 
     def __init__(
         self, chosen_bytes: int | None, memory: Callable[[], devices.Memory] = devices.memory, limit_bytes: int = 0
@@ -106,10 +107,10 @@ class MemoryRules:
         )
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """What models of this machine's own user may use here in all, in place of those that it holds.
+        """Return the bytes that models of this machine's own user may use in all, in place of those they hold.
 
-        The arguments are those of `room`. What others use is counted once: the limit is shared with
-        them, and free memory is what they left.
+        The arguments are those of `room`. The use of others counts once: the limit is shared with them, and free
+        memory is what they left.
         """
         if self.limit_bytes:  # a promise of the owner: it holds whatever is free at this moment
             limit = min(self.limit_bytes, self._memory().total_bytes)
@@ -117,7 +118,8 @@ class MemoryRules:
         return self._without_limit(unloaded_bytes, own_bytes)
 
     def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
-        """How much more `own_bytes` would be without the limit; None where no limit below this machine's memory is set.
+        """Return how much larger `own_bytes` would be without the limit; None where no limit below this machine's
+        memory is set.
 
         The arguments are those of `room`.
         """
@@ -127,7 +129,8 @@ class MemoryRules:
         return max(0, self._without_limit(unloaded_bytes, own_bytes) - limited)
 
     def spare_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """What could still be loaded here, for this machine's own user, beside all that `room` is told of."""
+        """Return the bytes that could still be loaded here for this machine's own user, beside everything in the
+        arguments of `room`."""
         most = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
         return max(0, min(most - own_bytes, self._now().free_bytes - unloaded_bytes))
 
@@ -147,7 +150,7 @@ def own_uses(hosting: ModelManager, me: MachineId) -> tuple[int, int]:
 
 
 class Borrowed(Protocol):
-    """What others have here; app/node/lending/lending_service.py keeps it."""
+    """The use of this machine by others; app/node/lending/lending_service.py implements it."""
 
     def borrowers(self) -> Set[MachineId]: ...
     def quiet_s(self) -> float: ...
@@ -203,13 +206,13 @@ class LendingPolicy:
         await self._sense()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Apply the rules until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_sensing(), name="sense the owner")
             tasks.create_task(self._keep_looking(), name="watch what is lent")
 
     def lent_bytes(self) -> int:
-        """What others may use here in all, with the memory of this moment."""
+        """Return the bytes that others may use in all, with the memory of this moment."""
         verdict = self._verdict_now()
         lends = isinstance(self.state, Ready | Working) and self._is_lender()
         if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
@@ -217,7 +220,7 @@ class LendingPolicy:
         return 0
 
     def threads(self) -> int:
-        """Of the processor, for a run of others' layers; 0: all."""
+        """Return the processor threads for a run of others' layers; 0: all."""
         return self.rules.threads
 
     def require(self) -> None:
@@ -231,7 +234,7 @@ class LendingPolicy:
         return reason_of(self.state) or self._denial(self._verdict_now())
 
     def watts(self) -> int | None:
-        """What this computer draws, as far as its system tells."""
+        """Return the power this computer draws in watts, as far as its system reports it."""
         seen = self._senses.watts
         return None if seen is None else round(min(seen, 10_000))
 
@@ -245,7 +248,7 @@ class LendingPolicy:
         return None if seen is None else round(seen)
 
     def look_soon(self) -> None:
-        """What is lent, or who belongs to the household, may be another now."""
+        """Note that the lent layers or the household may have changed."""
         self._news.set()
 
     # what the owner asks
@@ -302,9 +305,9 @@ class LendingPolicy:
         return self.all_json()
 
     async def leave(self, why: Reason = QUIT) -> None:
-        """This computer, or its node, sleeps or ends in a moment: those who have layers here hear of it. Returns when
-        no answer needs it any more, or after a few seconds: who needs it still is told that it is over, since a host
-        that only loses us would wait for our return."""
+        """Tell the hosts with layers here that this computer sleeps, or the computer or node ends, in a moment.
+        Return when no answer needs it any more, or after a few seconds; a host that still does is told that it is
+        over, since one that only loses the link would wait for the machine's return."""
         self._leaves = why
         self._judge()
         self._news.set()
@@ -318,14 +321,14 @@ class LendingPolicy:
                     await self._borrowed.stop_now(why)
 
     def _is_needed(self) -> bool:
-        """Whether somebody computes with what is here, while this computer leaves."""
+        """Return whether an answer still uses the layers here while this computer leaves."""
         if self._leaves is None:  # it stays after all
             return False
         lent = self._borrowed
         return bool(lent.borrowers()) and (lent.answers() or lent.quiet_s() < COMPUTED_SECONDS)
 
     def stay(self) -> None:
-        """It is awake again, or did not end. A node that ends does so all the same."""
+        """Note that the computer is awake again, or did not end. A node that ends does so all the same."""
         if self._leaves == QUIT:
             return
         self._leaves = None
@@ -333,7 +336,7 @@ class LendingPolicy:
         self._news.set()
 
     def json(self) -> Json:
-        """What faces show of lending."""
+        """Return the JSON of lending for faces."""
         lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
         room, now_s = self.memory.room(*self._uses()), time.monotonic()
         then = self.state.then if isinstance(self.state, Draining) else self.state

@@ -105,14 +105,14 @@ def _layers(order: messages.OpenStage) -> Layers:
 
 
 class SlowUploadBudget:
-    """With each member, over all that it sends: many short uploads count like a long one."""
+    """The slow uploads of each member, counted together: many short uploads count like one long one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._waited_s: dict[MachineId, float] = {}
 
     def has_ended(self, member: MachineId) -> bool:
-        """Until it has sent enough, quickly."""
+        """Return whether the budget is used up; enough bytes sent quickly renew it."""
         return self._waited_s.get(member, 0.0) > MOST_WAITED_S
 
     def offered(self, member: MachineId) -> None:
@@ -158,20 +158,20 @@ class _Run:
         return self.opening is None or not self.opening.done()
 
     def again(self, member: Member, order: messages.OpenStage) -> bool:
-        """Whether its own host asks for just this run, with a newer epoch."""
+        """Return whether the host of this run asks for the same run with a newer epoch."""
         same = msgspec.structs.replace(order, epoch=self.order.epoch) == self.order
         newer = order.epoch > self.order.epoch
         return self.member == member.id and not self.is_opening and same and newer
 
 
 class Terms(Protocol):
-    """What the owner allows at this moment; app/node/lending/lending_policy.py has it."""
+    """The owner's permissions at this moment; app/node/lending/lending_policy.py implements it."""
 
     check_room: SpareMemory  # of this machine's own checks: they give way
 
     def lent_bytes(self) -> int: ...
     def threads(self) -> int:
-        """Of the processor, for a run that begins now; 0: all."""
+        """Return the processor threads for a run that begins now; 0: all."""
         ...
 
     def require(self) -> None:
@@ -211,12 +211,12 @@ class LendingService:
 
     @property
     def passed(self) -> Passed:
-        """What was computed here for others since the start."""
+        """The work done here for others since the start."""
         return self.stage_host.passed
 
     @property
     def machine(self) -> str:
-        """This machine's name, in the sentences that hosts read."""
+        """The name of this machine, for the sentences that hosts read."""
         return self.stage_host.machine
 
     @machine.setter
@@ -233,7 +233,7 @@ class LendingService:
         return self.stage_host.work()
 
     def busy(self) -> bool:
-        """Whether layers are being loaded here for somebody, or an answer passes through them."""
+        """Return whether layers are being loaded here, or an answer passes through them."""
         loading = any(run.is_opening for run in self._runs.values())
         return loading or self.stage_host.computed_within(ANSWER_GAP_SECONDS)
 
@@ -307,7 +307,7 @@ class LendingService:
         return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
 
     def host_came(self, member: MachineId, instance: str) -> set[asyncio.Task[None]]:
-        """There is a link to it. What it held before it started anew it needs no more: tasks that see to it."""
+        """Note a link to a host, and return the tasks that close what it held before it restarted."""
         if (timer := self._unlinked.pop(member, None)) is not None:
             timer.cancel()
         before = self._instances.get(member, instance)
@@ -324,8 +324,8 @@ class LendingService:
         self._unlinked[member] = loop.call_later(KEEP_S, self.close_soon, member)
 
     def follow(self, members: Mapping[MachineId, Member]) -> None:
-        """Who may use other machines no more, keeps nothing here. It stays linked, and would wait for an answer to what
-        is being opened until that takes too long."""
+        """Close the layers of members that may no longer use other machines. They stay connected, and would wait for
+        an answer to a stage that opens until that takes too long."""
         for member in members.values():
             if HouseholdRole.HOST in member.roles:
                 continue
@@ -337,15 +337,15 @@ class LendingService:
             self.close_soon(member.id)
 
     def quiet_s(self) -> float:
-        """For how long nothing was computed for any host."""
+        """Return the seconds since anything was computed for a host."""
         return self.stage_host.quiet_s()
 
     def host_answers(self, member: MachineId, now: bool) -> None:
-        """It says so: an answer of its own is under way, or none is any more."""
+        """Note a host's word that an answer of its own is under way, or that none is any more."""
         (self._answering.add if now else self._answering.discard)(member)
 
     def answers(self) -> bool:
-        """Whether an answer passes through what is here, by the word of a host that is linked."""
+        """Return whether an answer passes through the layers here, by the word of a connected host."""
         return not self._answering.isdisjoint(self.borrowers())
 
     async def stop_now(self, why: Reason) -> None:
@@ -432,20 +432,20 @@ class LendingService:
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
-        """As `Terms.require`, for an answer that does not say of itself who gives it."""
+        """Check `Terms.require`, for an answer that does not name this machine itself."""
         try:
             self._terms.require()
         except Refused as error:
             raise Refused("lender_said", machine=self.stage_host.machine, what=error.reason) from None
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
-        """This machine's own checks leave it to what a member sends, as long as that comes quickly."""
+        """Give a member's upload the disk before this machine's own checks, as long as it comes quickly."""
         if self._patience.has_ended(member.id):
             return nullcontext(lambda: None)
         return self._terms.check_room.wanted()
 
     async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """What comes for layers, until nothing is lent any more."""
+        """Yield the uploaded chunks until nothing is lent any more."""
         async for chunk in chunks:
             self._require()
             yield chunk

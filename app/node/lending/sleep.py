@@ -1,4 +1,4 @@
-"""Before this computer sleeps or ends: who has layers here is told, and may place them elsewhere first."""
+"""Sleep: keeps this computer awake while it works, and tells the hosts with layers here before it sleeps or ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHY = {PowerEvent.SLEEPS: Reason("pause_sleep"), PowerEvent.ENDS: Reason("pause_
 
 
 def is_needed(snapshot: Json, battery: Battery | None) -> bool:
-    """Whether a sleep would break something off that somebody waits for (UX.md TC6)."""
+    """Return whether a sleep would interrupt work that somebody waits for (UX.md TC6)."""
     if battery is not None and not battery.plugged:
         return False
     lending = snapshot["node"]["lending"]["state"]

@@ -30,13 +30,14 @@ _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
 
 
 class BoundedExecutor:
-    """At most `n_threads` calls at once; more wait for their turn."""
+    """A thread pool for the requests of others, so that they cannot take the threads this node needs. At most
+    `n_threads` calls run at once; more wait."""
 
     def __init__(self, n_threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix=name)
 
     async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """As asyncio.to_thread: a cancelled wait does not end the work."""
+        """Run a call in the pool. As with asyncio.to_thread, a cancelled wait does not end the work."""
         return await asyncio.wrap_future(self._pool.submit(work, *args, **more))
 
     def close(self) -> None:
@@ -78,7 +79,7 @@ class _Turn:
 
 
 class Offers:
-    """What members offered and have not opened yet."""
+    """The stages that members offered and have not opened yet."""
 
     def __init__(
         self, shelf: Shelf, stages: StageStore, lent_bytes: Callable[[], int], threads: BoundedExecutor

@@ -40,7 +40,7 @@ EVERY_IPV4, EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104  compared, not bound
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the owner chose: where the node listens, and which other interfaces to use too."""
+    """The owner's choice of where the node listens, and which other interfaces it uses too."""
 
     on: bool
     bind: str
@@ -79,7 +79,7 @@ class DiscoveryService:
         self._discovery = Discovery(network.id[:ID_DIGITS], network.port, self._heard, self._is_member)
 
     async def run(self) -> None:
-        """Until cancelled. Turned off, it only knows where this machine is."""
+        """Run discovery until cancelled. Turned off, it only follows this machine's own addresses."""
         self._network.calls.hears = self.hears
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_always(self._watch), name="watch the network interfaces")
@@ -106,20 +106,20 @@ class DiscoveryService:
         return self._discovery.trouble if self.choice.on and self._looked else None
 
     def hears(self, machine: MachineId) -> bool | None:
-        """Whether announcements of a machine arrive here; None while that cannot be known."""
+        """Return whether announcements of a machine arrive here; None while that cannot be known."""
         if not self.choice.on or not self._looked or not self._discovery.has_listened:
             return None
         return any(seen.is_of(machine) for seen in self._near.values())
 
     def json(self, strangers: Mapping[str, Announced]) -> Json:
-        """For the snapshot: who is near and no member, and whether that can be known."""
+        """Return the JSON for the snapshot: strangers nearby, and whether they can be known."""
         return {
             "strangers": {key: _stranger_json(seen) for key, seen in strangers.items()},
             "discovery": {"on": self.choice.on, **with_reason("reason", self.trouble)},
         }
 
     def check(self) -> Check:
-        """For doctor."""
+        """Return the check for the doctor."""
         if not self.choice.on:
             cause = Reason("check_discovery_off")
             return Check("Discovery", None, cause, code="discovery_off")
@@ -210,7 +210,7 @@ def served(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...],
 
 
 def likeliest(addresses: Sequence[str]) -> str | None:
-    """Of the addresses of this machine, that on the way out; where that is a VPN's, the first."""
+    """Return the address on the way out, of those of this machine; where that is a VPN's, the first."""
     on_the_way = own_host()
     return on_the_way if on_the_way in addresses else next(iter(addresses), None)
 
@@ -238,7 +238,7 @@ def _hosts(seen: Glance) -> frozenset[str]:
 
 
 def _glance() -> Glance:
-    """Which addresses there are and which interfaces are up: cheap, to compare with the last one."""
+    """Return the addresses and the interfaces that are up: cheap, to compare with the last look."""
     addresses = psutil.net_if_addrs().items()
     stats = psutil.net_if_stats().items()
     return (

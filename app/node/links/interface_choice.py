@@ -1,4 +1,4 @@
-"""Which interface of this computer its owner wants used for each machine, and whether that is so."""
+"""The owner's choice of interface for each machine, and whether it is in use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BetterInterfaces:
         self.found.clear()
 
     def keep_only(self, members: Collection[MachineId]) -> None:
-        """Nothing is kept of machines that were removed."""
+        """Forget machines that were removed."""
         self._tried = {key for key in self._tried if key[0] in members}
         self.found = {machine: better for machine, better in self.found.items() if machine in members}
 
@@ -97,7 +97,7 @@ class BetterInterfaces:
 
 
 def told(machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> Json:
-    """Which interface was chosen, why it is not used, and which one would be better."""
+    """Return the chosen interface, why it is not used, and which one would be better."""
     why, instead = preferred.unheeded.get(machine), better.found.get(machine)
     return {
         "preferred": preferred.of(machine),
@@ -144,7 +144,7 @@ class InterfaceChoice:
             self._no_way.discard(machine)
 
     def keep_only(self, members: Collection[MachineId]) -> None:
-        """Nothing is kept of machines that were removed."""
+        """Forget machines that were removed."""
         for machine in self._chosen.keys() - set(members):
             try:
                 self.choose(machine, None)
@@ -152,7 +152,7 @@ class InterfaceChoice:
                 log.warning("a choice cannot be forgotten: %s", error.reason)
 
     def apply(self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]) -> None:
-        """Have `by` say how to dial each machine, with what is there now."""
+        """Set in `by` how to dial each machine, with the interfaces that exist now."""
         every = tuple(interfaces)
         self.unheeded.clear()
         for machine in by.keys() - self._chosen.keys():
@@ -179,7 +179,7 @@ def checked(interfaces: Iterable[Interface], name: str) -> None:
 
 
 def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
-    """That interface, if connections can leave by it now."""
+    """Return that interface, if connections can leave by it now."""
     match = next((interface for interface in interfaces if interface.name == name), None)
     if match is None or not match.is_up or not match.addresses:
         return None
@@ -187,7 +187,8 @@ def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
 
 
 def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:
-    """What was chosen. Where that is damaged the best way is taken, and one is told to choose again."""
+    """Return the saved choices. Where the file is damaged the best way is used, and the owner is told to choose
+    again."""
 
     def lost(aside: Path) -> None:
         note(Reason("log_node_interfaces_lost", {"path": str(aside)}))

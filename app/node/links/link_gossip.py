@@ -1,6 +1,6 @@
-"""What the machines of a household tell each other of the links that they measured: shown, never planned with.
+"""The measured links that the machines of a household tell each other: shown, never planned with.
 
-Each machine measures its own links only; so that one map shows all of them, every machine tells the others its own.
+Each machine measures only its own links; every machine tells the others its own, so that one map shows all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def key_of(measured: Mapping[MachineId, Known]) -> Key:
 
 
 def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured:
-    """What the others hear of this machine's links. now: Unix time here; clocks of machines differ."""
+    """Return the message about this machine's links. now: Unix time here; clocks of machines differ."""
     chosen = sorted(measured.items())[:MOST_TOLD_MACHINES]
     return LinksMeasured(links=[_told(key, known, now) for key, known in chosen])
 
@@ -53,7 +53,7 @@ class LinkGossip:
         self._told[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
 
     def json(self, here: Collection[MachineId]) -> Json:
-        """By who measured it and the machine at its other end: each link once, as it was measured last.
+        """Return each link once, as measured last, by the machine that measured it and the machine at its other end.
 
         here: the other machines that are online.
         """
@@ -89,7 +89,7 @@ def _told(machine: MachineId, known: Known, now: float) -> MeasuredLink:
 
 
 def _known(measured: MeasuredLink, now: float) -> Known:
-    """By this machine's clock, in whole seconds: what is told twice is no news."""
+    """Return the link by this machine's clock, in whole seconds: telling it twice is no news."""
     link = Link(
         round_trip_s=measured.round_trip_s,
         round_trip_p95_s=measured.round_trip_p95_s,

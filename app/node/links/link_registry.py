@@ -1,4 +1,4 @@
-"""What the links were measured to do, and when they are measured again. Kept across restarts."""
+"""The measured links, and when each is measured again. Kept across restarts."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def known_json(known: Known) -> Json:
 
 
 def load(file: Path) -> dict[MachineId, Known]:
-    """What an earlier start measured. A damaged file is no loss: links are measured again."""
+    """Return the links that an earlier start measured. A damaged file is no loss: they are measured again."""
     read = read_json_or_default(file, dict[str, Known], "measured links")
     return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
 
 
 def save(file: Path, known: Mapping[MachineId, Known]) -> None:
-    """For the next start, which would else measure them again."""
+    """Save the links for the next start, which would otherwise measure them again."""
     try:
         write_atomically(file, msgspec.json.encode(known))
     except OSError as error:
@@ -121,7 +121,7 @@ def save(file: Path, known: Mapping[MachineId, Known]) -> None:
 
 
 def is_sound(known: Known) -> bool:
-    """Whether these figures can have been measured."""
+    """Return whether these figures can have been measured."""
     link = known.link
     rates = link.out_bytes_per_s, link.in_bytes_per_s
     times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
@@ -159,7 +159,7 @@ class LinkRegistry:
         self._news = asyncio.Event()
 
     def link(self, machine: MachineId) -> Link | None:
-        """What is known of the link to `machine`, under the limit of now; None before the first measurement."""
+        """Return the known link to `machine` under the limit of now; None before the first measurement."""
         known = self._known.get(machine)
         return known.link.held_to(self._limit(machine)) if known else None
 
@@ -214,7 +214,7 @@ class LinkRegistry:
             self._measure_soon(machine)
 
     def keep_only(self, members: Iterable[MachineId]) -> None:
-        """Nothing is kept of machines that were removed."""
+        """Forget machines that were removed."""
         members = set(members)
         self._preferred.keep_only(members)
         self._better.keep_only(members)
@@ -249,8 +249,8 @@ class LinkRegistry:
         return max(0.0, min(waits, LOOK_SECONDS))
 
     async def measure_now(self, only: MachineId | None = None) -> Json:
-        """By hand: every link that is up, or the one to a machine, all of it. Those that could not
-        be measured say why. Raises BadInput when there is no link, Unreachable without that one."""
+        """Measure every connected link completely, or only the one to a machine, for a person. Links that could not
+        be measured report why. Raises BadInput when there is no link, Unreachable without that one."""
         if only is not None:
             self._network.link(only)
         elif not self._network.links:
@@ -334,7 +334,7 @@ class LinkRegistry:
             self._later(machine, FAILED_SECONDS)
 
     async def _has_changed(self, machine: MachineId) -> bool:
-        """Whether the round trips are quite other than they were. Raises AppError."""
+        """Return whether the round trips differ much from before. Raises AppError."""
         known = self._known.get(machine)
         if known is None:
             return True
@@ -383,7 +383,7 @@ class LinkRegistry:
         self._note(machine, best)
 
     def _may_use(self, machine: MachineId, way: Address) -> bool:
-        """Whether a way is worth a try, and leads over nothing that is used only when chosen."""
+        """Return whether an address is worth a try: it leads over no interface that is used only when chosen."""
         if not self._ways.get((machine, way), True):
             return False
         if through := self._network.calls.through.get(machine):
@@ -439,7 +439,7 @@ class LinkRegistry:
                 await self._try(machine, way)
 
     async def _try_better_interfaces(self) -> None:
-        """Where a link goes over Wi-Fi, a VPN or a virtual network: whether it need not."""
+        """Look for a better interface where a link uses Wi-Fi, a VPN or a virtual network."""
         for machine, link in list(self._network.links.items()):
             known = self.link(machine)
             if known is None or self._preferred.of(machine) is not None:

@@ -81,7 +81,7 @@ class DetachedAnswers:
         return list(self._kept)
 
     async def begin(self, key: str, work: Lines) -> None:
-        """Have `work` write the answer. One with the same key is stopped first."""
+        """Let `work` write the answer. One with the same key is stopped first."""
         await self.stop(key)
         self._forget_old()
         assert self._group is not None

@@ -157,7 +157,7 @@ class LoadedModels:
 
     @property
     def answering(self) -> bool:
-        """Whether an answer is being computed now."""
+        """Return whether an answer is being computed now."""
         return self.n_answering > 0
 
     def asked_of(self) -> frozenset[MachineId]:

@@ -153,7 +153,7 @@ class ModelManager:
 
     @property
     def loading(self) -> bool:
-        """Whether a model is loading, for a person or for a request."""
+        """Return whether a model is loading, for a person or for a request."""
         return len(self._loads) > 0
 
     async def plan(self, order: requests.PlanModel, report: Progress) -> Json:

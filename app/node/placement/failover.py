@@ -152,7 +152,7 @@ class Failover:
 
     @property
     def intends(self) -> bool:
-        """Whether a move to another placement is pending."""
+        """Return whether a move to another placement is pending."""
         return self._intended is not None
 
     def intend(self, option: Option) -> None:
@@ -165,7 +165,7 @@ class Failover:
         return [stage for stage in self.placing.moving(plan) if stage.machine != here]
 
     async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
-        """Have other machines store those layers on disk and, if `load`, load them into memory. Raises AppError."""
+        """Make other machines store those layers on disk and, if `load`, load them into memory. Raises AppError."""
         for stage in [only] if only else self.missing(plan):
             if load or not self.placing.was_sent(stage):
                 await self.placing.prepare(stage, load=load)

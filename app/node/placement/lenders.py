@@ -41,7 +41,7 @@ class PendingCloses:
         self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # when it was closed
 
     async def close(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """Have the lender free these layers, now or when it can be reached again."""
+        """Make the lender free these layers, now or when it can be reached again."""
         self._recent(machine)[pipeline] = self._clock()
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(TELL_SECONDS):
@@ -158,7 +158,7 @@ class Lenders(Protocol):
         ...
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """Have the lender free these layers as soon as it can be told. Raises nothing."""
+        """Make the lender free these layers as soon as it can be told. Raises nothing."""
         ...
 
 

@@ -104,7 +104,7 @@ class Placement:
         await asyncio.shield(self._outcome)
 
     def stop(self) -> None:
-        """Have `run` end; `ended` is set when all memory has been freed."""
+        """Make `run` end; `ended` is set when all memory has been freed."""
         self._stop.set()
 
     def uses(self, machine: MachineId) -> bool:
@@ -136,7 +136,7 @@ class Placement:
 
     @property
     def asked_s(self) -> float:
-        """When it, or a model beside it, was last asked (monotonic clock); now, while a request runs."""
+        """The time of the last request to it or a model beside it (monotonic clock); now, while one runs."""
         return self.state.asked_s
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:

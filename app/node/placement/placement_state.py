@@ -30,7 +30,7 @@ class IdleTracker:
 
     @property
     def asked_s(self) -> float:
-        """When the last request was seen (monotonic clock); now, while one runs."""
+        """The time of the last request (monotonic clock); now, while one runs."""
         return time.monotonic() if self.asked.is_set() else self.since_s
 
     @contextmanager
@@ -91,7 +91,7 @@ class PlacementState:
 
     @property
     def is_several(self) -> bool:
-        """Whether the placement has several pipelines, one of which takes each request."""
+        """Return whether the placement has several pipelines, one of which takes each request."""
         return self.plan.topology is Topology.REPLICAS
 
     @property
@@ -125,7 +125,7 @@ class PlacementState:
 
     @property
     def asked_s(self) -> float:
-        """When it, or a model beside it, was last asked (monotonic clock); now, while a request runs."""
+        """The time of the last request to it or a model beside it (monotonic clock); now, while one runs."""
         return time.monotonic() if self.is_moving else max(self.made_s, self.idle.asked_s)
 
     @contextmanager

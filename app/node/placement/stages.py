@@ -158,7 +158,7 @@ class StageSet:
         return await gather_first_error(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
-        """Have another machine store layers that may be needed, and load them if `load`.
+        """Make another machine store layers that may be needed, and load them if `load`.
 
         Serving goes on meanwhile. Ends early when stages are needed. Raises AppError.
         """
@@ -378,7 +378,7 @@ class StageSet:
         return Held(stage, run, cut.manifest.id, client, closing)
 
     async def _ordered(self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack) -> StageClient:
-        """Have the lender load the stage, or begin an epoch on one that is loaded, and connect to it."""
+        """Make the lender load the stage, or begin an epoch on one that is loaded, and connect to it."""
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
         with self._sources.lenders.expect(stage.machine, pipeline) as ready:

@@ -232,7 +232,7 @@ class StandbyManager:
         return None
 
     async def _cover(self, machine: MachineId) -> None:
-        """Have the layers that a loss of this machine would move lie where they would be needed."""
+        """Store the layers that a loss of this machine would move where they would be needed."""
         plan = await self._soonest_without(machine)
         if plan is None:
             return

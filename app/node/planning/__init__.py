@@ -1,1 +1,1 @@
-"""What plans are made from: speeds, sizes, forecasts and what they were wrong by."""
+"""The inputs of plans: speeds, sizes, forecasts and their errors."""

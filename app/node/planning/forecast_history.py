@@ -1,4 +1,4 @@
-"""What came of each forecast: kept, shown, and learned from."""
+"""The outcomes of forecasts: kept, shown and learned from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One answer that had the pool to itself: how it was forecast, and how it was."""
+    """An answer that had the pool to itself: its forecast and its measured times."""
 
     at: float  # Unix time
     model: str
@@ -55,13 +55,13 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def errors(self) -> tuple[float, float]:
-        """How far the forecast was off, as shares of what was measured: first token, decoding."""
+        """The errors of the forecast, as shares of the measured times: first token, decoding."""
         first = self.forecast_ttft_s / self.ttft_s - 1 if self.ttft_s else 0.0
         return first, self.forecast_tok_s / self.tok_s - 1 if self.tok_s else 0.0
 
     @property
     def is_far_off(self) -> bool:
-        """What the forecast was made from cannot hold any more."""
+        """Return whether the measurements behind the forecast no longer hold."""
         return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(self.forecast_tok_s, self.tok_s)
 
 
@@ -73,7 +73,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForecastHistory:
-    """A small JSON file. What cannot be read is as if nothing had been learned."""
+    """The outcomes and corrections of forecasts, in a small JSON file. An unreadable file counts as empty."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
@@ -83,15 +83,16 @@ class ForecastHistory:
         self._habits = dict(read.placements)
 
     def corrected(self, machine: Candidate) -> Candidate:
-        """The machine as forecasts should see it."""
+        """Return the machine with its learned corrections."""
         return self._corrections.corrected(machine)
 
     def anew(self, plan: Plan) -> Plan:
-        """The plan with its machines as forecasts should see them now: it was made some answers ago."""
+        """Return the plan with its machines' corrections of now: it was made some answers ago."""
         return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
 
     def expected(self, plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-        """How such an answer will do alone: as this placement's came, or by what its machines did elsewhere."""
+        """Return the forecast of such an answer made alone: from this placement's own answers, else from its
+        machines' corrections."""
         habit = self._habits.get(key_of(plan, model))
         if habit is None:
             return predicted(self.anew(plan), model, prompt, output)
@@ -99,7 +100,7 @@ class ForecastHistory:
         return habit.expects(plain) if plain else None
 
     def unlearn(self, machines: Container[MachineId]) -> None:
-        """What was learned of these was learned of numbers that hold no more."""
+        """Forget what was learned about these machines: the measurements behind it no longer hold."""
         self._corrections = self._corrections.without(machines)
         self._habits = {
             key: habit
@@ -108,8 +109,8 @@ class ForecastHistory:
         }
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Compare an answer that had the pool to itself with its forecast; None where there is none,
-        or where guesses made another speed of it."""
+        """Compare an answer that had the pool to itself with its forecast. Return None without a forecast, or where
+        speculation changed the speed."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = predicted(self.anew(plan), model, computed, n_tokens)
         expected = self.expected(plan, model, computed, n_tokens)
@@ -124,7 +125,7 @@ class ForecastHistory:
         return outcome
 
     def interrupted(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Tell how an answer was that was interrupted; nothing is learned from it. None where it has no forecast."""
+        """Return the outcome of an interrupted answer; nothing is learned from it. None without a forecast."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         expected = self.expected(plan, model, computed, n_tokens)
         return self._outcome(plan, model, summary, expected) if expected and n_tokens >= FEWEST_TOKENS else None
@@ -144,7 +145,8 @@ class ForecastHistory:
         )
 
     def reading(self, model: str) -> float | None:
-        """Measured over forecast time to read a prompt of this model; None: none worth counting was read yet."""
+        """Return the measured over the forecast time of reading this model's prompts; None before one worth counting
+        was read."""
         ratios = [
             outcome.ttft_s / outcome.forecast_ttft_s
             for outcome in self._outcomes
@@ -153,7 +155,7 @@ class ForecastHistory:
         return statistics.median(ratios[-LAST_READ:]) if any(ratios[-LAST_READ:]) else None
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
-        """Nothing is kept of machines that were removed."""
+        """Forget machines that were removed."""
         machines = _only(self._corrections.machines, members)
         self._corrections = Corrections(machines, _only(self._corrections.links, members))
         self._habits = {
@@ -163,7 +165,7 @@ class ForecastHistory:
         }
 
     def json(self) -> Json:
-        """How far the forecasts were off at the median, and what was learned; for `status`."""
+        """Return the median errors of the forecasts and the corrections, for `status`."""
         errors = [outcome.errors for outcome in self._outcomes]
         middle = [statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)]
         return {
@@ -180,7 +182,7 @@ class ForecastHistory:
         }
 
     def _correct(self, plan: Plan, known: Forecast, summary: Summary) -> None:
-        """Each machine, and the way to it, learns from what its stages took together."""
+        """Correct each machine, and the way to it, by the time its stages took together."""
         measured: dict[MachineId, float] = {}
         for stage, figures in zip(plan.stages, summary.stages, strict=True):
             measured[stage.machine] = measured.get(stage.machine, 0.0) + figures.busy_s
@@ -191,7 +193,7 @@ class ForecastHistory:
             )
 
     def _get_used(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
-        """The placement learns from its own answer."""
+        """Update the placement's own habit from its answer."""
         plain, key = (predicted(_plain(plan), model, computed, len(summary.token_ids)), key_of(plan, model))
         if plain is not None:
             habit = self._habits.pop(key, Habit())
@@ -200,12 +202,12 @@ class ForecastHistory:
             del self._habits[oldest]
 
     def content(self) -> bytes:
-        """All of it, as the file holds it."""
+        """Return the content of the file."""
         machines, links = self._corrections.machines, self._corrections.links
         return msgspec.json.encode(_File(list(self._outcomes), dict(machines), dict(links), self._habits))
 
     def save(self, content: bytes) -> None:
-        """Write that down; for a thread."""
+        """Write the file; call it in a thread."""
         try:
             write_atomically(self._file, content)
         except OSError as error:
@@ -213,7 +215,8 @@ class ForecastHistory:
 
 
 def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-    """How an answer of so many tokens will do alone; None where not all of the plan was measured."""
+    """Return the forecast of an answer with these token counts, made alone; None where part of the plan was not
+    measured."""
     prompt, output = max(1, prompt), max(1, output)
     work = replace(
         plan.workload,
@@ -226,14 +229,14 @@ def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | 
 
 
 def load(file: Path) -> _File:
-    """What was kept. A damaged file is no loss."""
+    """Return the saved history. A damaged file is no loss."""
     read = read_json_or_default(file, _File, "what came of forecasts")
     habits = {key: habit for key, habit in read.placements.items() if _is_sound(habit)}
     return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
 
 
 def key_of(plan: Plan, model: Model) -> str:
-    """The name of a placement of a model: which machine holds how many layers, in order."""
+    """Return the key of a model's placement: which machine holds how many layers, in order."""
     return " ".join([model.id, *(f"{stage.machine}:{len(stage.layers)}" for stage in plan.stages)])
 
 
@@ -242,7 +245,7 @@ def _machines_in(key: str) -> list[MachineId]:
 
 
 def _plain(plan: Plan) -> Plan:
-    """With its machines as they were measured, and nothing learned."""
+    """Return the plan with its machines as measured, without corrections."""
     return replace(plan, machines=tuple(map(Corrections().corrected, plan.machines)))
 
 

@@ -1,4 +1,4 @@
-"""How fast each machine is with a model: this one measured, lenders asked, hosts answered."""
+"""The speed of each machine with a model: measures this machine, asks lenders, and answers hosts."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ Answer = messages.SpeedMeasured | messages.SpeedRefused
 
 
 class LenderLink(Protocol):
-    """What is needed of a link to a lender."""
+    """The part of a link to a lender that measuring uses."""
 
     async def send(self, message: messages.Message) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is measured, and for whom progress is shown."""
+    """A shape to measure, and the receiver of the progress."""
 
     shape: ModelShape
     batch_rows: int
@@ -60,7 +60,7 @@ class Question:
 
 
 class Measuring:
-    """Speeds by machine, as the planner wants them. What was measured before costs nothing."""
+    """The speeds by machine, as the planner needs them. A known speed costs nothing."""
 
     def __init__(
         self, own: OwnSpeed, shelf: Shelf, link: Callable[[MachineId], LenderLink], group: asyncio.TaskGroup
@@ -90,12 +90,13 @@ class Measuring:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """How fast this machine and the lenders (names by id) are with this model, all asked at once.
+        """Return the speeds of this machine and the lenders (names by id) with this model, all asked at once.
 
-        one_by_one: for nodes that share one computer, which would slow each other down. known_only: nobody
-        is asked, and nothing is measured.
-        None: it did not answer in time, is busy, or cannot measure this model. Never raises for a
-        machine or a model that cannot be measured.
+        one_by_one: for nodes that share one computer, which would slow each other down. known_only: no lender is
+        asked, and nothing is measured.
+
+        None: it did not answer in time, is busy, or cannot measure this model. Never raises for a machine or a model
+        that cannot be measured.
         """
         try:
             basis = await asyncio.to_thread(self._basis, entry)
@@ -106,11 +107,11 @@ class Measuring:
         return await self.like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
 
     def unforecast(self, model_id: str) -> Reason | None:
-        """Why nothing can be said ahead of a model's speed; None: nobody asked, or it can."""
+        """Return why a model's speed cannot be forecast; None where it can, or no forecast was wanted."""
         return self._unforecast.get(model_id)
 
     def unmeasured(self, name: str) -> Reason | None:
-        """Why a machine could not be measured when it was last tried."""
+        """Return why a machine could not be measured the last time."""
         return self._failed.get(name)
 
     async def like(
@@ -124,7 +125,7 @@ class Measuring:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """As `speeds`, of whatever model has this basis."""
+        """Return the same as `speeds` for any model with this basis."""
         if known_only:
             everybody = (me[0], *lenders)
             return {key: await self._known(key, me[0], basis, batch_rows) for key in everybody}
@@ -153,7 +154,7 @@ class Measuring:
     async def table(
         self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Progress
     ) -> Json:
-        """The speeds of all machines here, with their numbers, for a person or a script."""
+        """Return the speeds of all machines here with their numbers, for a person or a script."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not order.known_only:  # a person asks: whoever was silent is asked once more
             self._silent_until.clear()
@@ -181,7 +182,8 @@ class Measuring:
         }
 
     async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
-        """Forecast and fact are far apart (speed_book.far_off): these are measured anew when next asked."""
+        """Doubt these speeds, because forecast and fact are far apart (speed_cache.far_off): they are measured again
+        when next asked."""
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
@@ -200,7 +202,7 @@ class Measuring:
     # what comes by the network
 
     async def asked(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
-        """A host asks; the answer is sent when it is known. One question of a member at a time."""
+        """Answer a host's question when the speed is known. One question of a member at a time."""
         if member.id in self._answering:
             reason = Reason("speed_busy")
         elif Role.HOST not in member.roles:
@@ -213,7 +215,7 @@ class Measuring:
         await _send(send, self._refused(order, reason))
 
     def heard(self, machine: MachineId, answer: Answer) -> None:
-        """A lender answered. What nobody waits for changes nothing."""
+        """Take a lender's answer. One that nothing waits for changes nothing."""
         if self._unanswered.get(machine) == answer.request:
             del self._unanswered[machine]
             self._silent_until.pop(machine, None)
@@ -222,7 +224,7 @@ class Measuring:
             future.set_result(answer)
 
     def gone(self, machine: MachineId, name: str) -> None:
-        """The link is down: it will not answer, and may come back as another build."""
+        """Note that the link is down: no answer will come, and the machine may return as another build."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
@@ -231,7 +233,7 @@ class Measuring:
     # inside
 
     async def _known(self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int) -> Speed | None:
-        """What was measured last of a machine."""
+        """Return the last speed measured of a machine."""
         shape = basis.shape
         if machine == me:
             speed = await self._own.known(shape, batch_rows)
@@ -242,7 +244,7 @@ class Measuring:
         return basis.speed(speed, batch_rows)
 
     def _had_no_room(self, name: str) -> bool:
-        """Whether layers were too large to be measured on a machine when that was last tried."""
+        """Return whether the layers were too large to be measured on a machine the last time."""
         why = self._failed.get(name)
         return why is not None and why.code == "speed_no_room"
 
@@ -273,7 +275,7 @@ class Measuring:
         return await self._own.for_user(question.shape, question.batch_rows, tell)
 
     async def _of(self, machine: MachineId, name: str, question: Question) -> Speed:
-        """What a lender says. Raises what it refused with, or StageLost."""
+        """Return a lender's answer. Raises its refusal, or StageLost."""
         key = (machine, question.shape, question.batch_rows)
         if key in self._holds:
             return self._theirs[key]
@@ -345,8 +347,8 @@ def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasu
 
 
 def _speed(answer: messages.SpeedMeasured) -> Speed:
-    """Its numbers as they came: their bounds are those of the message, and what they forecast is
-    compared with what happens."""
+    """Return the speed in the message: its bounds are those of the message, and its forecasts are compared with what
+    happens."""
     return Speed(
         layer_s=answer.layer_s,
         layer_row_s=answer.layer_row_s,

@@ -1,4 +1,4 @@
-"""How fast this machine is with a model: known from its book, or measured now, one trial at a time."""
+"""The speed of this machine with a model: from the cache, or measured now, one trial at a time."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ SOON_S = 60.0  # after which it may be doubted again
 
 
 class Cooldown:
-    """When each was done last."""
+    """The last time each key was done."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._done_s: dict[Hashable, float] = {}
 
     def may(self, key: Hashable, within_s: float = WHILE_S) -> bool:
-        """Whether it was not done for a while."""
+        """Return whether the key was not done for this long."""
         return self._now() - self._done_s.get(key, -WHILE_S) >= within_s
 
     def done(self, key: Hashable) -> None:
-        """It is done now."""
+        """Note that the key is done now."""
         self._done_s = {key_done: at for key_done, at in self._done_s.items() if not self.may(key_done)}
         self._done_s[key] = self._now()
 
 
 class Borrowed(Protocol):
-    """What others have here."""
+    """The use of this machine by others."""
 
     @property
     def used_bytes(self) -> int: ...
@@ -56,7 +56,7 @@ class Borrowed(Protocol):
 
 
 class Answering(Protocol):
-    """What this machine's own user does."""
+    """The answers of this machine's own user."""
 
     @property
     def answering(self) -> bool: ...
@@ -74,7 +74,7 @@ class Terms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Whom a trial could disturb on this machine; asked anew before each step of it."""
+    """The work on this machine that a trial could disturb, read again before each of its steps."""
 
     hardware: Hardware
     borrowed: Borrowed
@@ -82,21 +82,21 @@ class Here:
     terms: Terms
 
     def busy(self) -> bool:
-        """Whether an answer is computed here, for whomever, or layers are being loaded for others."""
+        """Return whether an answer is computed here for anyone, or layers are being loaded for others."""
         return self.own.answering or self.borrowed.busy()
 
     def lent_threads(self) -> Threads:
-        """Threads that layers of others get."""
+        """Return the threads for the layers of others."""
         return self.hardware.threads.at_most(self.terms.threads())
 
     def lent_bytes(self) -> int:
-        """What a host may still use. Raises Refused when nothing new may begin."""
+        """Return the bytes a host may still use. Raises Refused when nothing new may begin."""
         self.terms.require()
         return max(0, self.terms.lent_bytes() - self.borrowed.used_bytes)
 
 
 class OwnSpeed:
-    """Trials of this machine. In `root` are the book and, during a trial, a folder for its files."""
+    """The trials of this machine. `root` holds the cache and, during a trial, a folder for its files."""
 
     def __init__(self, here: Here, root: Path) -> None:
         self._here, self.root = here, root
@@ -106,14 +106,14 @@ class OwnSpeed:
         self._rested_at = 0.0
 
     async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
-        """What was measured last, also where `for_user` would measure anew: it is better than nothing."""
+        """Return the last speed measured, even where `for_user` would measure again: it is better than nothing."""
         setup = await self._here.hardware.setup(batch_rows)
         return self._book.last(key_of(setup, shape, head=True))
 
     async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = silent) -> Speed:
-        """With the output matrix, for this machine's own user; waits for a trial that is under way.
+        """Return the speed with the output matrix, for this machine's own user; waits for a trial under way.
 
-        Raises as `measure`, Busy among it.
+        Raises the errors of `measure`, Busy among them.
         """
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
@@ -127,10 +127,11 @@ class OwnSpeed:
             return await self._tried(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
-        """Without the output matrix, within what is lent; at most half of the time goes to members' trials.
+        """Return the speed without the output matrix, within what is lent; at most half of the time goes to members'
+        trials.
 
-        again: what is known is doubted, which is rarely heeded. Raises as `measure`; Busy while any trial runs
-        or rests.
+        again: the known speed is doubted, which is rarely heeded. Raises the errors of `measure`, and Busy while any
+        trial runs or rests.
         """
         setup = await self._here.hardware.setup(batch_rows)
         threads = self._here.lent_threads()
@@ -154,7 +155,7 @@ class OwnSpeed:
                 self._rested_at = now + (now - began)
 
     async def doubt(self, shape: ModelShape, batch_rows: int) -> bool:
-        """The next question for this machine's user measures anew; False: it did so not long ago."""
+        """Doubt the known speed: the next question measures again. Return False if it was measured not long ago."""
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
         if not self._may_doubt(key):
@@ -164,11 +165,12 @@ class OwnSpeed:
         return True
 
     def _may_doubt(self, key: str) -> bool:
-        """What is found again when it was doubted, is so, unless other programs disturbed it then."""
+        """Return whether the speed may be doubted again: a doubt confirmed once is settled, unless other programs
+        disturbed the trial."""
         return self._rarely.may(key, SOON_S if self._book.was_disturbed(key) else WHILE_S)
 
     def _unwelcome(self) -> bool:
-        """Whether a trial for another machine must end: work came, or the owner wants the machine."""
+        """Return whether a trial for another machine must end: work came, or the owner wants the machine."""
         self._here.lent_bytes()
         return self._here.busy()
 

@@ -1,4 +1,4 @@
-"""What plans are made from: who is there, how fast each is with the model, how good each link is."""
+"""The inputs of a plan: the machines here, their speed with the model and the quality of their links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Released = Mapping[MachineId, int]
 
 
 class Measures(Protocol):
-    """Where speeds come from: app/node/planning/measuring.py."""
+    """The source of speeds; app/node/planning/measuring.py implements it."""
 
     async def speeds(
         self,
@@ -50,7 +50,7 @@ class Measures(Protocol):
 
 
 class Links(Protocol):
-    """Where links come from: app/node/links/link_registry.py."""
+    """The source of links; app/node/links/link_registry.py implements it."""
 
     def link(self, machine: MachineId) -> Link | None: ...
     async def known(self, machines: Iterable[MachineId]) -> None: ...
@@ -59,7 +59,7 @@ class Links(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlannerInputs:
-    """The household as the planner sees it. The callables give what is wired later or changes."""
+    """The household as the planner sees it."""
 
     candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
     measures: Measures
@@ -78,9 +78,9 @@ class PlannerInputs:
         known_only: bool = False,
         without: Collection[str] = (),
     ) -> Speeds:
-        """How fast each machine is with a model, measured now where that is not known.
+        """Return the speed of each machine with a model, measured now where it is not known.
 
-        known_only: nothing is measured. without: machines that nobody waits for. None: a machine that cannot say.
+        known_only: nothing is measured. without: machines that are not waited for. None: a machine that cannot tell.
         """
         me, names, shared = await self._everybody(known_only=known_only, without=without)
         return await self.measures.speeds(
@@ -88,22 +88,22 @@ class PlannerInputs:
         )
 
     async def speeds_like(self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool) -> Speeds:
-        """The same of a model that is not here, from a plain layer in its place."""
+        """Return the same for a model that is not here, from a plain layer in its place."""
         me, names, shared = await self._everybody(known_only=known_only)
         return await self.measures.like(basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only)
 
     def unforecast(self, model: Model) -> Reason | None:
-        """Why nothing can be said ahead of its speed."""
+        """Return why the speed of a model cannot be forecast."""
         return self.measures.unforecast(model.id)
 
     def unmeasured(self, name: str) -> Reason | None:
-        """Why a machine could not be measured."""
+        """Return why a machine could not be measured."""
         return self.measures.unmeasured(name)
 
     async def _everybody(
         self, *, known_only: bool, without: Collection[str] = ()
     ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
-        """This machine, the lenders by name, and whether they share one computer."""
+        """Return this machine, the lenders by name, and whether they share one computer."""
         host, everybody = self.candidates({})
         lenders = [lender for lender in everybody if lender.is_lending and lender.id not in without]
         if not known_only:
@@ -113,7 +113,7 @@ class PlannerInputs:
         return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
     def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
-        """Host and lenders with all that was measured of them. `released`: as in node.py."""
+        """Return host and lenders with everything measured of them. `released`: bytes they are freeing now."""
         host, lenders = self.candidates(released)
         seen = [
             self.lessons.corrected(
@@ -129,9 +129,9 @@ class PlannerInputs:
         return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
 
     async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
-        """A forecast with these machines was far off: what it was made from is measured again when there is time.
+        """Doubt the measurements behind a forecast that was far off; they are repeated when there is time.
 
-        False: it was measured again not long ago, and holds.
+        Return False where they were repeated not long ago, and hold.
         """
         me = self.candidates({})[0].id
         doubted = (await self.measures.doubt(entry, batch_rows, me)) & set(used)
@@ -142,7 +142,7 @@ class PlannerInputs:
 
 
 def lenders_but(me: MachineId, household: Household, released: Released) -> list[Candidate]:
-    """Who may lend and is here; `released`: bytes that are being given back there now."""
+    """Return the lenders that are here; `released`: bytes they are freeing now."""
     lenders = [
         Candidate(
             key,

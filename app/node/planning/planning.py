@@ -1,4 +1,4 @@
-"""A load as somebody ordered it -> the plan for it, on the machines and with the speeds of this moment."""
+"""Planning: from a load order to the plan for it, with the machines and speeds of this moment."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ MS = 1000
 
 
 class StateRule:
-    """For one host. How fast memory is copied is measured once; `reading`: ForecastHistory.reading."""
+    """The rule of one host for recurrent states. The speed of copying memory is measured once; `reading`:
+    ForecastHistory.reading."""
 
     def __init__(self, reading: Callable[[str], float | None]) -> None:
         self._byte_s, self._reading = 0.0, reading
 
     async def told(self, plan: Plan, model: Model) -> Plan:
-        """With a sentence on what is kept, for a model that has states."""
+        """Return the plan with a sentence on the states kept, for a model that has states."""
         if not model.state_bytes:
             return plan
         self._byte_s = self._byte_s or await asyncio.to_thread(memory_copy_s_per_byte)
         return replace(plan, reasons=(*plan.reasons, _reason(self._costs(plan, model))))
 
     def keep(self, plan: Plan, model: Model) -> Keep:
-        """What all stages of the plan keep."""
+        """Return the rule for states that all stages of the plan follow."""
         return keep_rule(self._costs(plan, model)) if model.state_bytes else KEEP_ALL
 
     def _costs(self, plan: Plan, model: Model) -> StateCosts:
@@ -74,7 +75,7 @@ NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Numbe
 
 
 class Planner:
-    """Plans for one host. `threads`: of its own worker."""
+    """The planner of one host. `threads`: those of its own worker."""
 
     def __init__(self, outlook: PlannerInputs, threads: Threads) -> None:
         self._outlook, self._threads = outlook, threads
@@ -89,7 +90,7 @@ class Planner:
         limits: Mapping[MachineId, int] | None = None,
         topologies: frozenset[Topology] = ALL_TOPOLOGIES,
     ) -> Plan:
-        """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
+        """Return the placement. `limits`: bytes that lenders reported. Raises DoesNotFit or BadInput."""
         if not model.writes:
             raise BadInput("model_only_embeds", name=model.name)
         host, lenders = self._outlook.machines(released, speeds)
@@ -136,7 +137,7 @@ class Planner:
         return await self._states.told(chosen, model)
 
     def sizes(self, chosen: Plan, order: requests.LoadModel, model: Model) -> Sizes:
-        """What all stages of the plan have in common."""
+        """Return the sizes common to all stages of the plan."""
         work = chosen.workload
         return Sizes(
             number=work.number,
@@ -151,7 +152,7 @@ class Planner:
 
 
 def said_why(chosen: Plan, unforecast: Reason | None) -> Plan:
-    """With what is to be known of its forecast: what it is computed from, or why there is none."""
+    """Return the plan with the basis of its forecast, or the reason why there is none."""
     if chosen.forecast is not None:
         return replace(chosen, reasons=(*chosen.reasons, Reason(_basis(chosen, chosen.forecast))))
     if unforecast is None:
@@ -167,7 +168,7 @@ def _basis(chosen: Plan, forecast: Forecast) -> str:
 
 
 def why_unmeasured(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
-    """With the cause, where a machine was to be measured and could not be."""
+    """Return the plan with the cause for each machine that could not be measured."""
     reasons = []
     for reason in chosen.reasons:
         cause = why(str(reason.facts["machine"])) if reason.code == "plan_unmeasured" else None
@@ -177,5 +178,5 @@ def why_unmeasured(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
 
 
 def lends(chosen: Plan) -> dict[MachineId, int]:
-    """What each machine that was considered lends."""
+    """Return the bytes lent by each machine that was considered."""
     return {machine.id: machine.lends_bytes for machine in chosen.machines}

@@ -1,4 +1,4 @@
-"""What all stages of a placement have in common, and the order for each of them."""
+"""The sizes common to all stages of a placement, and the order that opens each stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Of one placement."""
+    """The sizes of one placement."""
 
     number: Number
     slots: int
@@ -29,7 +29,7 @@ class Sizes:
     keep: Keep = KEEP_ALL
 
     def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
-        """The order for this machine's own worker."""
+        """Return the order for this machine's own worker."""
         return StageConfig(
             engine="llamacpp",
             path=path,
@@ -49,7 +49,7 @@ class Sizes:
         )
 
     def order(self, stage: PlannedStage, model: Model, run: Run, manifest: str) -> messages.OpenStage:
-        """The order for a lender."""
+        """Return the order for a lender."""
         return messages.OpenStage(
             request=0,
             pipeline=run.pipeline.hex(),

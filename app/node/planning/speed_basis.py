@@ -1,4 +1,4 @@
-"""What is measured for a model: layers of its own shape, or a plain layer in their place."""
+"""The layers measured for a model: of its own shape, or a plain layer in their place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.inference.worker.layer_benchmark import DEPTH
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The shape to measure; `effort`: what the model's own layers ask, where the shape only stands for them."""
+    """The shape to measure; `effort`: the effort of the model's own layers, where the shape only stands for them."""
 
     shape: ModelShape
     effort: Effort | None = None
@@ -30,7 +30,7 @@ class Basis:
         return self.effort is not None
 
     def speed(self, measured: Speed | None, batch_rows: int) -> Speed | None:
-        """The model's, from what was measured."""
+        """Return the model's speed from the measured one."""
         if measured is not None and self.near is not None:
             return windowed(measured, self.near)
         if measured is None or self.effort is None:
@@ -40,9 +40,9 @@ class Basis:
 
 
 def basis_of(header: Header, model: Model) -> Basis:
-    """Layers of the model itself; a plain layer where those are too large to be made up anywhere.
+    """Return layers of the model itself, or a plain layer where those are too large to be made up anywhere.
 
-    Raises BadInput with the reason why nothing can be said of a model ahead.
+    Raises BadInput with the reason why the model's speed cannot be forecast.
     """
     plain = _plain_layer(header, model)
     try:
@@ -59,7 +59,7 @@ def basis_of(header: Header, model: Model) -> Basis:
 
 
 def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
-    """A plain layer in the place of the model's, or why nothing can be said from one."""
+    """Return a plain layer in the place of the model's, or why nothing can be told from one."""
     try:
         effort = effort_of(header, model)
     except BadInput as error:
@@ -68,8 +68,8 @@ def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
 
 
 def windowed(measured: Speed, effort: Effort) -> Speed:
-    """With what each earlier position costs told apart: in a window there are no more than it is long. Measured was
-    up to DEPTH positions, on layers of both kinds."""
+    """Return the speed with the cost of earlier positions split by window: a window holds no more than its length.
+    The measurement had up to DEPTH positions, on layers of both kinds."""
     near = min(effort.window, DEPTH) / DEPTH
     looked = effort.position + near * effort.window_position
     if not looked:

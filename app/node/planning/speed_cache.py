@@ -1,4 +1,4 @@
-"""Measured speeds of this machine, kept by engine build, hardware and shape of the model."""
+"""The measured speeds of this machine, kept by engine build, hardware and shape of the model."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a speed depends on beside the model."""
+    """The facts beside the model that a speed depends on."""
 
     engine: str  # build and features, as app/machine/hardware/engines.py tells them
     device: str
@@ -74,26 +74,26 @@ class Setup:
 
 
 def key_of(setup: Setup, shape: ModelShape, *, head: bool) -> str:
-    """The name of one measurement: 64 hex digits, another one when anything in it is another."""
+    """Return the key of a measurement: 64 hex digits that change with anything the speed depends on."""
     facts = (FORMAT, setup.engine, setup.device, setup.threads, setup.batch_rows, head, shape)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()
 
 
 def far_off(forecast_s: float, measured_s: float) -> bool:
-    """Whether a forecast missed by so much that the speeds behind it must be measured again."""
+    """Return whether a forecast missed so far that the speeds behind it must be measured again."""
     low, high = sorted((forecast_s, measured_s))
     return high > FAR_OFF * low
 
 
 class SpeedCache:
-    """A small JSON file. What cannot be read, or is old, is as if it had never been measured."""
+    """The measured speeds, in a small JSON file. Unreadable or old entries count as never measured."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self._path, self._now = path, now
         self._entries = self._read()
 
     def get(self, key: str) -> Speed | None:
-        """The speed that was measured, unless that is long ago."""
+        """Return the measured speed, unless it is too old."""
         kept = self._entries.get(key)
         if kept is None:
             return None
@@ -103,16 +103,16 @@ class SpeedCache:
         return kept.speed()
 
     def was_disturbed(self, key: str) -> bool:
-        """Whether what is known was measured while other programs used the processor."""
+        """Return whether the known speed was measured while other programs used the processor."""
         return key in self._entries and self._entries[key].disturbed
 
     def last(self, key: str) -> Speed | None:
-        """What was measured last, however long ago, and also if it is doubted."""
+        """Return the last speed measured, however old, even if it is doubted."""
         kept = self._entries.get(key)
         return kept.speed() if kept else None
 
     def keep(self, key: str, speed: Speed, *, disturbed: bool = False) -> None:
-        """Write it down. A disk that cannot take it costs another measurement, and nothing else."""
+        """Save a speed. A disk that refuses it costs another measurement, and nothing else."""
         self._entries.pop(key, None)
         names = set(_Kept.__struct_fields__) - {"measured_at", "disturbed"}
         fields = {name: getattr(speed, name) for name in names}
@@ -122,7 +122,7 @@ class SpeedCache:
         self._write()
 
     def doubt(self, key: str) -> None:
-        """It is as if it had been measured very long ago."""
+        """Mark a speed as very old."""
         kept = self._entries.get(key)
         if kept is not None and kept.measured_at:
             self._entries[key] = msgspec.structs.replace(kept, measured_at=0)

@@ -1,4 +1,4 @@
-"""Whether models that are not here yet would fit: their verdicts, where their layers would go, and how fast."""
+"""Verdicts on models that are not here yet: whether they fit, where their layers would go, and how fast."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_CONTEXT = 1 << 24  # where nobody says
 
 
 async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> Json | None:
-    """None where nothing of the catalogue fits with room to spare. Nothing is measured for it."""
+    """Return the model of the catalogue to begin with; None where none fits with room to spare. Nothing is measured."""
     known = await asyncio.to_thread(shipped)
     host, lenders = outlook.machines(released, {})
     together = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
@@ -92,7 +92,7 @@ def _option(offer: Offer, file: OfferedFile, verdict: Json) -> StarterOption:
 async def verdicts(
     order: requests.Judge, outlook: PlannerInputs, released: Mapping[MachineId, int], report: Progress
 ) -> Json:
-    """One for each sketch, by its key; with `place` also the plan, and what is estimated of its speed."""
+    """Return one verdict per sketch, by its key; with `place` also the plan and its estimated speed."""
     by_key = {}
     for sketch in order.sketches:
         model = estimated_model(
@@ -121,7 +121,7 @@ async def verdicts(
 
 
 def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
-    """What is measured for it; None of a family of which nothing is known."""
+    """Return the basis to measure for a sketch; None for an unknown family."""
     if sketch.architecture not in FAMILIES:
         return None
     kind = kind_of(sketch.quantisation)
@@ -137,7 +137,7 @@ def _unforecast(sketch: requests.Sketch) -> Reason:
 
 
 def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload) -> Json | None:
-    """The plan; None when it does not fit."""
+    """Return the plan; None when it does not fit."""
     try:
         chosen = plan(host, lenders, model, work)
     except DoesNotFit:

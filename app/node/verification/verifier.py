@@ -67,7 +67,7 @@ class Verifier:
 
     @property
     def is_due(self) -> bool:
-        """Whether a sample waits to be computed again."""
+        """Return whether a sample waits to be computed again."""
         return self._samples.oldest is not None
 
     async def look(self, plan: Plan) -> None:
