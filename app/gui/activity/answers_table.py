@@ -1,4 +1,4 @@
-"""The last answers as a table: when, how much, how fast, and how fast it was said to be."""
+"""The last answers as a table: when, how many tokens, how fast, and how fast it was forecast to be."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
+from app.api.computer import AnswerEntry
 from app.core.planner.speed_estimates import is_rough
 from app.core.scheduler.requester import OWNER, Requester
-from app.gui.activity.journal_feed import Answer
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import model_name
@@ -17,32 +17,32 @@ from app.gui.look.theme import Theme
 from app.gui.widgets.layouts import Columns
 
 Index = QModelIndex | QPersistentModelIndex
-AT, MODEL, WHOSE, TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID = range(8)
-FIGURES = (TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID)
+AT, MODEL, REQUESTER, TOKENS, FIRST, FIRST_FORECAST, SPEED, SPEED_FORECAST = range(8)
+FIGURES = (TOKENS, FIRST, FIRST_FORECAST, SPEED, SPEED_FORECAST)
 SHOWN_ROWS = 5
 
 
 class AnswersModel(QAbstractTableModel):
-    """The newest answer first."""
+    """The answers as a Qt model, newest first."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[Answer] = []
+        self._rows: list[AnswerEntry] = []
 
-    def show(self, answers: Iterable[Answer]) -> None:
-        """Other answers; nothing happens where they are the same."""
+    def show(self, answers: Iterable[AnswerEntry]) -> None:
+        """Replace the answers; the same ones change nothing."""
         rows = list(answers)[::-1]
         if rows != self._rows:
             self.beginResetModel()
             self._rows = rows
             self.endResetModel()
 
-    def answer(self, row: int) -> Answer | None:
+    def answer(self, row: int) -> AnswerEntry | None:
         return self._rows[row] if 0 <= row < len(self._rows) else None
 
     def row_of(self, number: int) -> int:
-        """The row of an answer, or -1."""
-        return next((row for row, one in enumerate(self._rows) if one.number == number), -1)
+        """Return the row of an answer, or -1."""
+        return next((row for row, answer in enumerate(self._rows) if answer.number == number), -1)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008  Qt's name and manner
         return 0 if parent.isValid() else len(self._rows)
@@ -71,48 +71,48 @@ class AnswersModel(QAbstractTableModel):
         )[section]
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        one = self._rows[index.row()]
+        answer = self._rows[index.row()]
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _side(index.column())
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._words(one, index.column())
+            return self._words(answer, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{formats.exact(one.at)}\n{self.end_of(one)}" if index.column() == AT else None
+            return f"{formats.exact(answer.at)}\n{self.end_of(answer)}" if index.column() == AT else None
         return None
 
-    def end_of(self, one: Answer) -> str:
-        """How an answer ended, in a sentence."""
+    def end_of(self, answer: AnswerEntry) -> str:
+        """Return a sentence that says how an answer ended."""
         return {
             "stop": self.tr("It came to its end."),
             "length": self.tr("It reached its limit of tokens."),
             "full": self.tr("The context was full, so it ended there."),
             "stopped": self.tr("It was stopped."),
             "failed": self.tr("It broke off; the log says why."),
-        }.get(one.end, one.end)
+        }.get(answer.end, answer.end)
 
-    def _words(self, one: Answer, column: int) -> str:
+    def _words(self, answer: AnswerEntry, column: int) -> str:
         if column == AT:
-            return formats.clock(one.at)
+            return formats.clock(answer.at)
         if column == MODEL:
-            return model_name(one.model)
-        if column == WHOSE:
-            return self._requester_words(one.whose)
+            return model_name(answer.model)
+        if column == REQUESTER:
+            return self._requester_words(answer.whose)
         if column == TOKENS:
-            return formats.number(one.tokens)
+            return formats.number(answer.tokens)
         value = {
-            FIRST: one.ttft_s,
-            FIRST_SAID: one.forecast_ttft_s,
-            SPEED: one.decode_tok_s,
-            SPEED_SAID: one.forecast_tok_s,
+            FIRST: answer.ttft_s,
+            FIRST_FORECAST: answer.forecast_ttft_s,
+            SPEED: answer.decode_tok_s,
+            SPEED_FORECAST: answer.forecast_tok_s,
         }[column]
         if not value:
-            if column in (FIRST_SAID, SPEED_SAID):
+            if column in (FIRST_FORECAST, SPEED_FORECAST):
                 return self.tr("none")
-            broken = one.end in ("stopped", "failed")
-            return self.end_word(one) if broken else self.tr("not measured")
-        if column in (FIRST, FIRST_SAID):
+            broken = answer.end in ("stopped", "failed")
+            return self.end_word(answer) if broken else self.tr("not measured")
+        if column in (FIRST, FIRST_FORECAST):
             return formats.seconds(value)
-        text = self.tr("rough {speed}") if column == SPEED_SAID and is_rough(value) else "{speed}"
+        text = self.tr("rough {speed}") if column == SPEED_FORECAST and is_rough(value) else "{speed}"
         return text.format(speed=formats.speed(value))
 
     def _requester_words(self, requester: Requester | None) -> str:
@@ -131,14 +131,16 @@ class AnswersModel(QAbstractTableModel):
                 words = "{name}"
         return words.format(name=requester.name)
 
-    def end_word(self, one: Answer) -> str:
-        return self.tr("stopped") if one.end == "stopped" else self.tr("broke off")
+    def end_word(self, answer: AnswerEntry) -> str:
+        return self.tr("stopped") if answer.end == "stopped" else self.tr("broke off")
 
 
 class AnswersTable(QTableView):
-    """`chosen(answer)` is called when another row is chosen."""
+    """The answers; `chosen(answer)` is called when another row is chosen."""
 
-    def __init__(self, theme: Theme, chosen: Callable[[Answer | None], object], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, chosen: Callable[[AnswerEntry | None], object], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme, self._chosen = theme, chosen
         self.rows = AnswersModel()
@@ -160,13 +162,13 @@ class AnswersTable(QTableView):
         theme.changed.connect(self._fit)
         self._fit()
 
-    def show_answers(self, answers: Iterable[Answer]) -> None:
-        """The newest is chosen, unless the person looks at another one."""
+    def show_answers(self, answers: Iterable[AnswerEntry]) -> None:
+        """Show these, and choose the newest unless a person looks at another one."""
         was = self.rows.answer(self.currentIndex().row())
         follows = was is None or self.currentIndex().row() == 0
         shown = list(answers)
-        # where all were for the person who looks, the room is for the figures
-        self.setColumnHidden(WHOSE, all(one.whose == OWNER for one in shown))
+        # without this column there is more room for the figures
+        self.setColumnHidden(REQUESTER, all(answer.whose == OWNER for answer in shown))
         self.rows.show(shown)
         row = 0 if follows or was is None else max(0, self.rows.row_of(was.number))
         if self.rows.answer(row) is None:

@@ -1,23 +1,22 @@
-"""A benchmark as a report to share, without machines' names: HTML that needs nothing else, Markdown, JSON."""
+"""A benchmark as a card, and as a report to share without the names of machines: HTML, picture, Markdown, JSON."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
 from string import Template, ascii_uppercase
-from typing import Any
+from typing import Literal
 
+import msgspec
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import BadInput
 from app.core.planner.speed_estimates import is_rough
 from app.core.reasons import os_cause
-from app.gui.activity.bench_store import Bench
-from app.gui.activity.journal_feed import StageDid, together
+from app.gui.activity.bench_store import Bench, Energy, Result
+from app.gui.activity.journal_feed import by_machine
 from app.gui.activity.timeline import Bars, share_lines
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -27,8 +26,8 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import card, clear, column, line
 
-Json = dict[str, Any]
-ENDS = (".html", ".png", ".md", ".json")  # what `save` can write
+SUFFIXES = (".html", ".png", ".md", ".json")  # that `save` can write
+SAME_SHARE = 0.005  # a smaller difference from the forecast is none
 
 PAGE = Template("""<!doctype html>
 <html lang="$lang"><head><meta charset="utf-8"><title>$title</title><style>
@@ -50,198 +49,220 @@ $tables<p class="muted">$foot</p></body></html>
 """)
 
 
-def unnamed(made: Bench) -> Bench:
-    """The same benchmark with `Machine A`, `Machine B` in place of the machines' names."""
+def unnamed(bench: Bench) -> Bench:
+    """Return the same benchmark with `Machine A`, `Machine B` in place of the names of machines."""
     names = {
-        name: _tr("Machine {letter}").format(letter=ascii_uppercase[at % len(ascii_uppercase)])
-        for at, name in enumerate(made.machines)
+        name: _tr("Machine {letter}").format(letter=ascii_uppercase[n % len(ascii_uppercase)])
+        for n, name in enumerate(bench.machines)
     }
-    results = tuple(_renamed(result, names) for result in made.results)
-    one = made.one and made.one | {"results": [_renamed(r, names) for r in made.one["results"]]}
-    return replace(made, machines=tuple(names.values()), results=results, one=one)
-
-
-def _renamed(result: Json, names: dict[str, str]) -> Json:
-    """Its stages under other names."""
-    stages = [one | {"machine": names.get(one["machine"], _tr("A machine"))} for one in result["stages"]]
-    return result | {"stages": stages}
-
-
-def headline(made: Bench) -> str:
-    """`Guide on 3 machines`."""
-    many = QCoreApplication.translate("Report", "%n machine(s)", "", len(made.machines))
-    return _tr("{model} on {machines}").format(model=model_name(made.model), machines=many)
-
-
-def subtitle(made: Bench) -> str:
-    """When, and what was asked."""
-    return _tr("{when}. {prompt} tokens in, {output} out, context {context}.").format(
-        when=formats.exact(made.at),
-        prompt=formats.number(made.prompt_tokens),
-        output=formats.number(made.output_tokens),
-        context=formats.number(made.context),
+    changed = msgspec.structs.replace(
+        bench, machines=list(names.values()), results=[_renamed(result, names) for result in bench.results]
     )
+    if bench.one is None:
+        return changed
+    host = msgspec.structs.replace(bench.one, results=[_renamed(result, names) for result in bench.one.results])
+    return msgspec.structs.replace(changed, one=host)
 
 
-def against(made: Bench, name: str) -> str:
-    """How a figure stands to its forecast, in words."""
-    beyond = made.beyond(name)
-    if beyond is None or made.forecast is None:
-        return _tr("no forecast")
-    value = float(made.forecast[name])
-    told, rough = _against(name, value, beyond), name == "decode_tok_s" and is_rough(value)
-    return _tr("rough {forecast}").format(forecast=told) if rough else told
-
-
-def _against(name: str, value: float, beyond: float) -> str:
-    said = formats.seconds(value) if name == "ttft_s" else formats.speed(value)
-    share, times = formats.percent(abs(beyond)), formats.number(1 + beyond, 1)
-    if abs(beyond) < 0.005:
-        return _tr("forecast {said}").format(said=said)
-    if beyond >= 1:  # "522 % later" is a sum to do
-        longer, times_faster = (
-            _tr("forecast {said}, {times} times as long"),
-            _tr("forecast {said}, {times} times as fast"),
-        )
-        return (longer if name == "ttft_s" else times_faster).format(said=said, times=times)
-    if name == "ttft_s":
-        later, sooner = (_tr("forecast {said}, {share} later"), _tr("forecast {said}, {share} sooner"))
-        return (later if beyond > 0 else sooner).format(said=said, share=share)
-    faster, slower = _tr("forecast {said}, {share} faster"), _tr("forecast {said}, {share} slower")
-    return (faster if beyond > 0 else slower).format(said=said, share=share)
-
-
-def figures(made: Bench) -> list[tuple[str, str, str]]:
-    """The large figures: what, how much, and beside what."""
-    speed, first, reads = (made.mean(n) for n in ("decode_tok_s", "ttft_s", "prefill_tok_s"))
-    unknown = _tr("not measured")
-    found = [
-        (_tr("Speed"), formats.speed(speed) if speed else unknown, against(made, "decode_tok_s")),
-        (_tr("First token"), formats.seconds(first) if first else unknown, against(made, "ttft_s")),
-        (_tr("Reading"), formats.speed(reads) if reads else unknown, _spread(made)),
+def _renamed(result: Result, names: dict[str, str]) -> Result:
+    stages = [
+        msgspec.structs.replace(stage, machine=names.get(stage.machine, _tr("A machine"))) for stage in result.stages
     ]
-    for result in made.results[1:]:
-        total = result["total_tok_s"]
-        name = _tr("{many} at once").format(many=result["streams"])
-        late = _tr("first token at most {time}").format(time=formats.seconds(result["ttft_p99_s"] or 0.0))
-        found.append((name, formats.speed(total["mean"]) if total else unknown, late))
-    return found + [_energy(made, *one) for one in made.energies]
+    return msgspec.structs.replace(result, stages=stages)
 
 
-def _energy(made: Bench, streams: int, token_joules: float, watts: float) -> tuple[str, str, str]:
-    """What a token took; the answers' prompts are read for it, too."""
-    name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
-    machines = QCoreApplication.translate("Report", "%n machine(s)", "", len(made.machines))
-    drew = _tr("{watts} W on {machines}, as the system tells")
-    words = drew.format(watts=formats.number(watts), machines=machines)
-    return name, formats.token_energy(token_joules), words
+def headline(bench: Bench) -> str:
+    """Return `Guide on 3 machines`."""
+    return _tr("{model} on {machines}").format(model=model_name(bench.model), machines=_n_machines(bench))
 
 
-def beside_one(made: Bench) -> str:
-    """How the household stands to its host alone; empty where that was not measured."""
-    times, alone = made.times("decode_tok_s"), made.one_mean("decode_tok_s")
-    ours = made.mean("decode_tok_s")
-    if times is None or alone is None or ours is None:
-        return ""
-    machines = QCoreApplication.translate("Report", "%n machine(s)", "", len(made.machines))
-    told = _tr("{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed.")
-    words = told.format(
-        machines=machines, ours=formats.speed(ours), alone=formats.speed(alone), times=formats.number(times, 2)
+def _n_machines(bench: Bench) -> str:
+    return QCoreApplication.translate("Report", "%n machine(s)", "", len(bench.machines))
+
+
+def subtitle(bench: Bench) -> str:
+    """Return when it was run, and how large it was."""
+    return _tr("{when}. {prompt} tokens in, {output} out, context {context}.").format(
+        when=formats.exact(bench.at),
+        prompt=formats.number(bench.prompt_tokens),
+        output=formats.number(bench.output_tokens),
+        context=formats.number(bench.context),
     )
-    reads, one_reads = made.mean("prefill_tok_s"), made.one_mean("prefill_tok_s")
-    if reads and one_reads:
-        told = _tr("Reading: {ours} together, {alone} alone, {times} times.")
-        words += " " + told.format(
-            ours=formats.speed(reads), alone=formats.speed(one_reads), times=formats.number(reads / one_reads, 2)
+
+
+def against(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]) -> str:
+    """Return how a figure compares with its forecast, in words."""
+    error = bench.forecast_error(name)
+    if error is None or bench.forecast is None:
+        return _tr("no forecast")
+    if name == "ttft_s":
+        return _first_token_against(bench.forecast.ttft_s, error)
+    speed = bench.forecast.decode_tok_s
+    words = _speed_against(speed, error)
+    return _tr("rough {forecast}").format(forecast=words) if is_rough(speed) else words
+
+
+def _first_token_against(forecast_s: float, error: float) -> str:
+    if abs(error) < SAME_SHARE:
+        words = _tr("forecast {said}")
+    elif error >= 1:  # "522 % later" would be a sum to do
+        words = _tr("forecast {said}, {times} times as long")
+    else:
+        words = _tr("forecast {said}, {share} later") if error > 0 else _tr("forecast {said}, {share} sooner")
+    return _with_figures(words, formats.seconds(forecast_s), error)
+
+
+def _speed_against(forecast_tok_s: float, error: float) -> str:
+    if abs(error) < SAME_SHARE:
+        words = _tr("forecast {said}")
+    elif error >= 1:
+        words = _tr("forecast {said}, {times} times as fast")
+    else:
+        words = _tr("forecast {said}, {share} faster") if error > 0 else _tr("forecast {said}, {share} slower")
+    return _with_figures(words, formats.speed(forecast_tok_s), error)
+
+
+def _with_figures(words: str, forecast: str, error: float) -> str:
+    return words.format(said=forecast, share=formats.percent(abs(error)), times=formats.number(1 + error, 1))
+
+
+def figures(bench: Bench) -> list[tuple[str, str, str]]:
+    """Return the large figures: their names, their values, and the words below them."""
+    speed, first, reads = bench.mean("decode_tok_s"), bench.mean("ttft_s"), bench.mean("prefill_tok_s")
+    unknown = _tr("not measured")
+    rows = [
+        (_tr("Speed"), formats.speed(speed) if speed else unknown, against(bench, "decode_tok_s")),
+        (_tr("First token"), formats.seconds(first) if first else unknown, against(bench, "ttft_s")),
+        (_tr("Reading"), formats.speed(reads) if reads else unknown, _spread(bench)),
+    ]
+    for result in bench.results[1:]:
+        total = result.mean("total_tok_s")
+        name = _tr("{many} at once").format(many=result.streams)
+        late = _tr("first token at most {time}").format(time=formats.seconds(result.ttft_p99_s or 0.0))
+        rows.append((name, formats.speed(total) if total else unknown, late))
+    return rows + [_energy(bench, result.streams, result.energy) for result in bench.results if result.energy]
+
+
+def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
+    """Return what a token took; reading the prompts is included."""
+    name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
+    drew = _tr("{watts} W on {machines}, as the system tells")
+    words = drew.format(watts=formats.number(energy.watts), machines=_n_machines(bench))
+    return name, formats.token_energy(energy.joules_per_token), words
+
+
+def against_host(bench: Bench) -> str:
+    """Return how the household compares with its host alone; empty where that was not measured."""
+    times, ours, alone = bench.speedup("decode_tok_s"), bench.mean("decode_tok_s"), bench.host_mean("decode_tok_s")
+    if bench.one is None or times is None or ours is None or alone is None:
+        return ""
+    sentences = [
+        _tr("{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed.").format(
+            machines=_n_machines(bench),
+            ours=formats.speed(ours),
+            alone=formats.speed(alone),
+            times=formats.number(times, 2),
         )
-    if made.energies and made.one_energies:
-        told = _tr("Energy: {ours} together, {alone} alone.")
-        (_, ours_j, _), (_, alone_j, _) = made.energies[0], made.one_energies[0]
-        words += " " + told.format(ours=formats.token_energy(ours_j), alone=formats.token_energy(alone_j))
-    return words
+    ]
+    reads, host_reads = bench.mean("prefill_tok_s"), bench.host_mean("prefill_tok_s")
+    if reads and host_reads:
+        sentences.append(
+            _tr("Reading: {ours} together, {alone} alone, {times} times.").format(
+                ours=formats.speed(reads), alone=formats.speed(host_reads), times=formats.number(reads / host_reads, 2)
+            )
+        )
+    energy, host_energy = _first_energy(bench.results), _first_energy(bench.one.results)
+    if energy and host_energy:
+        words = _tr("Energy: {ours} together, {alone} alone.")
+        ours_j, alone_j = (formats.token_energy(drawn.joules_per_token) for drawn in (energy, host_energy))
+        sentences.append(words.format(ours=ours_j, alone=alone_j))
+    return " ".join(sentences)
 
 
-def _spread(made: Bench) -> str:
-    """How many runs, and how much they differed."""
-    speed = made.alone.get("decode_tok_s") or {}
-    runs = QCoreApplication.translate("Report", "%n run(s)", "", made.alone["runs"])
-    if not speed.get("deviation"):
+def _first_energy(results: Sequence[Result]) -> Energy | None:
+    return next((result.energy for result in results if result.energy), None)
+
+
+def _spread(bench: Bench) -> str:
+    """Return the number of runs, and how much they differed."""
+    speed = bench.single.decode_tok_s
+    runs = QCoreApplication.translate("Report", "%n run(s)", "", bench.single.runs)
+    if speed is None or not speed.deviation:
         return runs
-    share = speed["deviation"] / speed["mean"]
-    return _tr("{runs}, speed ± {share}").format(runs=runs, share=formats.percent(share))
+    return _tr("{runs}, speed ± {share}").format(runs=runs, share=formats.percent(speed.deviation / speed.mean))
 
 
-def foot(made: Bench) -> str:
-    """Who measured."""
-    return _tr("Measured by Poolhouse {version}.").format(version=made.version)
+def foot(bench: Bench) -> str:
+    """Return the line that names the version that measured."""
+    return _tr("Measured by Poolhouse {version}.").format(version=bench.version)
 
 
-def html(made: Bench) -> str:
-    """The whole report. Machines are not named in it."""
-    made = unnamed(made)
+def html(bench: Bench) -> str:
+    """Return the report as a page that needs no other file. It does not name machines."""
+    bench = unnamed(bench)
     boxes = "".join(
         f"<div>{escape(name)}<b>{escape(value)}</b><span class=muted>{escape(words)}</span></div>"
-        for name, value, words in figures(made)
+        for name, value, words in figures(bench)
     )
-    tables = "".join(_table(result) for result in made.results if result["stages"])
-    colours = {name: getattr(LIGHT, name) for name in ("text", "muted", "window", "card", "hairline")}
-    compared = f"<p>{escape(beside_one(made))}</p>" if made.one else ""
+    tables = "".join(_table(result) for result in bench.results if result.stages)
+    colors = {name: getattr(LIGHT, name) for name in ("text", "muted", "window", "card", "hairline")}
+    compared = f"<p>{escape(against_host(bench))}</p>" if bench.one else ""
     return PAGE.substitute(
-        colours,
+        colors,
         lang=_tr("en"),
-        title=escape(headline(made)),
-        subtitle=escape(subtitle(made)),
+        title=escape(headline(bench)),
+        subtitle=escape(subtitle(bench)),
         figures=boxes,
         tables=compared + tables,
-        foot=escape(foot(made)),
+        foot=escape(foot(bench)),
     )
 
 
-def markdown(made: Bench) -> str:
-    """The same report as text. Machines are not named in it."""
-    made = unnamed(made)
-    lines = [f"# {headline(made)}", "", subtitle(made), ""]
-    lines += [f"- {name}: **{value}** ({words})" for name, value, words in figures(made)]
-    lines += ["", beside_one(made)] if made.one else []
-    for result in made.results:
+def markdown(bench: Bench) -> str:
+    """Return the report as text. It does not name machines."""
+    bench = unnamed(bench)
+    lines = [f"# {headline(bench)}", "", subtitle(bench), ""]
+    lines += [f"- {name}: **{value}** ({words})" for name, value, words in figures(bench)]
+    lines += ["", against_host(bench)] if bench.one else []
+    for result in bench.results:
         head, *rows = _stage_rows(result)
         lines += ["", f"## {_stage_title(result)}", ""]
         lines += [_line(head), _line(["---", *["--:"] * (len(head) - 1)]), *map(_line, rows)]
-    return "\n".join([*lines, "", foot(made), ""])
+    return "\n".join([*lines, "", foot(bench), ""])
 
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def as_json(made: Bench) -> str:
-    """All figures, for programs. Machines are not named in it."""
-    return json.dumps(asdict(unnamed(made)), indent=2, ensure_ascii=False) + "\n"
+def as_json(bench: Bench) -> str:
+    """Return all figures, for programs. They do not name machines."""
+    return msgspec.json.format(msgspec.json.encode(unnamed(bench)), indent=2).decode() + "\n"
 
 
-def _stage_rows(result: Json) -> list[tuple[str, ...]]:
-    """What each stage did for one answer, below its headings."""
+def _stage_rows(result: Result) -> list[tuple[str, ...]]:
+    """Return the headings, and a row for what each stage did for one answer."""
     head = (_tr("Machine"), _tr("Layers"), _tr("Computes"), _tr("Waits"), _tr("Sent and received"))
     rows = [
         (
-            one["machine"],
-            f"{one['first'] + 1}–{one['last']}",
-            formats.seconds(one["busy_s"]),
-            formats.seconds(one["wait_s"]),
-            formats.size(one["bytes_in"] + one["bytes_out"]),
+            stage.machine,
+            f"{stage.first + 1}–{stage.last}",
+            formats.seconds(stage.busy_s),
+            formats.seconds(stage.wait_s),
+            formats.size(stage.bytes_in + stage.bytes_out),
         )
-        for one in result["stages"]
+        for stage in result.stages
     ]
     return [head, *rows]
 
 
-def _stage_title(result: Json) -> str:
-    if result["streams"] > 1:
-        return _tr("The same with {many} at once").format(many=result["streams"])
+def _stage_title(result: Result) -> str:
+    if result.streams > 1:
+        return _tr("The same with {many} at once").format(many=result.streams)
     return _tr("What each machine did for one answer")
 
 
-def _table(result: Json) -> str:
+def _table(result: Result) -> str:
     head, *rows = _stage_rows(result)
     body = "".join(_row("td", row) for row in rows)
     return f"<h2>{escape(_stage_title(result))}</h2><table>{_row('th', head)}{body}</table>"
@@ -252,7 +273,7 @@ def _row(tag: str, cells: tuple[str, ...]) -> str:
 
 
 class BenchCard(QFrame):
-    """Large figures with their forecasts; below, what each machine did."""
+    """A card with large figures and their forecasts; below, what each machine did. It is also the shared picture."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -264,18 +285,18 @@ class BenchCard(QFrame):
         box.addLayout(self._box)
         self.setLayout(column(inner))
 
-    def show_bench(self, made: Bench, compared: str = "") -> None:
-        """Its figures. compared: a sentence about an earlier one."""
+    def show_bench(self, bench: Bench, compared: str = "") -> None:
+        """Show its figures. compared: a sentence about an earlier one."""
         clear(self._box)
-        title = Elided(headline(made), "section")
-        self._box.addLayout(column(title, paragraph(subtitle(made), "muted"), gap=sizes.XS))
-        self._box.addLayout(Flow(*_figure_boxes(figures(made)), gap=sizes.XL))
-        if made.one:
-            self._box.addWidget(paragraph(beside_one(made)))
+        title = Elided(headline(bench), "section")
+        self._box.addLayout(column(title, paragraph(subtitle(bench), "muted"), gap=sizes.XS))
+        self._box.addLayout(Flow(*_figure_boxes(figures(bench)), gap=sizes.XL))
+        if bench.one:
+            self._box.addWidget(paragraph(against_host(bench)))
         if compared:
             self._box.addWidget(paragraph(compared))
-        machines = together([_stage(one) for one in made.alone["stages"]])
-        whole_s = _answer_seconds(made)
+        machines = by_machine(bench.single.stages)
+        whole_s = _answer_seconds(bench)
         if machines and whole_s:
             bars = Bars(self._theme)
             bars.show_lines(share_lines(machines, whole_s))
@@ -284,14 +305,14 @@ class BenchCard(QFrame):
             self._box.addWidget(bars)
 
 
-def _figure_boxes(told: list[tuple[str, str, str]]) -> list[QWidget]:
-    """Large numbers, each between its name and what it stands beside; all as wide as the widest."""
+def _figure_boxes(rows: list[tuple[str, str, str]]) -> list[QWidget]:
+    """Return large numbers, each between its name and its words; all as wide as the widest."""
     boxes = []
-    for name, value, beside in told:
+    for name, value, below in rows:
         box = QWidget()
-        words = (label(name, "muted"), label(value, "figure"), label(beside, "caption"))
-        for one in words:
-            one.ensurePolished()
+        words = (label(name, "muted"), label(value, "figure"), label(below, "caption"))
+        for text in words:
+            text.ensurePolished()
         box.setLayout(column(*words, gap=sizes.XS))
         box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         boxes.append(box)
@@ -301,34 +322,32 @@ def _figure_boxes(told: list[tuple[str, str, str]]) -> list[QWidget]:
     return boxes
 
 
-def _stage(told: dict[str, object]) -> StageDid:
-    return StageDid(**told)  # type: ignore[arg-type]
+def _answer_seconds(bench: Bench) -> float:
+    first, speed = bench.mean("ttft_s"), bench.mean("decode_tok_s")
+    return (first or 0.0) + ((bench.output_tokens - 1) / speed if speed else 0.0)
 
 
-def _answer_seconds(made: Bench) -> float:
-    first, speed = made.mean("ttft_s"), made.mean("decode_tok_s")
-    return (first or 0.0) + ((made.output_tokens - 1) / speed if speed else 0.0)
+def save(bench: Bench, file: Path, theme: Theme) -> None:
+    """Write the report in the format of the file's suffix, otherwise as HTML.
 
-
-def save(made: Bench, file: Path, theme: Theme) -> None:
-    """The report as the end of the file's name says, else as HTML. Raises BadInput where it cannot be
-    written."""
+    Raises BadInput where it cannot be written.
+    """
     texts = {".md": markdown, ".json": as_json}
     try:
         if (end := file.suffix.lower()) == ".png":
-            _picture(made, file, theme)
+            _picture(bench, file, theme)
         else:
-            file.write_text(texts.get(end, html)(made), encoding="utf-8")
+            file.write_text(texts.get(end, html)(bench), encoding="utf-8")
     except OSError as error:
         raise BadInput("report_unwritten", path=str(file), why=os_cause(error)) from None
 
 
-def _picture(made: Bench, file: Path, theme: Theme) -> None:
+def _picture(bench: Bench, file: Path, theme: Theme) -> None:
     page = QWidget()
     set_role(page, "page")
     shown = BenchCard(theme)
-    shown.show_bench(unnamed(made))
-    box = column(shown, label(foot(made), "caption"))
+    shown.show_bench(unnamed(bench))
+    box = column(shown, label(foot(bench), "caption"))
     box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
     page.setLayout(box)
     page.setFixedWidth(theme.px(sizes.CHAT_WIDTH))

@@ -1,157 +1,151 @@
-"""Benchmarks that were made: one small file of the window's own, newest first."""
+"""The benchmarks that were run: a small file of the window, newest first."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import msgspec
 
+from app.api.answers import ForecastSpeed
+from app.core.bench import Spread
 from app.decoding import decode
-
-Json = dict[str, Any]
 
 MOST_KEPT = 50
 MOST_BYTES = 4 << 20
+FigureName = Literal["ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"]
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """One benchmark: what was measured, on what, beside its forecast.
+class StageMean(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage did for one answer, at the mean of all answers."""
 
-    results: as app/core/bench.py makes them, one for each number of answers at once.
-    one: the same of the host alone, where it was measured: `results` and `forecast`.
-    """
+    machine: str
+    first: int
+    last: int  # the layer after the last one
+    busy_s: float
+    wait_s: float
+    bytes_in: float
+    bytes_out: float
+    steps: float = 0.0
+
+
+class Energy(msgspec.Struct, frozen=True, kw_only=True):
+    """What all machines drew together."""
+
+    watts: float
+    joules_per_token: float
+    watt_hours: float = 0.0
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of all runs with the same number of answers at once, as `app.core.bench.figures` makes them."""
+
+    streams: int  # answers at once
+    runs: int
+    stages: list[StageMean]
+    ttft_s: Spread | None = None
+    ttft_p99_s: float | None = None
+    prefill_tok_s: Spread | None = None
+    decode_tok_s: Spread | None = None
+    total_tok_s: Spread | None = None
+    tokens: list[int] = []
+    reused_tokens: int = 0
+    recoveries: int = 0
+    node_ttft_s: Spread | None = None
+    node_decode_tok_s: Spread | None = None
+    energy: Energy | None = None  # None: not every machine reports its power draw
+
+    def mean(self, name: FigureName) -> float | None:
+        """Return the mean of a figure; None where nothing was measured."""
+        measured: Spread | None = getattr(self, name)
+        return measured.mean if measured else None
+
+
+class HostAlone(msgspec.Struct, frozen=True, kw_only=True):
+    """The same benchmark on the host alone."""
+
+    results: list[Result]
+    forecast: ForecastSpeed | None = None
+
+
+class Bench(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark: what was measured, on what, and what was forecast."""
 
     at: float  # Unix time
     version: str
     extent: str
     model: str
-    machines: tuple[str, ...]
+    machines: list[str]
     shape: str
     context: int
     prompt_tokens: int
     output_tokens: int
-    forecast: Json | None
-    results: tuple[Json, ...]
-    one: Json | None = None
+    results: list[Result]  # by the number of answers at once; one answer comes first
+    forecast: ForecastSpeed | None = None  # of one answer at a time
+    one: HostAlone | None = None  # where it was measured
+
+    def __post_init__(self) -> None:
+        if not self.results or (self.one is not None and not self.one.results):
+            raise ValueError("a benchmark without results")
 
     @property
-    def alone(self) -> Json:
+    def single(self) -> Result:
         """The figures of one answer at a time."""
         return self.results[0]
 
-    def mean(self, name: str) -> float | None:
-        """Of one answer at a time: `ttft_s`, `decode_tok_s`, `prefill_tok_s` or `total_tok_s`."""
-        found = self.alone.get(name)
-        return None if found is None else float(found["mean"])
+    def mean(self, name: FigureName) -> float | None:
+        """Return the mean of a figure of one answer at a time."""
+        return self.single.mean(name)
 
-    @property
-    def energies(self) -> list[tuple[int, float, float]]:
-        """Answers at once, joules for a token, watts: where all machines' systems tell what they draw."""
-        return _energies(self.results)
+    def host_mean(self, name: FigureName) -> float | None:
+        """Return the same figure of the host alone."""
+        return self.one.results[0].mean(name) if self.one else None
 
-    @property
-    def one_energies(self) -> list[tuple[int, float, float]]:
-        """As `energies`, of the host alone."""
-        return _energies(self.one["results"] if self.one else ())
+    def speedup(self, name: FigureName) -> float | None:
+        """Return how many times the figure of the host alone it is; None where either was not measured."""
+        measured, host = self.mean(name), self.host_mean(name)
+        return measured / host if measured and host else None
 
-    def times(self, name: str) -> float | None:
-        """How many times the figure of the host alone. None: that was not measured."""
-        found = self.one["results"][0].get(name) if self.one else None
-        real = self.mean(name)
-        return None if not found or not real else real / float(found["mean"])
+    def forecast_error(self, name: Literal["ttft_s", "decode_tok_s"]) -> float | None:
+        """Return how much more was measured than forecast, as a share: 0.1 is a tenth more. None: no forecast."""
+        forecast: float | None = getattr(self.forecast, name, None)
+        measured = self.mean(name)
+        return measured / forecast - 1 if forecast and measured else None
 
-    def one_mean(self, name: str) -> float | None:
-        """As `mean`, of the host alone."""
-        found = self.one["results"][0].get(name) if self.one else None
-        return float(found["mean"]) if found else None
 
-    def beyond(self, name: str) -> float | None:
-        """Measured against forecast, as a share: 0.1 is a tenth more than said. None: no forecast."""
-        told, real = (self.forecast or {}).get(name), self.mean(name)
-        if not told or not real:
-            return None
-        return float(real / told) - 1
+class _File(msgspec.Struct):
+    benchmarks: list[Bench]
 
 
 class BenchStore:
-    """What cannot be read is as if it had never been made; it is kept aside."""
+    """A file that cannot be read is set aside, and the list begins anew."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "benchmarks.json"
         self.kept: list[Bench] = self._read()
 
-    def add(self, made: Bench) -> None:
+    def add(self, bench: Bench) -> None:
         """Keep one more. Raises OSError."""
-        self.keep([made, *self.kept])
+        self.keep([bench, *self.kept])
 
-    def keep(self, kept: list[Bench]) -> None:
-        """Keep these, and no others. Raises OSError; they are still known until the end."""
-        self.kept = kept[:MOST_KEPT]
-        self._write()
+    def keep(self, benches: Sequence[Bench]) -> None:
+        """Keep exactly these. Raises OSError; the list in memory changes even then."""
+        self.kept = list(benches[:MOST_KEPT])
+        part = self._file.with_suffix(".part")
+        part.write_bytes(msgspec.json.encode(_File(self.kept)))
+        os.replace(part, self._file)
 
     def _read(self) -> list[Bench]:
         try:
             with self._file.open("rb") as source:
                 data = source.read(MOST_BYTES + 1)
-            found = [_bench(one) for one in decode(data, _Kept).benchmarks]
+            return decode(data, _File).benchmarks[:MOST_KEPT]
         except FileNotFoundError:
             return []
-        except (OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            self._set_aside()
+        except (OSError, ValueError):
+            with suppress(OSError):  # otherwise the next benchmark overwrites it
+                os.replace(self._file, self._file.with_suffix(".damaged"))
             return []
-        return found[:MOST_KEPT]
-
-    def _set_aside(self) -> None:
-        with suppress(OSError):  # else it is overwritten by the next one
-            os.replace(self._file, self._file.with_suffix(".damaged"))
-
-    def _write(self) -> None:
-        content = json.dumps({"benchmarks": [_json(one) for one in self.kept]})
-        part = self._file.with_suffix(".part")
-        part.write_text(content, encoding="utf-8")
-        os.replace(part, self._file)
-
-
-def _energies(results: Sequence[Json]) -> list[tuple[int, float, float]]:
-    return [
-        (int(one["streams"]), float(drew["joules_per_token"]), float(drew["watts"]))
-        for one in results
-        if (drew := one.get("energy"))
-    ]
-
-
-def _json(one: Bench) -> Json:
-    return {name: getattr(one, name) for name in Bench.__slots__}
-
-
-class _Kept(msgspec.Struct):
-    """The file."""
-
-    benchmarks: list[Json]
-
-
-def _bench(read: Json) -> Bench:
-    """Raises ValueError, KeyError or TypeError for anything else."""
-    made = Bench(
-        **{
-            **read,
-            "at": float(read["at"]),
-            "results": tuple(read["results"]),
-            "machines": tuple(map(str, read["machines"])),
-        }
-    )
-    if not made.results or not all(isinstance(one["stages"], list) for one in made.results):
-        raise ValueError("a benchmark without results")
-    for name in ("ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"):
-        made.mean(name)
-        made.beyond(name)
-        made.times(name)
-    _ = made.energies, made.one_energies
-    return made

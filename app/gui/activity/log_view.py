@@ -1,4 +1,4 @@
-"""The log: one plain sentence for each thing that happened, newest first, with a filter."""
+"""The log: a sentence for each event and answer, newest first, with a filter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QLineEdit, QStackedLayout, QTableView, QWidget
 
-from app.gui.activity.journal_feed import Answer, Feed, Happened
+from app.api.computer import AnswerEntry
+from app.gui.activity.journal_feed import Feed, event_sentence
 from app.gui.app import page_names
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -28,7 +29,7 @@ PICTURES = {"answer": "chat", "model": "models", "machine": "pool", "lending": "
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the log."""
+    """A line of the log."""
 
     number: int
     at: float
@@ -37,7 +38,7 @@ class Entry:
 
 
 class LogModel(QAbstractTableModel):
-    """Two columns: when, and what."""
+    """The lines as a Qt model with two columns: when, and what happened."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -66,13 +67,13 @@ class LogModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        one, is_when = self._rows[index.row()], index.column() == 0
+        entry, is_when = self._rows[index.row()], index.column() == 0
         if role == Qt.ItemDataRole.DisplayRole:
-            return formats.clock(one.at) if is_when else one.sentence
+            return formats.clock(entry.at) if is_when else entry.sentence
         if role == Qt.ItemDataRole.ToolTipRole:
-            return formats.exact(one.at) if is_when else tooltip(one.sentence)
+            return formats.exact(entry.at) if is_when else tooltip(entry.sentence)
         if role == Qt.ItemDataRole.DecorationRole and is_when:
-            return self._picture(one.kind)
+            return self._picture(entry.kind)
         return None
 
     def _picture(self, kind: str) -> QIcon:
@@ -80,7 +81,7 @@ class LogModel(QAbstractTableModel):
 
 
 class LogView(QWidget):
-    """The feed's events and answers as sentences; `go(page)` where nothing happened yet."""
+    """The feed's events and answers as sentences; `go(page)` is called to open the chat where nothing happened yet."""
 
     def __init__(self, theme: Theme, feed: Feed, go: Callable[[str], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -119,19 +120,19 @@ class LogView(QWidget):
         self.refresh()
 
     def sentences(self) -> list[str]:
-        """What is shown now."""
+        """Return the sentences that are shown now."""
         model = self._model
         return [str(model.data(model.index(at, 1))) for at in range(model.rowCount())]
 
     def show_all(self) -> None:
-        """Without the filter."""
+        """Clear the filter."""
         self.words.clear()
         self.kind.setCurrentIndex(0)
 
     def refresh(self) -> None:
-        """Show what is new, and what the filter lets through."""
+        """Show the entries that match the filter, new ones included."""
         chosen, words = self.kind.currentData(), self.words.text().strip().casefold()
-        rows = [one for one in self._entries() if chosen in ("", one.kind) and words in one.sentence.casefold()]
+        rows = [entry for entry in self._entries() if chosen in ("", entry.kind) and words in entry.sentence.casefold()]
         self._model.show(rows)
         none = self._not_found if chosen or words else self._nothing
         self._stack.setCurrentWidget(self.table if rows else none)
@@ -146,23 +147,24 @@ class LogView(QWidget):
             self.refresh()
 
     def _entries(self) -> list[Entry]:
-        found = [*map(_event, self._feed.events), *map(self._answer, self._feed.answers)]
-        return sorted(found, key=lambda one: one.number, reverse=True)
+        events = (Entry(event.number, event.at, event.kind, event_sentence(event)) for event in self._feed.events)
+        answers = map(self._answer, self._feed.answers)
+        return sorted((*events, *answers), key=lambda entry: entry.number, reverse=True)
 
-    def _answer(self, one: Answer) -> Entry:
-        if one.end == "failed":
+    def _answer(self, answer: AnswerEntry) -> Entry:
+        if answer.end == "failed":
             text = self.tr("{model} broke off an answer after {tokens} tokens.")
-        elif one.end == "stopped":
+        elif answer.end == "stopped":
             text = self.tr("{model} was stopped after {tokens} tokens.")
         else:
             text = self.tr("{model} answered with {tokens} tokens: the first after {first}, then {speed}.")
         sentence = text.format(
-            model=model_name(one.model),
-            tokens=formats.number(one.tokens),
-            first=formats.seconds(one.ttft_s or 0.0),
-            speed=formats.speed(one.decode_tok_s or 0.0),
+            model=model_name(answer.model),
+            tokens=formats.number(answer.tokens),
+            first=formats.seconds(answer.ttft_s or 0.0),
+            speed=formats.speed(answer.decode_tok_s or 0.0),
         )
-        return Entry(one.number, one.at, "answer", sentence)
+        return Entry(answer.number, answer.at, "answer", sentence)
 
     def _kinds(self) -> QComboBox:
         box = DropDown()
@@ -194,7 +196,7 @@ class LogView(QWidget):
         header.setHighlightSections(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
-        header.setResizeContentsPrecision(0)  # what is seen decides how wide a column is
+        header.setResizeContentsPrecision(0)  # only visible rows decide the width of a column
         header.sectionResized.connect(self._resized)
         return table
 
@@ -203,9 +205,10 @@ class LogView(QWidget):
         self._fit()
 
     def _resized(self, column: int) -> None:
-        """When first shown the column of the sentences is narrow: what was fitted into it is too high.
+        """Fit the rows again once the column of sentences has its width.
 
-        It still has its old width while this is told.
+        When it is first shown it is narrow, so rows that were fitted then are too high. The signal comes before the new
+        width counts.
         """
         if column == 1:
             QTimer.singleShot(0, self, self._fit)
@@ -224,7 +227,3 @@ class LogView(QWidget):
                 self.table.resizeRowToContents(at)
             elif self.table.rowHeight(at) > high:
                 self.table.setRowHeight(at, high)
-
-
-def _event(one: Happened) -> Entry:
-    return Entry(one.number, one.at, one.kind, one.sentence)

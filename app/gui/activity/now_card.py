@@ -1,15 +1,18 @@
-"""What runs at this moment: answers, a model that is loading or copied, layers that others use here."""
+"""Everything in progress: answers, models that are loading or copied, and layers that others use here."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from app.core.scheduler.requester import Requester
-from app.gui.activity.journal_feed import Running
+from app.api.computer import AnswerInProgress
+from app.api.downloads import Download
+from app.api.plans import LoadedModel, Progress
+from app.api.snapshot import Snapshot
+from app.core.scheduler.requester import OWNER, Requester
 from app.gui.api.node_state import GONE, NodeState
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -21,15 +24,14 @@ from app.gui.models.transfers import of_download, of_import
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import card, clear, column, held, row
-from app.gui.widgets.progress import Progress
+from app.gui.widgets.progress import Progress as ProgressBar
 
-Json = dict[str, Any]
-UNDER_WAY = ("waiting", "starting", "running", "checking")  # states of a download
+ACTIVE_STATES = ("waiting", "starting", "running", "checking")  # of a download
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One line: what, its figures, and how far it is where that is known."""
+    """A line: what is in progress, its figures, and the share that is done, where it is known."""
 
     icon: str
     what: str
@@ -38,7 +40,7 @@ class Job:
 
 
 class NowCard(QFrame):
-    """A line for each thing under way; one sentence where nothing is."""
+    """A card with a line for each job, or a sentence if there are none."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -57,7 +59,7 @@ class NowCard(QFrame):
         return self._jobs or []
 
     def show_jobs(self, jobs: list[Job]) -> None:
-        """Nothing happens where they are the same."""
+        """Replace the jobs; the same ones change nothing."""
         if jobs == self._jobs:
             return
         self._jobs = jobs
@@ -71,12 +73,12 @@ class NowCard(QFrame):
         theme, picture = self._theme, label()
         side = theme.px(sizes.TITLE)
         picture.setPixmap(icon(job.icon, theme.colours.accent).pixmap(side, side))
-        told = held(Beside(Elided(job.what), label(job.figures, "muted")))
-        top = row(picture, told, gap=sizes.S)
+        words = held(Beside(Elided(job.what), label(job.figures, "muted")))
+        top = row(picture, words, gap=sizes.S)
         top.setStretch(1, 1)
         lines: list[QWidget] = []
         if job.share is not None:
-            bar = Progress(job.what)
+            bar = ProgressBar(job.what)
             bar.tell(job.share)
             lines.append(bar)
         box = column(*lines, gap=sizes.XS)
@@ -88,40 +90,44 @@ class NowCard(QFrame):
         self.show_jobs(jobs or [])
 
 
-def jobs_of(pool: NodeState, running: list[Running], importing: Importing) -> list[Job]:
-    """All that is under way, from the node's snapshot and its journal; nothing once the node has gone."""
+def jobs_of(pool: NodeState, running: Sequence[AnswerInProgress], importing: Importing) -> list[Job]:
+    """Return everything in progress; nothing once the node is gone."""
     if pool.link in GONE:
         return []
-    return [
-        *_answers(pool, running),
-        *_loads(pool),
-        *_downloads(pool),
-        *_import(importing),
-        *_given(pool),
-        *_lent(pool),
-    ]
+    snapshot = pool.now
+    jobs = [*map(_answer, running), *_waiting(snapshot, running)]
+    for loaded in snapshot.models:
+        jobs += _load(loaded)
+    jobs += [_download(download) for download in snapshot.downloads.values() if download.state in ACTIVE_STATES]
+    if importing.paths:
+        transfer = of_import(importing, "")
+        words = _tr("Taking in {name}").format(name=transfer.name)
+        jobs.append(Job("download", words, transfer.words, transfer.share))
+    return [*jobs, *_giving(snapshot), *_lending(snapshot)]
 
 
-def _answers(pool: NodeState, running: list[Running]) -> list[Job]:
-    jobs = []
-    for one in running:
-        figures = [_tr("{tokens} tokens").format(tokens=formats.number(one.tokens))]
-        if one.tok_s:
-            figures.insert(0, formats.speed(one.tok_s))
-        if not one.tokens:
-            figures = [formats.seconds(one.seconds)]
-        words = _writing(one.whose) if one.tokens else _reading(one.whose)
-        what = words.format(model=model_name(one.model), name=one.whose.name)
-        jobs.append(Job("chat", what, ", ".join(figures)))
-    waiting = (pool.snapshot.get("answers") or {}).get("waiting", 0)
-    if waiting > sum(not one.tokens for one in running):
-        text = QCoreApplication.translate("Now", "%n question(s) waiting", "", waiting)
-        jobs.append(Job("pause", text, ""))
-    return jobs
+def _answer(running: AnswerInProgress) -> Job:
+    requester = running.whose or OWNER
+    if running.tokens:
+        speed = [formats.speed(running.tok_s)] if running.tok_s else []
+        figures = [*speed, _tr("{tokens} tokens").format(tokens=formats.number(running.tokens))]
+        words = _writing(requester)
+    else:
+        figures, words = [formats.seconds(running.seconds)], _reading(requester)
+    what = words.format(model=model_name(running.model), name=requester.name)
+    return Job("chat", what, ", ".join(figures))
+
+
+def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Job]:
+    """Return a line for questions that wait; one without a token may be among `running` already."""
+    waiting = snapshot.answers.waiting
+    if waiting <= sum(not answer.tokens for answer in running):
+        return []
+    return [Job("pause", QCoreApplication.translate("Now", "%n question(s) waiting", "", waiting), "")]
 
 
 def _reading(requester: Requester) -> str:
-    """What runs before the first token."""
+    """Return the words for an answer before its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} reads a question of yours")
@@ -136,7 +142,7 @@ def _reading(requester: Requester) -> str:
 
 
 def _writing(requester: Requester) -> str:
-    """What runs after the first token."""
+    """Return the words for an answer after its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} writes an answer for you")
@@ -150,75 +156,55 @@ def _writing(requester: Requester) -> str:
             return _tr("{model} writes an answer for {name}")
 
 
-def _loads(pool: NodeState) -> list[Job]:
-    """Models that are on their way."""
-    return [job for model in pool.models for job in _load(model)]
-
-
-def _load(loaded: Json) -> list[Job]:
-    """A line for each machine that is getting its layers, at first or in place of a lost one."""
-    if loaded.get("state") not in ("loading", "recovering"):
+def _load(loaded: LoadedModel) -> list[Job]:
+    """Return a line for each machine that receives its layers, whether at first or in place of a lost machine."""
+    if loaded.state not in ("loading", "recovering"):
         return []
-    model, steps = model_name(str(loaded.get("model"))), (loaded.get("progress") or {}).values()
-    if not steps:
-        words = _tr("Loading {model}") if loaded["state"] == "loading" else _tr("Rebuilding {model}")
+    model = model_name(loaded.model)
+    if not loaded.progress:
+        words = _tr("Loading {model}") if loaded.state == "loading" else _tr("Rebuilding {model}")
         return [Job("models", words.format(model=model), "")]
-    return [_step(model, step) for step in steps]
+    return [_step(model, step) for step in loaded.progress.values()]
 
 
-def _step(model: str, step: Json) -> Job:
-    done, total = step.get("done") or 0, step.get("total") or 0
-    machine = step.get("machine") or ""
+def _step(model: str, step: Progress) -> Job:
     words = {
         "sending": _tr("Sending layers of {model} to {machine}"),
         "loading": _tr("{machine} loads its layers of {model}"),
-    }.get(str(step.get("step")), _tr("{machine} prepares its layers of {model}"))
-    figures = ""
-    if step.get("unit") == "bytes":
-        figures = _tr("{done} of {total}").format(done=formats.size(done), total=formats.size(total))
-    share = done / total if total else None
-    return Job("models", words.format(model=model, machine=machine), figures, share)
+    }.get(step.step, _tr("{machine} prepares its layers of {model}"))
+    figures = _amounts(step.done, step.total) if step.unit == "bytes" else ""
+    share = step.done / step.total if step.total else None
+    return Job("models", words.format(model=model, machine=step.machine or ""), figures, share)
 
 
-def _downloads(pool: NodeState) -> list[Job]:
-    found = (pool.snapshot.get("downloads") or {}).values()
-    return [_download(one) for one in found if one.get("state") in UNDER_WAY]
+def _download(download: Download) -> Job:
+    transfer = of_download(download)
+    words = _tr("Copying {model}") if download.machine else _tr("Downloading {model}")
+    return Job("download", words.format(model=transfer.name), transfer.words, transfer.share)
 
 
-def _download(one: Json) -> Job:
-    shown = of_download(one)
-    words = _tr("Copying {model}") if one.get("machine") else _tr("Downloading {model}")
-    what = words.format(model=shown.name)
-    return Job("download", what, shown.words, shown.share)
-
-
-def _given(pool: NodeState) -> list[Job]:
-    """A model that another machine of the household copies from here."""
-    one = pool.snapshot.get("giving")
-    if not one:
+def _giving(snapshot: Snapshot) -> list[Job]:
+    """Return a line for the model that another machine of the household copies from here."""
+    giving = snapshot.giving
+    if giving is None:
         return []
-    done, total = int(one["done_bytes"]), int(one["total_bytes"])
-    words = _tr("Sending {model} to {machine}")
-    what = words.format(model=model_name(str(one["model"])), machine=one["machine"])
-    figures = _tr("{done} of {total}").format(done=formats.size(done), total=formats.size(total))
-    return [Job("download", what, figures, done / total if total else None)]
+    what = _tr("Sending {model} to {machine}").format(model=model_name(giving.model), machine=giving.machine)
+    share = giving.done_bytes / giving.total_bytes if giving.total_bytes else None
+    return [Job("download", what, _amounts(giving.done_bytes, giving.total_bytes), share)]
 
 
-def _import(importing: Importing) -> list[Job]:
-    if not importing.paths:
-        return []
-    shown = of_import(importing, "")
-    what = _tr("Taking in {name}").format(name=shown.name)
-    return [Job("download", what, shown.words, shown.share)]
-
-
-def _lent(pool: NodeState) -> list[Job]:
-    lending = pool.node.get("lending") or {}
-    used, names = formats.size(lending.get("used_bytes") or 0), lending.get("used_by") or []
+def _lending(snapshot: Snapshot) -> list[Job]:
+    """Return a line for each machine whose layers are here."""
+    lending = snapshot.node.lending
     text = _tr("This machine holds layers for {name}")
-    if lending.get("state") == "working" and len(names) == 1:  # with more it is not known for whom
+    if lending.state == "working" and len(lending.used_by) == 1:  # with more, nobody knows for whom
         text = _tr("This machine computes for an answer of {name}")
-    return [Job("computer", text.format(name=name), used) for name in names]
+    used = formats.size(lending.used_bytes or 0)
+    return [Job("computer", text.format(name=name), used) for name in lending.used_by]
+
+
+def _amounts(done_bytes: int, total_bytes: int) -> str:
+    return _tr("{done} of {total}").format(done=formats.size(done_bytes), total=formats.size(total_bytes))
 
 
 def _tr(text: str) -> str:

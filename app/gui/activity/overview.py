@@ -1,4 +1,4 @@
-"""What the pool does and did: what runs, the last answers, forecasts against facts, what was lent."""
+"""The overview: what is in progress, the last answers, forecasts against facts, and what was lent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
+from app.api.computer import AnswerEntry
 from app.gui.activity.answers_table import AnswersTable
-from app.gui.activity.journal_feed import Answer, Feed
+from app.gui.activity.journal_feed import Feed, computed_seconds, forecast_errors, is_comparable, shares_faster
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.activity.timeline import Timeline
 from app.gui.app import page_names
@@ -32,7 +33,7 @@ SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # the shapes 
 
 
 class Overview(QWidget):
-    """Cards from top to bottom; the page scrolls them."""
+    """The cards from top to bottom; the page scrolls them."""
 
     def __init__(self, services: AppContext, feed: Feed) -> None:
         super().__init__()
@@ -95,8 +96,8 @@ class Overview(QWidget):
         self.table.show_answers(answers)
         sentence = self.chart.show_answers(answers)
         self._off.setText(sentence or self._no_forecast())
-        for one in (self.chart, self._marks):
-            show_if(one, bool(sentence))
+        for widget in (self.chart, self._marks):
+            show_if(widget, bool(sentence))
 
     def _no_forecast(self) -> str:
         return self.tr(
@@ -104,24 +105,24 @@ class Overview(QWidget):
             " its forecast stands here beside what was measured."
         )
 
-    def _show_one(self, answer: Answer | None) -> None:
+    def _show_one(self, answer: AnswerEntry | None) -> None:
         self.timeline.show_answer(answer)
-        told = bool(self.timeline.lines)
-        self._legend.setVisible(told)
-        self.timeline.setVisible(told)
+        has_bars = bool(self.timeline.lines)
+        self._legend.setVisible(has_bars)
+        self.timeline.setVisible(has_bars)
         if answer is None:
             self._title.setText("")
-        elif told:
+        elif has_bars:
             self._title.setText(self._time_of(answer))
         else:
             self._title.setText(self.table.rows.end_of(answer))
 
-    def _time_of(self, answer: Answer) -> str:
+    def _time_of(self, answer: AnswerEntry) -> str:
         text = self.tr("Where the time went: {seconds} for {tokens} tokens")
         if not answer.alone:  # a stage counts what it does, not for whom
             text = self.tr("{seconds} for {tokens} tokens; the bars hold other answers' work too")
         return text.format(
-            seconds=formats.seconds(answer.queued_s + answer.computed_s), tokens=formats.number(answer.tokens)
+            seconds=formats.seconds(answer.queued_s + computed_seconds(answer)), tokens=formats.number(answer.tokens)
         )
 
     def _show_now(self) -> None:
@@ -137,7 +138,7 @@ class Overview(QWidget):
             "Since {day} others had layers here for {time}. {tokens} token positions were computed for"
             " them; {size} went in and out."
         )
-        told = text.format(
+        words = text.format(
             day=formats.day(lent.since),
             time=formats.seconds(lent.seconds),
             tokens=formats.number(lent.rows),
@@ -145,8 +146,8 @@ class Overview(QWidget):
         )
         if lent.watt_hours >= LEAST_WATT_HOURS:
             drew = self.tr("In that time the whole machine drew {energy}.")
-            told += " " + drew.format(energy=formats.energy(lent.watt_hours))
-        return told
+            words += " " + drew.format(energy=formats.energy(lent.watt_hours))
+        return words
 
 
 class ForecastChart(QWidget):
@@ -164,11 +165,11 @@ class ForecastChart(QWidget):
     def n_shown(self) -> int:
         return len(self._errors)
 
-    def show_answers(self, answers: Sequence[Answer]) -> str:
-        """Those that had the pool to themselves. Says how far off forecasts were, in a sentence."""
-        compared = [answer for answer in answers if answer.is_compared]
-        self._errors = [answer.faster for answer in compared[-MOST_SHOWN:]]
-        sentence = self._sentence([answer.errors for answer in compared])
+    def show_answers(self, answers: Sequence[AnswerEntry]) -> str:
+        """Show those that had the pool to themselves, and return a sentence that says how far off forecasts were."""
+        compared = [answer for answer in answers if is_comparable(answer)]
+        self._errors = [shares_faster(answer) for answer in compared[-MOST_SHOWN:]]
+        sentence = self._sentence([forecast_errors(answer) for answer in compared])
         self.setAccessibleDescription(sentence)
         self.update()
         return sentence
@@ -176,7 +177,7 @@ class ForecastChart(QWidget):
     def _sentence(self, errors: list[tuple[float, float]]) -> str:
         if not errors:
             return ""
-        first, speed = (self._off(statistics.median(one[n] for one in errors)) for n in (0, 1))
+        first, speed = (self._off(statistics.median(error[n] for error in errors)) for n in (0, 1))
         many = len(errors)
         return self.tr(
             "At the median of %n answer(s) the forecast was off by {first} for the first token and by"
@@ -186,7 +187,7 @@ class ForecastChart(QWidget):
         ).format(first=first, speed=speed)
 
     def _off(self, error: float) -> str:
-        """How far off; beyond the double of what came, how many times it was forecast."""
+        """Return an error in percent, or as a factor where it is above 100 %."""
         if error <= 1:
             return formats.percent(error)
         return self.tr("a factor of {times}").format(times=formats.number(1 + error))
@@ -207,21 +208,21 @@ class ForecastChart(QWidget):
         painter.end()
 
     def room(self) -> QRectF:
-        """Of the dots. On its left the words have theirs."""
+        """Return the area of the dots; the words are to its left."""
         measure = QFontMetricsF(self._theme.font(sizes.CAPTION))
         side = sizes.S + max(map(measure.horizontalAdvance, self._words()))
         return QRectF(side, sizes.S, self.width() - side - sizes.S, self.height() - 2 * sizes.S)
 
     def _words(self) -> tuple[str, str, str]:
-        """Above, at the line and below."""
+        """Return the words above, at and below the line."""
         return self.tr("faster"), self.tr("as forecast"), self.tr("slower")
 
     def _reach(self) -> float:
-        farthest = max((abs(value) for one in self._errors for value in one), default=0.0)
+        farthest = max((abs(share) for shares in self._errors for share in shares), default=0.0)
         return min(MOST_RANGE, max(LEAST_RANGE, 1.1 * farthest))
 
     def _scale(self, painter: QPainter, room: QRectF, reach: float) -> None:
-        """The band of good forecasts, the line, and words at its ends."""
+        """Paint the band of good forecasts, the line, and the words."""
         theme, middle = self._theme, room.center().y()
         band = room.height() * GOOD / reach
         painter.fillRect(QRectF(room.left(), middle - band / 2, room.width(), band), theme.colour("selected"))
@@ -245,9 +246,9 @@ class ForecastChart(QWidget):
                 off = max(-1.0, min(1.0, value / reach))
                 y = room.center().y() - off * (room.height() - size) / 2
                 mark = QRectF(x - size / 2, y - size / 2, size, size)
-                colour = self._theme.colour(token)
-                painter.setPen(QPen(colour, 2))
-                painter.setBrush(colour if is_round else Qt.BrushStyle.NoBrush)
+                color = self._theme.colour(token)
+                painter.setPen(QPen(color, 2))
+                painter.setBrush(color if is_round else Qt.BrushStyle.NoBrush)
                 if is_round:
                     painter.drawEllipse(mark)
                 else:
@@ -255,7 +256,7 @@ class ForecastChart(QWidget):
 
 
 class Mark(QWidget):
-    """One mark, painted as it is in the figure."""
+    """A mark, painted as in the figure."""
 
     def __init__(self, theme: Theme, token: str, shape: str) -> None:
         super().__init__()
@@ -269,12 +270,12 @@ class Mark(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        colour = self._theme.colour(self._token)
+        color = self._theme.colour(self._token)
         mark = QRectF(self.rect()).adjusted(2, 2, -2, -2)
         hollow, hatched = self._shape == SQUARE, self._shape == HATCHED
-        painter.setPen(QPen(colour, 2) if hollow else Qt.PenStyle.NoPen)
+        painter.setPen(QPen(color, 2) if hollow else Qt.PenStyle.NoPen)
         pattern = Qt.BrushStyle.BDiagPattern if hatched else Qt.BrushStyle.SolidPattern
-        painter.setBrush(Qt.BrushStyle.NoBrush if hollow else QBrush(colour, pattern))
+        painter.setBrush(Qt.BrushStyle.NoBrush if hollow else QBrush(color, pattern))
         if self._shape == DOT:
             painter.drawEllipse(mark)
         else:
@@ -283,7 +284,7 @@ class Mark(QWidget):
 
 
 class Legend(QWidget):
-    """Marks side by side: (colour token, shape, words)."""
+    """The meaning of marks, side by side: (color token, shape, words)."""
 
     def __init__(self, theme: Theme, *keys: tuple[str, str, str]) -> None:
         super().__init__()

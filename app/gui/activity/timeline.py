@@ -1,4 +1,4 @@
-"""One answer as bars: its phases, and of each machine what it computed and waited."""
+"""Answers as bars: the phases of an answer, and how long each machine computed and waited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.gui.activity.journal_feed import Answer, MachineDid
+from app.api.computer import AnswerEntry
+from app.gui.activity.journal_feed import MachineWork, by_machine, computed_seconds, decode_seconds
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme
@@ -17,7 +18,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a bar: how much of the bar, its colour, and whether it is hatched."""
+    """A part of a bar: its share of the bar, its color, and whether it is hatched."""
 
     share: float
     token: str
@@ -26,7 +27,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One bar with what stands to its left and right."""
+    """A bar with the words to its left and right."""
 
     name: str
     pieces: tuple[Piece, ...]
@@ -38,7 +39,7 @@ NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # of the width, beside the bar
 
 
 class Bars(QWidget):
-    """Bars under each other, with what stands beside each. Empty until `show_lines`."""
+    """Bars below each other, with words beside each of them. Empty until `show_lines`."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,11 +53,11 @@ class Bars(QWidget):
         return self._lines
 
     def show_lines(self, lines: tuple[Line, ...]) -> None:
-        """Other bars."""
+        """Replace the bars."""
         self._lines = lines
-        said = "; ".join(f"{line.name}: {line.words}" for line in lines)
+        description = "; ".join(f"{line.name}: {line.words}" for line in lines)
         self.setAccessibleName(self.tr("Where the time went"))
-        self.setAccessibleDescription(said)
+        self.setAccessibleDescription(description)
         self.updateGeometry()
         self.update()
 
@@ -87,12 +88,12 @@ class Bars(QWidget):
         painter.setFont(self._theme.font(sizes.CAPTION))
         painter.setPen(self._theme.colour("muted"))
         place = QRectF(bar.right() + gap, top, words - gap, high)
-        said = painter.fontMetrics().elidedText(line.words, elide, words - gap)
-        painter.drawText(place, left, said)
+        shown = painter.fontMetrics().elidedText(line.words, elide, words - gap)
+        painter.drawText(place, left, shown)
 
 
 def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: Theme) -> None:
-    """A bar whose pieces begin at its left; what is left of it stays pale."""
+    """Paint a bar whose pieces begin at its left; the rest of it stays pale."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.colour("hairline"))
     painter.drawRoundedRect(bar, RADIUS, RADIUS)
@@ -109,26 +110,27 @@ def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: 
 
 
 class Timeline(Bars):
-    """One answer: a bar for its phases, and one for each machine."""
+    """The bars of an answer: one for its phases, and one for each machine."""
 
-    def show_answer(self, answer: Answer | None) -> None:
-        """Its phases and machines; nothing for an answer that broke off."""
+    def show_answer(self, answer: AnswerEntry | None) -> None:
+        """Show its phases and machines; nothing for an answer that was interrupted."""
         if answer is None or answer.ttft_s is None:
             self.show_lines(())
             return
-        machines = share_lines(answer.machines(), answer.computed_s)
+        machines = share_lines(by_machine(answer.stages), computed_seconds(answer))
         self.show_lines((self._phases(answer), *machines))
 
-    def _phases(self, answer: Answer) -> Line:
+    def _phases(self, answer: AnswerEntry) -> Line:
+        decode_s = decode_seconds(answer)
         reads_s = max(0.0, (answer.ttft_s or 0.0) - answer.queued_s)
-        whole_s = max(answer.queued_s + reads_s + answer.decode_s, 1e-9)
+        whole_s = max(answer.queued_s + reads_s + decode_s, 1e-9)
         pieces = (
             Piece(answer.queued_s / whole_s, "warning", True),
             Piece(reads_s / whole_s, "muted"),
-            Piece(answer.decode_s / whole_s, "accent"),
+            Piece(decode_s / whole_s, "accent"),
         )
         words = self.tr("reads {reads}, writes {writes}").format(
-            reads=formats.seconds(reads_s), writes=formats.seconds(answer.decode_s)
+            reads=formats.seconds(reads_s), writes=formats.seconds(decode_s)
         )
         if answer.queued_s >= 0.05:
             waits = formats.seconds(answer.queued_s)
@@ -136,16 +138,16 @@ class Timeline(Bars):
         return Line(self.tr("Answer"), pieces, words)
 
 
-def share_lines(machines: Sequence[MachineDid], whole_s: float) -> tuple[Line, ...]:
-    """What each machine computed and waited, as shares of the time of an answer."""
+def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[Line, ...]:
+    """Return how long each machine computed and waited, as shares of the time of an answer."""
     whole_s = max(whole_s, 1e-9)
     lines = []
-    for one in machines:
-        busy = min(1.0, one.busy_s / whole_s)
-        wait = min(1.0 - busy, one.wait_s / whole_s)  # what was queued while it computed is no time beside
+    for machine in machines:
+        busy = min(1.0, machine.busy_s / whole_s)
+        wait = min(1.0 - busy, machine.wait_s / whole_s)  # waiting while it computed takes no extra time
         words = QCoreApplication.translate("Bars", "computes {busy}, waits {wait}").format(
             busy=formats.percent(busy), wait=formats.percent(wait)
         )
         pieces = (Piece(busy, "good"), Piece(wait, "warning", True))
-        lines.append(Line(one.machine, pieces, words))
+        lines.append(Line(machine.machine, pieces, words))
     return tuple(lines)

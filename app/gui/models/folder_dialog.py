@@ -7,8 +7,8 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
 
+from app.api.downloads import FolderChoice
 from app.core.errors import AppError
-from app.gui.api.node_client import Json
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
@@ -59,7 +59,7 @@ class FolderSheet(Sheet):
 
     def _look(self) -> None:
         body = {"path": self._path}
-        self.keep(self.services.client.post("/folder/look", body, self._tell, self._refused))
+        self.keep(self.services.client.post("/folder/look", body, self._tell, self._refused, answer=FolderChoice))
 
     def choose(self) -> None:
         self.act.setEnabled(False)
@@ -68,36 +68,35 @@ class FolderSheet(Sheet):
         call = self.services.client.post("/folder", body, lambda _: self.accept(), self._again)
         self.keep(call)
 
-    def _tell(self, seen: Json) -> None:
-        free = formats.size(seen["free_bytes"])
+    def _tell(self, choice: FolderChoice) -> None:
+        free = formats.size(choice.free_bytes)
         words = _tr("New models go to {folder}. {free} are free there.")
-        if seen["same"]:
+        if choice.same:
             words = _tr("Models are kept in {folder} already. {free} are free there.")
-        words = words.format(folder=seen["folder"], free=free)
-        if seen["room_bytes"] == 0:
+        words = words.format(folder=choice.folder, free=free)
+        if choice.room_bytes == 0:
             words += " " + _tr("5 GiB stay free, so nothing can be downloaded to it now.")
         self.sentence.setText(words)
-        models = int(seen["models"])
-        self.along.setVisible(models > 0)
+        self.along.setVisible(choice.models > 0)
         self.along.setText(
-            QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", models).replace(
-                "{size}", formats.size(seen["bytes"])
+            QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", choice.models).replace(
+                "{size}", formats.size(choice.bytes)
             )
         )
-        wanted = self._is_first or self.along.isChecked()  # afterwards it is as it was left
+        is_checked = self._is_first or self.along.isChecked()  # afterwards it is as it was left
         self._is_first = False
-        self.along.setChecked(wanted and models > 0 and bool(seen["fits"]))
-        self.along.setEnabled(bool(seen["fits"]))
-        self.about.setVisible(models > 0)
+        self.along.setChecked(is_checked and choice.models > 0 and choice.fits)
+        self.along.setEnabled(choice.fits)
+        self.about.setVisible(choice.models > 0)
         self.about.setText(
             _tr(
                 "Each is used where it is until it is whole there and was read back. Without the tick "
                 "they stay where they are, and can still be used."
             )
-            if seen["fits"]
+            if choice.fits
             else _tr("There is not enough room for them. They stay where they are, and can be used.")
         )
-        self.act.setEnabled(not seen["same"] or models > 0)
+        self.act.setEnabled(not choice.same or choice.models > 0)
         self.fit()
 
     def _refused(self, error: AppError) -> None:

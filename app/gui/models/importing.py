@@ -6,17 +6,17 @@ import json
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.api.answers import ProgressLine
+from app.api.models import ModelAnswer
 from app.core.errors import AppError
 from app.decoding import decode
 from app.gui.api.node_state import Link, NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.models.node_calls import Calls
 
-Json = dict[str, Any]
 IMPORT = "import"
 KEPT = "shelf/importing"
 BROKEN_OFF = ("node_away", "node_went_away")
@@ -30,7 +30,7 @@ class Importing(QObject):
     """
 
     changed = Signal()
-    imported = Signal(object)  # Json, the model
+    imported = Signal(object)  # ShelfModel
     failed = Signal()  # `unseen` says why
     ended = Signal(str, object)  # path, AppError or None
 
@@ -97,7 +97,7 @@ class Importing(QObject):
 
     def leave(self, paths: Collection[str]) -> None:
         """Take in none of these any more."""
-        self._waiting = [one for one in self._waiting if one[0] not in paths]
+        self._waiting = [(path, name) for path, name in self._waiting if path not in paths]
         if self.path in paths:
             self.cancel()
         else:
@@ -110,7 +110,9 @@ class Importing(QObject):
         if self._waiting:
             self.path, self._name = self._waiting.pop(0)
             body = {"path": self.path, "name": self._name}
-            call = self._pool.client.call("POST", "/models", body, self._done, self._refused, self._stepped)
+            call = self._pool.client.call(
+                "POST", "/models", body, self._done, self._refused, self._stepped, answer=ModelAnswer, each=ProgressLine
+            )
             self._calls.keep(IMPORT, call)
         self._keep()
         self.changed.emit()
@@ -126,9 +128,8 @@ class Importing(QObject):
         if self._pool.link is Link.THERE and self.is_broken:
             self.resume()
 
-    def _stepped(self, line: Json) -> None:
-        step = line.get("progress") or {}
-        self.done_bytes, self.total_bytes = int(step.get("done") or 0), int(step.get("total") or 0)
+    def _stepped(self, line: ProgressLine) -> None:
+        self.done_bytes, self.total_bytes = line.progress.done, line.progress.total
         if not self._began[0]:
             self._began = (time.monotonic(), self.done_bytes)
         self.changed.emit()
@@ -139,10 +140,10 @@ class Importing(QObject):
         self.ended.emit(path, error)
         self._next()
 
-    def _done(self, answer: Json) -> None:
+    def _done(self, answer: ModelAnswer) -> None:
         self._calls.done(IMPORT)
         self._ended(None)
-        self.imported.emit(answer["model"])
+        self.imported.emit(answer.model)
 
     def _refused(self, error: AppError) -> None:
         self._calls.done(IMPORT)

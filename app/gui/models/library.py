@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 from urllib.parse import quote
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from app.api.models import Catalogue, FoundFiles, HubListing, HubModel, HubSearch, Models, Starter, StarterAnswer
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient
 from app.gui.models.model_item import Item, found_item, matches, offer_item, other_item, shelf_item
 from app.gui.models.node_calls import Calls
 
-Json = dict[str, Any]
 SEARCH, FILES, FOUND, CATALOGUE, SHELF = "search", "files", "found", "catalogue", "shelf"
 STARTER = "starter"
 MOST_FOUND = 30
@@ -34,7 +35,7 @@ class Library(QObject):
         self.others: list[Item] = []
         self.offers: list[Item] = []
         self.found: list[Item] = []
-        self.starter: Json | None = None  # what the node recommends to this household today
+        self.starter: Starter | None = None  # what the node recommends to this household today
         self.none_fits = False  # it answered, and has none to recommend
         self.searched = ""  # the words of `found`
         self.has_shelf = False
@@ -53,31 +54,31 @@ class Library(QObject):
     def look(self) -> None:
         """What is on the shelf, and how that shows in the catalogue."""
         client, calls = self._client, self._calls
-        calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit))
-        calls.keep(CATALOGUE, client.get("/catalogue", self._offers_came, self._no_offers))
+        calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit, answer=Models))
+        calls.keep(CATALOGUE, client.get("/catalogue", self._offers_came, self._no_offers, answer=Catalogue))
         self.ask_starter()
 
     def ask_starter(self) -> None:
         """Which model suits what is lent now. Without an answer none is recommended."""
-        call = self._client.get("/starter", self._starter_came, self._no_starter)
+        call = self._client.get("/starter", self._starter_came, self._no_starter, answer=StarterAnswer)
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> Item | None:
         """The line of the catalogue that is recommended; None where it is here already."""
-        item = self.item(f"offer:{self.starter['id']}") if self.starter is not None else None
-        if item is None or any(file.get("on_shelf") for file in item.files):
+        item = self.item(f"offer:{self.starter.id}") if self.starter is not None else None
+        if item is None or any(file.on_shelf for file in item.files):
             return None
         return item
 
     def look_in_other_apps(self) -> None:
         """Takes some seconds. A failure is none of the person's: the section stays away."""
-        self._calls.keep(FOUND, self._client.get("/found", self._others_came))
+        self._calls.keep(FOUND, self._client.get("/found", self._others_came, answer=FoundFiles))
 
     def search(self, words: str) -> None:
         """Ask the network."""
         path = f"/search?q={quote(words, safe='')}&limit={MOST_FOUND}"
         self.searched, self.found = words, []
-        call = self._client.get(path, self._found_came, self._search_failed)
+        call = self._client.get(path, self._found_came, self._search_failed, answer=HubSearch)
         self._calls.keep(SEARCH, call)
         self.search_changed.emit()
         self.changed.emit()
@@ -92,36 +93,39 @@ class Library(QObject):
 
     def ask_files(self, item: Item) -> None:
         """The quantisations of what a search found."""
+        if item.remote is None:
+            return
         self._files_of = item
-        path = f"/search/files?repo={quote(str(item.facts['repository']), safe='')}"
-        self._calls.keep(FILES, self._client.get(path, self._files_listed, self.failed.emit))
+        path = f"/search/files?repo={quote(item.remote.repository, safe='')}"
+        call = self._client.get(path, self._files_listed, self.failed.emit, answer=HubListing)
+        self._calls.keep(FILES, call)
 
     def end(self) -> None:
         self._calls.end_all()
 
     # what the node answers
 
-    def _shelf_came(self, answer: Json) -> None:
+    def _shelf_came(self, answer: Models) -> None:
         self._calls.done(SHELF)
-        items = [shelf_item(model) for model in answer["models"]]
+        items = [shelf_item(model) for model in answer.models]
         self.shelf = sorted(items, key=lambda item: (item.is_guide, item.name.casefold()))
         self.has_shelf = True
         self.changed.emit()
 
-    def _offers_came(self, answer: Json) -> None:
+    def _offers_came(self, answer: Catalogue) -> None:
         self._calls.done(CATALOGUE)
-        self.offers = [offer_item(offer) for offer in answer["models"]]
+        self.offers = [offer_item(offer) for offer in answer.models]
         self.changed.emit()
 
-    def _starter_came(self, answer: Json) -> None:
+    def _starter_came(self, answer: StarterAnswer) -> None:
         self._calls.done(STARTER)
-        self._keep_starter(answer["starter"], none_fits=answer["starter"] is None)
+        self._keep_starter(answer.starter, none_fits=answer.starter is None)
 
     def _no_starter(self, _: AppError) -> None:
         self._calls.done(STARTER)
         self._keep_starter(None, none_fits=False)
 
-    def _keep_starter(self, starter: Json | None, *, none_fits: bool) -> None:
+    def _keep_starter(self, starter: Starter | None, *, none_fits: bool) -> None:
         before = self.starter, self.none_fits
         self.starter, self.none_fits = starter, none_fits
         if (starter, none_fits) != before:
@@ -134,14 +138,14 @@ class Library(QObject):
             self._complained = True
             self.failed.emit(error)
 
-    def _others_came(self, answer: Json) -> None:
+    def _others_came(self, answer: FoundFiles) -> None:
         self._calls.done(FOUND)
-        self.others = [other_item(file) for file in answer["files"] if not file["on_shelf"]]
+        self.others = [other_item(file) for file in answer.files if not file.on_shelf]
         self.changed.emit()
 
-    def _found_came(self, answer: Json) -> None:
+    def _found_came(self, answer: HubSearch) -> None:
         self._calls.done(SEARCH)
-        self.found = [found_item(found) for found in answer["models"]]
+        self.found = [found_item(found) for found in answer.models]
         self.search_changed.emit()
         self.changed.emit()
 
@@ -152,14 +156,15 @@ class Library(QObject):
         self.search_changed.emit()
         self.failed.emit(error)
 
-    def _files_listed(self, answer: Json) -> None:
+    def _files_listed(self, listing: HubListing) -> None:
         self._calls.done(FILES)
         item = self._files_of
-        if item is None:
+        if item is None or not isinstance(item.facts, HubModel):
             return
-        known = {name: value for name, value in answer.items() if value is not None}
-        whole = Item(item.kind, item.key, item.name, {**item.facts, **known})
-        self.found = [whole if one.key == item.key else one for one in self.found]
+        searched = {name: getattr(item.facts, name) for name in HubModel.__struct_fields__}
+        unknown = {name: value for name, value in searched.items() if getattr(listing, name) is None}
+        whole = replace(item, facts=msgspec.structs.replace(listing, **unknown))
+        self.found = [whole if other.key == item.key else other for other in self.found]
         self.files_came.emit(whole)
 
 

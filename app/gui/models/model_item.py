@@ -1,20 +1,21 @@
-"""One line of the list: a model on the shelf, in another app, in the catalogue, or found online."""
+"""A line of the list: a model on the shelf, of another app, of the catalogue, or found online."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
+from app.api.models import CatalogueModel, FoundFile, HubFile, HubListing, HubModel, ShelfModel
 from app.gui.look import formats
 from app.gui.look.sentences import model_name
 
-Json = dict[str, Any]
 translate = QCoreApplication.translate
 
 BILLION = 1e9
+BYTES_PER_PARAMETER = 0.61  # of Q4_K_M, which is recommended most: 4.85 bits
+Facts = ShelfModel | FoundFile | CatalogueModel | HubModel
 
 
 class Kind(StrEnum):
@@ -22,89 +23,165 @@ class Kind(StrEnum):
 
     SHELF = "shelf"
     OTHER_APP = "other app"
-    OFFER = "offer"  # of the shipped catalogue
+    OFFER = "offer"  # of the catalogue that comes with the app
     FOUND = "found"  # by the online search
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`facts` is what the node says of it; `files` its quantisations, where they are known."""
+    """A model, with what the node says of it."""
 
-    kind: Kind
     key: str  # unique among all lines
     name: str
-    facts: Json = field(default_factory=dict, hash=False)
+    facts: Facts
 
     @property
-    def files(self) -> list[Json]:
-        return list(self.facts.get("files") or [])
+    def kind(self) -> Kind:
+        match self.facts:
+            case ShelfModel():
+                return Kind.SHELF
+            case FoundFile():
+                return Kind.OTHER_APP
+            case CatalogueModel():
+                return Kind.OFFER
+            case _:
+                return Kind.FOUND
+
+    @property
+    def shelf(self) -> ShelfModel | None:
+        """The model, if it is on this computer, so that it can be planned exactly."""
+        return self.facts if isinstance(self.facts, ShelfModel) else None
+
+    @property
+    def remote(self) -> CatalogueModel | HubModel | None:
+        """The model, if it would be downloaded."""
+        return self.facts if isinstance(self.facts, CatalogueModel | HubModel) else None
+
+    @property
+    def files(self) -> list[HubFile]:
+        """Its files by quantization, as far as they are known."""
+        return self.facts.files if isinstance(self.facts, CatalogueModel | HubListing) else []
 
     @property
     def title(self) -> str:
-        """What a person reads: the model that comes with the app has a name in sentences."""
+        """The name that a person reads: the model that comes with the app has another one."""
         return model_name(self.name) if self.is_guide else self.name
 
     @property
     def is_here(self) -> bool:
-        """On this computer, so that it can be planned exactly."""
-        return self.kind is Kind.SHELF
+        return self.shelf is not None
 
     @property
     def is_guide(self) -> bool:
-        return bool(self.facts.get("builtin"))
+        return self.shelf is not None and self.shelf.builtin
 
-    def file(self, name: str | None = None) -> Json | None:
-        """A file by its name, or the one to take: the recommended, else the first that is usable."""
-        usable = [one for one in self.files if one.get("usable")]
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is on the shelf, but its file is gone or away with its disk."""
+        return self.shelf is not None and self.shelf.missing is not None
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether its files have not been asked for yet."""
+        return self.kind is Kind.FOUND and not self.files
+
+    @property
+    def writes(self) -> bool:
+        return self.shelf is None or self.shelf.writes
+
+    @property
+    def splits(self) -> bool:
+        """Whether its layers may be on several machines, as far as that is known."""
+        return self.facts.splits is not False
+
+    @property
+    def is_gated(self) -> bool:
+        return self.remote is not None and self.remote.gated
+
+    @property
+    def quantisation(self) -> str:
+        """The quantization of its file, where it has only one."""
+        return self.facts.quantisation or "" if isinstance(self.facts, ShelfModel | FoundFile) else ""
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of its file, or of the file to take; 0 where it is not known."""
+        match self.facts:
+            case ShelfModel():
+                return self.facts.file_bytes
+            case FoundFile():
+                return self.facts.size_bytes
+        file = self.file()
+        return file.size_bytes or 0 if file is not None else 0
+
+    @property
+    def listed_bytes(self) -> float:
+        """The size that the list goes by; 0 where it is not known.
+
+        Of a model that a search found, it is estimated from its parameters even once its files are known: its line must
+        not disappear while a person looks at it.
+        """
+        if isinstance(self.facts, HubModel):
+            return (self.facts.parameters or 0) * BYTES_PER_PARAMETER
+        return self.file_bytes
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of its repository, where it is known."""
+        return self.facts.revision if isinstance(self.facts, CatalogueModel | HubListing) else None
+
+    def file(self, name: str | None = None) -> HubFile | None:
+        """Return a file by its name, or the file to take: the recommended one, otherwise the first usable one."""
         if name is not None:
-            return next((one for one in self.files if one["file"] == name), None)
-        best = [one for one in usable if one.get("recommended")]
-        return next(iter(best or usable), None)
+            return next((file for file in self.files if file.file == name), None)
+        usable = [file for file in self.files if file.usable]
+        return next((file for file in usable if file.recommended), usable[0] if usable else None)
 
 
-def shelf_item(model: Json) -> Item:
-    return Item(Kind.SHELF, f"shelf:{model['name']}", str(model["name"]), model)
+def shelf_item(model: ShelfModel) -> Item:
+    return Item(f"shelf:{model.name}", model.name, model)
 
 
-def other_item(file: Json) -> Item:
-    return Item(Kind.OTHER_APP, f"other:{file['path']}", str(file["name"]), file)
+def other_item(file: FoundFile) -> Item:
+    return Item(f"other:{file.path}", file.name, file)
 
 
-def offer_item(offer: Json) -> Item:
-    return Item(Kind.OFFER, f"offer:{offer['id']}", str(offer["name"]), offer)
+def offer_item(offer: CatalogueModel) -> Item:
+    return Item(f"offer:{offer.id}", offer.name, offer)
 
 
-def found_item(found: Json) -> Item:
-    return Item(Kind.FOUND, f"found:{found['repository']}", str(found["name"]), found)
+def found_item(found: HubModel) -> Item:
+    return Item(f"found:{found.repository}", found.name, found)
 
 
 def small_print(item: Item) -> str:
-    """The second line: what sort of file, how large, from whom."""
+    """Return the second line of a model: the kind of file, its size, and who made it."""
     facts = item.facts
-    match item.kind:
-        case Kind.SHELF:
-            guide = translate("Models", "small, for learning the app") if item.is_guide else ""
-            parts = [facts.get("quantisation"), _size(facts.get("file_bytes")), guide, _unknown(item)]
-        case Kind.OTHER_APP:
-            parts = [facts.get("quantisation"), _size(facts.get("size_bytes")), facts.get("app")]
-        case Kind.OFFER:
-            file = item.file() or {}
-            whole = translate("Models", "whole only") if facts.get("splits") is False else ""
-            size = _size(file.get("size_bytes")) or translate("Models", "size not known")
-            parts = [facts.get("maker"), file.get("quantisation"), size, whole]
-        case Kind.FOUND:
-            parts = [facts.get("maker"), parameters(facts.get("parameters")), _loads(facts)]
-    return " · ".join(str(part) for part in parts if part)
-
-
-def _unknown(item: Item) -> str:
-    """Nobody has looked at such a file for the catalogue, whoever fetched it."""
-    known = item.is_guide or item.facts.get("in_catalogue")
-    return "" if known else translate("Models", "not in the catalogue")
+    size = formats.size(item.file_bytes) if item.file_bytes else ""
+    match facts:
+        case ShelfModel():
+            guide = translate("Models", "small, for learning the app") if facts.builtin else ""
+            # nobody has checked such a file for the catalogue, no matter who fetched it
+            unknown = "" if facts.builtin or facts.in_catalogue else translate("Models", "not in the catalogue")
+            parts = [facts.quantisation, size, guide, unknown]
+        case FoundFile():
+            parts = [facts.quantisation or "", size, facts.app]
+        case CatalogueModel():
+            file = item.file()
+            whole = "" if facts.splits else translate("Models", "whole only")
+            size = size or translate("Models", "size not known")
+            parts = [facts.maker, file.quantisation if file is not None else "", size, whole]
+        case _:
+            downloads = ""
+            if facts.downloads:
+                words = translate("Models", "{count} downloads")
+                downloads = words.format(count=formats.number(facts.downloads))
+            parts = [facts.maker, parameters(facts.parameters), downloads]
+    return " · ".join(part for part in parts if part)
 
 
 def parameters(count: float | None) -> str:
-    """`8.2 B parameters`."""
+    """Return `8.2 B parameters`."""
     if not count:
         return ""
     digits = 0 if count >= 100 * BILLION else 1
@@ -112,28 +189,15 @@ def parameters(count: float | None) -> str:
     return translate("Models", "{count} B parameters").format(count=shown)
 
 
-def _size(n_bytes: float | None) -> str:
-    return formats.size(n_bytes) if n_bytes else ""
-
-
-def _loads(facts: Json) -> str:
-    count = facts.get("downloads")
-    if not count:
-        return ""
-    return translate("Models", "{count} downloads").format(count=formats.number(count))
-
-
 def matches(item: Item, words: str) -> bool:
-    """Whether every word stands somewhere in what is said of it."""
+    """Return whether every word occurs in what is known of a model."""
     facts = item.facts
-    said = (
-        item.name,
-        facts.get("maker"),
-        facts.get("architecture"),
-        facts.get("quantisation"),
-        facts.get("repository"),
-        facts.get("app"),
-        *(facts.get("good_at") or []),
-    )
-    text = " ".join(str(part) for part in said if part).casefold()
+    texts = [item.name, facts.architecture or "", item.quantisation]
+    if item.remote is not None:
+        texts += [item.remote.maker, item.remote.repository]
+    if isinstance(facts, FoundFile):
+        texts.append(facts.app)
+    if isinstance(facts, CatalogueModel):
+        texts += facts.good_at
+    text = " ".join(texts).casefold()
     return all(word in text for word in words.casefold().split())

@@ -9,13 +9,14 @@ from PySide6.QtCore import QCoreApplication, QModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QStackedWidget
 
+from app.api.plans import LoadedEmbedder, LoadedModel
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import LOG_PAGE
 from app.gui.look import theme as sizes
 from app.gui.look.formats import GIB, whole_size
 from app.gui.look.icons import icon
 from app.gui.models.library import Library, chosen
-from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_item import Item
 from app.gui.models.model_rows import ITEM_ROLE, LINE_HEIGHT, Row, RowPainter, Rows
 from app.gui.models.verdict_loader import Judging
 from app.gui.widgets.buttons import button
@@ -26,7 +27,6 @@ from app.gui.widgets.labels import Whole
 from app.gui.widgets.layouts import column, row
 
 translate = QCoreApplication.translate
-BYTES_PER_PARAMETER = 0.61  # of Q4_K_M, which is recommended most: 4.85 bits
 ALL, FITS, HERE = "all", "fits", "here"
 SEARCH_SIGNS = 48  # the glass before it, and the cross behind it
 LEAST_WORDS = 2  # characters of an online search
@@ -63,7 +63,7 @@ class ModelList(Whole):
         judging.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
         services.pool.link_changed.connect(self.refresh_marks)  # what was being loaded is loaded by nobody
-        self._marked = ""
+        self._marked: object = None  # the models that are loaded, and the one that could not be
         self._recommended: Item | None = None  # of the offers, the one that suits this household
         self.refresh()
         self._tell_search()
@@ -101,7 +101,7 @@ class ModelList(Whole):
         self.view.setCurrentIndex(place)
         self.view.selectionModel().blockSignals(blocked)
         self.view.viewport().update()
-        shown = [one.item for one in rows if one.item is not None]
+        shown = [row.item for row in rows if row.item is not None]
         self._stack.setCurrentIndex(0 if shown else 1)
         self._tell_empty()
         if not place.isValid() and shown and not self.chosen_key and self._library.has_shelf:
@@ -109,12 +109,15 @@ class ModelList(Whole):
 
     def refresh_marks(self) -> None:
         """Another model is loaded."""
-        both = *self._services.pool.models, self._services.pool.embeds or {}
-        now = " ".join(f"{one.get('model')} {one.get('state')}" for one in both)
-        now += f" {self._services.pool.load_failed}"
+        snapshot = self._services.pool.now
+        now = [(loaded.model, loaded.state) for loaded in self._loaded_models()], snapshot.load_failed
         if now != self._marked:
             self._marked = now
             self.refresh()
+
+    def _loaded_models(self) -> list[LoadedModel | LoadedEmbedder]:
+        snapshot = self._services.pool.now
+        return [*snapshot.models, *([snapshot.embeds] if snapshot.embeds else [])]
 
     # inside
 
@@ -136,8 +139,8 @@ class ModelList(Whole):
         self.size_filter = DropDown()
         self.size_filter.setAccessibleName(self.tr("Size"))
         self.size_filter.addItem(self.tr("Any size"), None)
-        for one in CLASSES:
-            self.size_filter.addItem(one.words, one)
+        for size in CLASSES:
+            self.size_filter.addItem(size.words, size)
         model_filter = self._services.model_filter
         self.search.setText(model_filter.words)
         for box, place in ((self.filter, model_filter.kind), (self.size_filter, model_filter.size)):
@@ -182,9 +185,9 @@ class ModelList(Whole):
         for heading, items in sections:
             shown = [self._row(item) for item in items]
             if kind == FITS:
-                shown = [one for one in shown if _may_fit(one)]
+                shown = [row for row in shown if _may_fit(row)]
             if size is not None:
-                shown = [one for one in shown if one.item is not None and size.holds(one.item)]
+                shown = [row for row in shown if row.item is not None and size.holds(row.item)]
             if shown:
                 rows += [Row(heading), *shown]
         return rows
@@ -212,27 +215,27 @@ class ModelList(Whole):
         return self.tr("Nothing here fits the memory that is free for models now.")
 
     def _row(self, item: Item) -> Row:
-        both = *self._services.pool.models, self._services.pool.embeds or {}
-        loaded = next((one for one in both if one.get("model") == item.name), {})
+        loaded = next((loaded for loaded in self._loaded_models() if loaded.model == item.name), None)
+        failed = self._services.pool.now.load_failed
         mark = ""
-        if item.is_here and loaded:
+        if item.is_here and loaded is not None:
             words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…"), "recovering": self.tr("Being rebuilt")}
-            mark = words.get(str(loaded.get("state")), self.tr("Lost"))
-        elif item.is_here and item.name == self._services.pool.load_failed:
+            mark = words.get(loaded.state, self.tr("Lost"))
+        elif item.is_here and failed is not None and item.name == failed.model:
             mark = self.tr("Could not be loaded")
-        elif item.facts.get("away"):
+        elif item.shelf is not None and item.shelf.away:
             mark = self.tr("Disk not there")
-        elif item.facts.get("missing"):
+        elif item.is_missing:
             mark = self.tr("File is gone")
         elif self._recommended is not None and item.key == self._recommended.key:
             mark = self.tr("Recommended")
         return Row(item=item, judgement=self._judging.of(item), mark=mark)
 
     def _current(self, index: QModelIndex, _: QModelIndex) -> None:
-        one: Row | None = index.data(ITEM_ROLE) if index.isValid() else None
-        if one is not None and one.item is not None:
-            self.chosen_key = one.item.key
-            self.picked.emit(one.item)
+        row: Row | None = index.data(ITEM_ROLE) if index.isValid() else None
+        if row is not None and row.item is not None:
+            self.chosen_key = row.item.key
+            self.picked.emit(row.item)
 
     def _searched(self, words: str) -> None:
         if self._library.searched and words.strip() != self._library.searched:
@@ -299,7 +302,7 @@ class SizeClass:
 
     def holds(self, item: Item) -> bool:
         """A model whose size nobody knows is in none."""
-        return self.above < size_of(item) <= self.most
+        return self.above < item.listed_bytes <= self.most
 
 
 # a small computer, a usual one or a graphics card, a large one, several together
@@ -311,30 +314,11 @@ CLASSES = (
 )
 
 
-def size_of(item: Item) -> float:
-    """Bytes of the file that its line names; 0 where they are not known.
-
-    Of what a search found, as large as the usual quantisation of so many parameters is, also once its files are
-    known: a line must not go while one looks at it.
-    """
-    facts = item.facts
-    match item.kind:
-        case Kind.SHELF:
-            found = facts.get("file_bytes")
-        case Kind.OTHER_APP:
-            found = facts.get("size_bytes")
-        case Kind.OFFER:
-            found = (item.file() or {}).get("size_bytes")
-        case Kind.FOUND:
-            found = (facts.get("parameters") or 0) * BYTES_PER_PARAMETER
-    return float(found or 0)
-
-
 def _first(item: Item | None, items: list[Item]) -> list[Item]:
     """The others in their order."""
-    return [item, *(one for one in items if one.key != item.key)] if item is not None else items
+    return [item, *(other for other in items if other.key != item.key)] if item is not None else items
 
 
-def _may_fit(one: Row) -> bool:
-    judgement = one.judgement
+def _may_fit(row: Row) -> bool:
+    judgement = row.judgement
     return judgement is not None and (judgement.fits or bool(judgement.quantisation))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QLabel, QWidget
 
+from app.api.answers import Loaded, ProgressLine
+from app.api.plans import LoadedModel, Progress
 from app.core.errors import AppError
 from app.gui.api.node_state import NodeState
 from app.gui.look import formats
@@ -19,11 +20,10 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
-from app.gui.widgets.progress import Progress
+from app.gui.widgets.progress import Progress as ProgressBar
 
-Json = dict[str, Any]
 translate = QCoreApplication.translate
-NAME = 12  # characters of a name that are shown at least
+LEAST_CHARACTERS = 12  # of a name that stay visible
 LOAD, UNLOAD = "load", "unload"
 
 
@@ -31,15 +31,15 @@ class Loading(QObject):
     """One load at a time. What another face loads is seen as well."""
 
     changed = Signal()
-    loaded = Signal(object)  # Json, what the node says of the loaded model
+    loaded = Signal(object)  # LoadedModel
     failed = Signal(object)  # AppError
 
     def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool, self._calls = pool, Calls()
         self._model = ""
-        self._progress: dict[str, Json] = {}
-        self._was: object = None
+        self._progress: dict[str, Progress] = {}
+        self._seen: object = None
         pool.changed.connect(self._look)
         pool.link_changed.connect(self._look)  # one that is lost loads nothing
 
@@ -48,7 +48,7 @@ class Loading(QObject):
         """The name of the model that is on its way; empty: none is."""
         if self._calls.running(LOAD):
             return self._model
-        return str(self._coming.get("model") or "")
+        return self._coming.model if self._coming is not None else ""
 
     @property
     def is_ours(self) -> bool:
@@ -56,26 +56,27 @@ class Loading(QObject):
         return self._calls.running(LOAD)
 
     @property
-    def _coming(self) -> Json:
-        """As the node tells it; nothing else of a load is known of one that another face began."""
-        coming = (one for one in self._pool.models if one.get("state") == "loading")
-        return next((one for one in coming if not one.get("stopping")), {})
+    def _coming(self) -> LoadedModel | None:
+        """The model that the node is loading, no matter who asked for it."""
+        loading = (model for model in self._pool.now.models if model.state == "loading")
+        return next((model for model in loading if not model.stopping), None)
 
     @property
-    def steps(self) -> list[Json]:
+    def steps(self) -> list[Progress]:
         """The newest step of each machine."""
-        told = self._coming.get("progress") or {}
-        every = {**self._progress, **told} if self._calls.running(LOAD) else told
-        named = {key: step for key, step in every.items() if step.get("machine")}
-        return list((named or every).values())
+        steps = self._coming.progress if self._coming is not None else {}
+        if self._calls.running(LOAD):
+            steps = {**self._progress, **steps}
+        return [step for step in steps.values() if step.machine] or list(steps.values())
 
     def start(self, setup: Setup, *, anyway: bool = False, beside: bool = False) -> None:
         """Load it. What is loaded now stays until it is clear that the new one fits; `beside`: also then."""
         self._model, self._progress = setup.item.name, {}
-        more = {"anyway": anyway, "beside": beside}
-        body = setup.order() | {key: True for key, wanted in more.items() if wanted}
-        client = self._pool.client
-        call = client.call("POST", "/load", body, self._done, self._refused, self._stepped)
+        flags = {"anyway": anyway, "beside": beside}
+        body = setup.order() | {name: True for name, is_set in flags.items() if is_set}
+        call = self._pool.client.call(
+            "POST", "/load", body, self._done, self._refused, self._stepped, answer=Loaded, each=ProgressLine
+        )
         self._calls.keep(LOAD, call)
         self.changed.emit()
 
@@ -96,23 +97,21 @@ class Loading(QObject):
     def end(self) -> None:
         self._calls.end_all()
 
-    def _stepped(self, line: Json) -> None:
-        step = line.get("progress")
-        if isinstance(step, dict):
-            self._progress[str(step.get("machine"))] = step
-            self.changed.emit()
+    def _stepped(self, line: ProgressLine) -> None:
+        self._progress[line.progress.machine or ""] = line.progress
+        self.changed.emit()
 
-    def _done(self, answer: Json) -> None:
+    def _done(self, answer: Loaded) -> None:
         self._calls.done(LOAD)
         self.changed.emit()
-        self.loaded.emit(answer["loaded"])
+        self.loaded.emit(answer.loaded)
 
     def _refused(self, error: AppError) -> None:
         self._calls.done(LOAD)
         self.changed.emit()
         self.failed.emit(error)
 
-    def _unloaded(self, _: Json) -> None:
+    def _unloaded(self, _: object) -> None:
         self._calls.done(UNLOAD)
         self.changed.emit()
 
@@ -121,111 +120,108 @@ class Loading(QObject):
         self.failed.emit(error)
 
     def _look(self) -> None:
-        """Tell it when the loaded model, or a step of it, is another."""
-        vectors = self._pool.embeds or {}
-        facts = ("model", "state", "stopping", "progress", "last_answer")
-        models = [str([one.get(fact) for fact in facts]) for one in self._pool.models]
-        seen = models, vectors.get("model"), vectors.get("state")
-        if seen != self._was:
-            self._was = seen
+        """Report that the loaded models changed, or the progress of one."""
+        snapshot = self._pool.now
+        embeds = snapshot.embeds
+        seen = (
+            [
+                (model.model, model.state, model.stopping, model.progress, model.last_answer)
+                for model in snapshot.models
+            ],
+            (embeds.model, embeds.state) if embeds is not None else None,
+        )
+        if seen != self._seen:
+            self._seen = seen
             self.changed.emit()
 
 
 class LoadSteps(QWidget):
-    """A line for each machine, and Cancel."""
+    """What each machine does while a model is loaded: a line for each of them, and Cancel."""
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         super().__init__()
-        self._lines: dict[str, tuple[QLabel, Progress]] = {}
+        self._lines: dict[str, tuple[QLabel, ProgressBar]] = {}
         self.title = label("", "section")
         self.total = paragraph("", "muted")
         self._rows = column(gap=sizes.M)
         self.cancel = button(self.tr("Cancel"), cancel)
-        box = column(self.title, self.total, self._rows, row(self.cancel, None), gap=sizes.M)
-        self.setLayout(box)
+        self.setLayout(column(self.title, self.total, self._rows, row(self.cancel, None), gap=sizes.M))
 
-    def show_steps(self, model: str, steps: list[Json]) -> None:
-        """The newest step of each machine."""
-        names = [str(step.get("machine") or "") for step in steps]
-        if names != list(self._lines):
-            self._make(names)
-        for name, step in zip(names, steps, strict=True):
-            words, bar = self._lines[name]
+    def show_steps(self, name: str, steps: list[Progress]) -> None:
+        """Show the newest step of each machine that loads the model of this name."""
+        machines = [step.machine or "" for step in steps]
+        if machines != list(self._lines):
+            self._make(machines)
+        for machine, step in zip(machines, steps, strict=True):
+            words, bar = self._lines[machine]
             words.setText(step_words(step))
-            done, total = float(step.get("done") or 0), float(step.get("total") or 0)
-            bar.tell(done / total if total > 1 or is_over(step) else None)
-        self.title.setText(self._headline(model, steps))
-        whole = together(steps)
-        self.total.setVisible(whole is not None)
-        if whole is not None:
-            every = self.tr("All machines: {amounts}")
-            amounts = ", ".join(_amounts(whole, whole["done"], whole["total"]))
-            self.total.setText(every.format(amounts=amounts))
+            bar.tell(step.done / step.total if step.total > 1 or is_over(step) else None)
+        self.title.setText(self._headline(name, steps))
+        copying = all_copies(steps)
+        self.total.setVisible(copying is not None)
+        if copying is not None:
+            words_for_all = self.tr("All machines: {amounts}")
+            self.total.setText(words_for_all.format(amounts=", ".join(_amounts(copying))))
 
-    def _headline(self, name: str, steps: list[Json]) -> str:
+    def _headline(self, name: str, steps: list[Progress]) -> str:
         model = model_name(name)
-        loaded = [step.get("step") == "loading" and is_over(step) for step in steps]
-        if loaded and all(loaded):
+        if steps and all(step.step == "loading" and is_over(step) for step in steps):
             return self.tr("Checking {model} with a known answer").format(model=model)
         return self.tr("Loading {model}").format(model=model)
 
-    def _make(self, names: list[str]) -> None:
+    def _make(self, machines: list[str]) -> None:
         clear(self._rows)
         self._lines = {}
-        for name in names:
-            words, bar = label("", "muted"), Progress()
-            bar.setAccessibleName(name or self.tr("Progress"))
-            head = held(Beside(Elided(name or self.tr("This file")), words, least=NAME))
+        for machine in machines:
+            words, bar = label("", "muted"), ProgressBar()
+            bar.setAccessibleName(machine or self.tr("Progress"))
+            head = held(Beside(Elided(machine or self.tr("This file")), words, least=LEAST_CHARACTERS))
             self._rows.addLayout(column(head, bar, gap=sizes.XS))
-            self._lines[name] = (words, bar)
+            self._lines[machine] = (words, bar)
 
 
-def step_words(step: Json) -> str:
-    """What a machine does now."""
+def step_words(step: Progress) -> str:
+    """Return what a machine does now."""
+    if is_over(step) and step.step == "loading":
+        return translate("Models", "Loaded")
     words = {
         "hashing": translate("Models", "Checking the file"),
         "measuring": translate("Models", "Measuring"),
         "cutting": translate("Models", "Preparing its layers"),
         "sending": translate("Models", "Copying its layers"),
         "loading": translate("Models", "Loading its layers"),
-    }
-    said = words.get(str(step.get("step")), translate("Models", "Working"))
-    if is_over(step) and step.get("step") == "loading":
-        return translate("Models", "Loaded")
-    done, total = step.get("done") or 0, step.get("total") or 0
-    if step.get("unit") == "bytes" and total:
-        return ", ".join([said, *_amounts(step, done, total)])
-    return said
+    }.get(step.step, translate("Models", "Working"))
+    return ", ".join([words, *_amounts(step)]) if step.unit == "bytes" and step.total else words
 
 
-def _amounts(step: Json, done: float, total: float) -> list[str]:
-    """How much, and while it goes over the network how fast and how long still."""
+def _amounts(step: Progress) -> list[str]:
+    """Return how much is done, and for a copy over the network also how fast it is and how long it still takes."""
     words = translate("Models", "{done} of {total}")
-    found = [words.format(done=formats.size(done), total=formats.size(total))]
-    if step.get("bytes_per_s") is not None:
-        found.append(f"{formats.size(step['bytes_per_s'])}/s")
-    if step.get("seconds_left") is not None:
-        left = translate("Models", "{time} left")
-        found.append(left.format(time=formats.seconds(step["seconds_left"])))
-    return found
+    amounts = [words.format(done=formats.size(step.done), total=formats.size(step.total))]
+    if step.bytes_per_s is not None:
+        amounts.append(f"{formats.size(step.bytes_per_s)}/s")
+    if step.seconds_left is not None:
+        amounts.append(translate("Models", "{time} left").format(time=formats.seconds(step.seconds_left)))
+    return amounts
 
 
-def together(steps: list[Json]) -> Json | None:
-    """All copies over the network as one step; None where fewer than two machines get layers."""
-    copies = [step for step in steps if step.get("step") == "sending"]
+def all_copies(steps: list[Progress]) -> Progress | None:
+    """Return all copies over the network as one step; None where fewer than two machines receive layers."""
+    copies = [step for step in steps if step.step == "sending"]
     if len(copies) < 2:
         return None
-    speeds = [step["bytes_per_s"] for step in copies if step.get("bytes_per_s") is not None]
-    lefts = [step["seconds_left"] for step in copies if step.get("seconds_left") is not None]
-    return {
-        "step": "sending",
-        "unit": "bytes",
-        "done": sum(step["done"] for step in copies),
-        "total": sum(step["total"] for step in copies),
-        "bytes_per_s": sum(speeds) if speeds else None,
-        "seconds_left": max(lefts) if lefts else None,
-    }
+    speeds = [step.bytes_per_s for step in copies if step.bytes_per_s is not None]
+    lefts = [step.seconds_left for step in copies if step.seconds_left is not None]
+    return Progress(
+        step="sending",
+        machine=None,
+        done=sum(step.done for step in copies),
+        total=sum(step.total for step in copies),
+        unit="bytes",
+        bytes_per_s=sum(speeds) if speeds else None,
+        seconds_left=max(lefts, default=None),
+    )
 
 
-def is_over(step: Json) -> bool:
-    return bool(step.get("total")) and step.get("done") == step.get("total")
+def is_over(step: Progress) -> bool:
+    return bool(step.total) and step.done == step.total

@@ -11,6 +11,10 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QSplitter
 
+from app.api.downloads import Download
+from app.api.models import FoundFile, ModelRemoved, ShelfModel
+from app.api.plans import LoadedModel
+from app.api.snapshot import MachineRef
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient, segment
 from app.gui.api.node_state import NodeState
@@ -29,7 +33,7 @@ from app.gui.models.details.plan_loader import Planning, Setup
 from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
 from app.gui.models.importing import Importing
 from app.gui.models.library import Library
-from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_item import Item
 from app.gui.models.model_list import ModelList
 from app.gui.models.model_loading import Loading
 from app.gui.models.node_calls import Calls
@@ -43,7 +47,6 @@ from app.gui.widgets.labels import Whole, paragraph
 from app.gui.widgets.layouts import column, scrolled
 from app.gui.widgets.save_file import LastFolder
 
-Json = dict[str, Any]
 REMOVE = "remove"
 GRAIN_BYTES = 256 << 20  # smaller changes of what is lent are not worth a plan
 PAUSE_MS = 1000  # memory moves in bursts
@@ -114,8 +117,8 @@ class ModelsPage(Page):
         return self.planning.measuring or self.loading.is_ours
 
     def end(self) -> None:
-        for one in (self.library, self.judging, self.loading, self.transfers):
-            one.end()
+        for part in (self.library, self.judging, self.loading, self.transfers):
+            part.end()
         self.planning.forget()
         self.details.token.end()
         self.details.copies.end()
@@ -188,8 +191,8 @@ class ModelsPage(Page):
         self.importing.imported.connect(self._imported)
         self.details.token.kept.connect(self._token_kept)
         self.importing.failed.connect(self._tell_refused)
-        for one in (self.library, self.transfers, self.removal):
-            one.failed.connect(self.fail)
+        for part in (self.library, self.transfers, self.removal):
+            part.failed.connect(self.fail)
         self.details.token.failed.connect(self.fail)
         self.transfers.cancel_asked.connect(self._ask_cancel)
         self.services.pool.link_changed.connect(self._link)
@@ -241,10 +244,10 @@ class ModelsPage(Page):
         """Above the list until a model beside the Guide is here, or on its way."""
         own = any(not item.is_guide for item in self.library.shelf)
         begins = self.library.has_shelf and not own
-        is_guest = self.services.pool.hosts is not None  # its models are others'
+        is_guest = self.services.pool.now.hosts is not None  # its models are others'
         self.none_fits.setVisible(begins and self.library.none_fits and not is_guest)
         item = self.library.recommended() if begins else None
-        if item is not None and any(file.get("download") for file in item.files):
+        if item is not None and any(file.download for file in item.files):
             item = None  # its line of the downloads says how far it is
         self.starter.show_starter(self.library.starter, item)
 
@@ -254,7 +257,7 @@ class ModelsPage(Page):
 
     def _picked(self, item: Item) -> None:
         self.details.show_item(item)
-        if item.kind is Kind.FOUND and not item.files:
+        if item.needs_files:
             self.library.ask_files(item)
 
     def _show(self, key: str) -> None:
@@ -291,63 +294,62 @@ class ModelsPage(Page):
             case Do.COPY:
                 self._download(item, setup.file, self.details.copies.machines)
             case Do.SHOW:
-                file = item.file(setup.file) or {}
-                self._show(f"shelf:{file.get('on_shelf')}")
-            case Do.TAKE_IN:
+                file = item.file(setup.file)
+                self._show(f"shelf:{file.on_shelf if file is not None else ''}")
+            case Do.TAKE_IN if isinstance(item.facts, FoundFile):
                 self.notice.clear()
-                self.importing.add(str(item.facts["path"]), str(item.facts["name"]))
+                self.importing.add(item.facts.path, item.facts.name)
             case Do.REMOVE | Do.DELETE:
                 self.removal.ask(item)
 
     def _has_others(self, item: Item) -> bool:
         """Whether it is loaded, and others beside it: to load it anew takes nothing from them."""
-        pool = self.services.pool
-        return len(pool.models) > 1 and pool.model(item.name) is not None
+        snapshot = self.services.pool.now
+        return len(snapshot.models) > 1 and snapshot.model(item.name) is not None
 
     def _delete_key(self) -> None:
         found = {Do.DELETE, Do.REMOVE} & set(self.details.bar.buttons)
         if found and self.details.item is not None:
             self.removal.ask(self.details.item)
 
-    def _download(self, item: Item, name: str | None, copies: Sequence[Json] = ()) -> None:
+    def _download(self, item: Item, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
         """copies: the machines of the household that have it; the first one gives it."""
         file = item.file(name)
-        if file is None:
+        if file is None or item.remote is None:
             return
         self.notice.clear()
-        body = {"repository": item.facts["repository"], "file": file["file"], "revision": item.facts.get("revision")}
+        body = {"repository": item.remote.repository, "file": file.file, "revision": item.revision}
         if copies:
-            body |= {"machine": copies[0]["id"], "sha256": file.get("sha256")}
+            body |= {"machine": copies[0].id, "sha256": file.sha256}
         self.transfers.begin(body)
 
-    def _download_ended(self, download: Json) -> None:
-        if download["state"] == "done":
+    def _download_ended(self, download: Download) -> None:
+        if download.state == "done":
             copied = self.tr("{name} is copied and checked.")
-            words = copied if download.get("machine") else self.tr("{name} is downloaded and checked.")
-            words = words.format(name=download["name"])
-            key = f"shelf:{download['model']}"
-            self.notice.say(words, "info", (self.tr("Show it"), lambda: self._show(key)))
-        elif download.get("code") in TOKEN_CODES:
+            words = copied if download.machine else self.tr("{name} is downloaded and checked.")
+            show = (self.tr("Show it"), lambda: self._show(f"shelf:{download.model}"))
+            self.notice.say(words.format(name=download.name), "info", show)
+        elif download.code in TOKEN_CODES:
             self.details.ask_token()
 
     def _token_kept(self) -> None:
         """Downloads that wanted it go on."""
-        for one in self.transfers.downloads():
-            if one.get("code") in TOKEN_CODES:
-                self.transfers.resume(str(one["id"]))
+        for download in self.transfers.downloads():
+            if download.code in TOKEN_CODES:
+                self.transfers.resume(download.id)
 
     def _tell_refused(self) -> None:
         """To a person who sees the page; until then it waits."""
         if self.isVisible() and (error := self.importing.unseen()):
             self.fail(error)
 
-    def _imported(self, model: Json) -> None:
-        self._show(f"shelf:{model['name']}")
-        if model.get("from") or self.library.others:
+    def _imported(self, model: ShelfModel) -> None:
+        self._show(f"shelf:{model.name}")
+        if model.source or self.library.others:
             self.library.look_in_other_apps()
 
-    def _loaded(self, loaded: Json) -> None:
-        words = self.tr("{model} is ready.").format(model=model_name(loaded["model"]))
+    def _loaded(self, loaded: LoadedModel) -> None:
+        words = self.tr("{model} is ready.").format(model=model_name(loaded.model))
         announce(self, words)
         self.notice.clear()
 
@@ -359,9 +361,8 @@ class ModelsPage(Page):
         self.fail(error, *([smaller] if context else []))
         self.details.plan()
 
-    def _ask_cancel(self, download: Json) -> None:
-        ident = str(download["id"])
-        self.removal.ask_cancel(download, lambda: self.transfers.drop(ident))
+    def _ask_cancel(self, download: Download) -> None:
+        self.removal.ask_cancel(download, lambda: self.transfers.drop(download.id))
 
     def _recommend(self) -> None:
         """A model beside the Guide that fits: one that is here, or one of the catalogue."""
@@ -392,7 +393,7 @@ class Watch(QObject):
     memory = Signal()  # what machines lend, or which are there
     shelf = Signal()  # a model came or went
     downloads = Signal()  # some download began, moved or ended
-    ended = Signal(object)  # Json, a download that is done or failed just now
+    ended = Signal(object)  # Download that is done or failed just now
 
     def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -414,30 +415,30 @@ class Watch(QObject):
             if self._memory is not None:
                 self._soon.start()
             self._memory = memory
-        shelf = (self._pool.snapshot.get("shelf") or {}).get("changes")
+        shelf = self._pool.now.shelf
         if shelf != self._shelf:
             self._shelf = shelf
             self.shelf.emit()
         self._look_at_downloads()
 
     def _look_at_downloads(self) -> None:
-        now: Json = self._pool.snapshot.get("downloads") or {}
-        states = {key: str(one["state"]) for key, one in now.items()}
+        downloads = self._pool.now.downloads
+        states = {key: download.state for key, download in downloads.items()}
         before, self._downloads = self._downloads, states
         if states != before:
             self.downloads.emit()
         for key, state in states.items():
             if state in ("done", "failed") and before.get(key, state) != state:
-                self.ended.emit(now[key])
+                self.ended.emit(downloads[key])
 
     def _lends(self) -> list[tuple[Any, ...]]:
-        """Roughly: what is free beside what is used moves all the time."""
+        """Return what machines lend, roughly: free memory moves all the time."""
+        snapshot = self._pool.now
         machines = [
-            (one["id"], one.get("online"), int(one.get("lent_bytes") or 0) // GRAIN_BYTES)
-            for one in self._pool.machines
+            (machine.id, machine.online, (machine.lent_bytes or 0) // GRAIN_BYTES)
+            for machine in snapshot.machines.values()
         ]
-        models = [(one.get("model"), one.get("state") == "ready") for one in self._pool.models]
-        return [*machines, *models]
+        return [*machines, *((loaded.model, loaded.state == "ready") for loaded in snapshot.models)]
 
 
 class Removal(QObject):
@@ -453,10 +454,10 @@ class Removal(QObject):
 
     def ask(self, item: Item) -> None:
         """Remove it, after a question when its file is deleted too."""
-        if not item.facts.get("downloaded"):
+        if item.shelf is None or not item.shelf.downloaded:
             self._remove(item)
             return
-        size = formats.size(item.facts["file_bytes"])
+        size = formats.size(item.file_bytes)
         self._question(
             self.tr("Delete {name}?").format(name=item.name),
             self.tr("Its file of {size} is deleted. To use it again, it is downloaded again.").format(size=size),
@@ -478,11 +479,11 @@ class Removal(QObject):
             then,
         )
 
-    def ask_cancel(self, download: Json, then: Callable[[], object]) -> None:
+    def ask_cancel(self, download: Download, then: Callable[[], object]) -> None:
         """Stop a download of which much is here; pausing would keep it."""
-        size = formats.size(download["done_bytes"])
+        size = formats.size(download.done_bytes or 0)
         self._question(
-            self.tr("Cancel the download of {name}?").format(name=download["name"]),
+            self.tr("Cancel the download of {name}?").format(name=download.name),
             self.tr("The {size} that are here are deleted. Pausing keeps them.").format(size=size),
             self.tr("Delete {size}").format(size=size),
             "danger",
@@ -504,18 +505,18 @@ class Removal(QObject):
     def _remove(self, item: Item) -> None:
         path = f"/models/{segment(item.name)}"
         done = partial(self._removed, item)
-        self._calls.keep(REMOVE, self._client.delete(path, done, self._refused))
+        self._calls.keep(REMOVE, self._client.delete(path, done, self._refused, answer=ModelRemoved))
 
-    def _removed(self, item: Item, answer: Json) -> None:
+    def _removed(self, item: Item, answer: ModelRemoved) -> None:
         self._calls.done(REMOVE)
-        if answer.get("file_deleted"):
+        if answer.file_deleted:
             words = self.tr("{name} is deleted; {size} are free again.").format(
-                name=item.name, size=formats.size(answer["freed_bytes"])
+                name=item.name, size=formats.size(answer.freed_bytes)
             )
             self._page.notice.say(words)
             return
         words = self.tr("{name} is off the list. Its file stays where it is.")
-        path = str(item.facts["path"])
+        path = item.shelf.path if item.shelf is not None else ""
         undo = (self.tr("Undo"), lambda: self._back(path, item.name))
         self._page.notice.say(words.format(name=item.name), "info", undo)
 

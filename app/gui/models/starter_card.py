@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QFrame
 
+from app.api.models import Starter
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
@@ -16,7 +15,6 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import column
 
-Json = dict[str, Any]
 translate = QCoreApplication.translate
 
 
@@ -42,17 +40,17 @@ class StarterCard(QFrame):
         self.setLayout(box)
         self.hide()
 
-    def show_starter(self, starter: Json | None, item: Item | None) -> None:
+    def show_starter(self, starter: Starter | None, item: Item | None) -> None:
         """Show what the node recommends, and its line of the catalogue; None: hide, there is nothing to say."""
         self._item = item if starter is not None else None
         self.setVisible(self._item is not None)
         if starter is None or item is None:
             return
-        self._file = str(starter["file"])
+        self._file = starter.file
         self.name.say(item.title)
         self.why.setText(why(starter))
         words = self.tr("Download {size}")
-        self.get.setText(words.format(size=formats.size(starter["size_bytes"])))
+        self.get.setText(words.format(size=formats.size(starter.size_bytes or 0)))
 
     def _get(self) -> None:
         if self._item is not None:
@@ -63,13 +61,13 @@ class StarterCard(QFrame):
             self.looked_at.emit(self._item)
 
 
-def why(starter: Json) -> str:
+def why(starter: Starter) -> str:
     """Say what it needs of what is there, and how fast it will be where that is known."""
     words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
-        needs=formats.size(starter["needs_bytes"]), lends=formats.size(starter["lends_bytes"])
+        needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )
-    if starter["tok_s"]:
-        speed = translate("Models", "Forecast: about {speed}.").format(speed=formats.speed(starter["tok_s"]))
+    if starter.tok_s:
+        speed = translate("Models", "Forecast: about {speed}.").format(speed=formats.speed(starter.tok_s))
     else:
         speed = translate("Models", "Its speed here has not been measured yet.")
     return f"{words} {speed}"

@@ -10,13 +10,14 @@ from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from app.api.downloads import Download
 from app.core.errors import AppError
 from app.gui.api.node_state import GONE
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import INTERNAL_ERRORS, LOG_PAGE, log_button_text
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
 from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
 from app.gui.models.importing import Importing
@@ -28,7 +29,6 @@ from app.gui.widgets.layouts import card, column, row
 from app.gui.widgets.progress import Progress
 from app.gui.widgets.scroll_area import Inside
 
-Json = dict[str, Any]
 translate = QCoreApplication.translate
 IMPORT_ID = "import"
 MUCH_BYTES = 256 << 20  # not thrown away without a question
@@ -39,7 +39,7 @@ class Transfers(QWidget):
     """Downloads of the node, and the file that is imported."""
 
     failed = Signal(object)  # AppError
-    cancel_asked = Signal(object)  # Json of a download of which much is here already
+    cancel_asked = Signal(object)  # a Download of which much is here already
 
     def __init__(self, services: AppContext, importing: Importing) -> None:
         super().__init__()
@@ -55,12 +55,12 @@ class Transfers(QWidget):
         importing.changed.connect(self.tell)
         self.tell()
 
-    def downloads(self) -> list[Json]:
-        """None once the node has gone: it shows them again when it is back."""
+    def downloads(self) -> list[Download]:
+        """Return the downloads; none while the node is gone."""
         pool = self._services.pool
-        return [] if pool.link in GONE else list((pool.snapshot.get("downloads") or {}).values())
+        return [] if pool.link in GONE else list(pool.now.downloads.values())
 
-    def begin(self, body: Json) -> None:
+    def begin(self, body: dict[str, Any]) -> None:
         """Download a file; the node shows it in its snapshot from then on."""
         call = self._services.client.post("/downloads", body, _quiet, self._refused)
         self._calls.keep(f"begin {body['file']}", call)
@@ -71,19 +71,19 @@ class Transfers(QWidget):
 
     def tell(self) -> None:
         """How they stand."""
-        now = [of_download(one) for one in self.downloads()]
+        now = [*map(of_download, self.downloads())]
         if self._importing.paths:
             now.append(of_import(self._importing, IMPORT_ID))
-        for gone in set(self.rows) - {one.id for one in now}:
+        for gone in set(self.rows) - {transfer.id for transfer in now}:
             widget = self.rows.pop(gone)
             self._box.removeWidget(widget)
             widget.deleteLater()
-        for one in now:
-            if one.id in self.rows:
-                self.rows[one.id].tell(one)
+        for transfer in now:
+            if transfer.id in self.rows:
+                self.rows[transfer.id].tell(transfer)
             else:
-                self.rows[one.id] = TransferRow(self._services.theme, self._act, one)
-                self._box.addWidget(self.rows[one.id])
+                self.rows[transfer.id] = TransferRow(self._services.theme, self._act, transfer)
+                self._box.addWidget(self.rows[transfer.id])
         self.setVisible(bool(now))
         self._fit()
 
@@ -97,7 +97,7 @@ class Transfers(QWidget):
     def _fit(self) -> None:
         """As high as its rows, up to three; more scroll."""
         width = max(1, self._area.viewport().width())
-        heights = [_height(one, width) + self._box.spacing() for one in self.rows.values()]
+        heights = [_height(row, width) + self._box.spacing() for row in self.rows.values()]
         shown = sum(heights[:SHOWN]) - self._box.spacing()
         self._area.want(max(0, shown), heights[0] if heights else 0)
 
@@ -117,9 +117,9 @@ class Transfers(QWidget):
             call = self._services.client.post(path, None, _quiet, self._refused)
             self._calls.keep(f"{what} {ident}", call)
             return
-        one = next((one for one in self.downloads() if one["id"] == ident), None)
-        if one and one["state"] != "done" and one["done_bytes"] >= MUCH_BYTES:
-            self.cancel_asked.emit(one)
+        download = next((download for download in self.downloads() if download.id == ident), None)
+        if download and download.state != "done" and (download.done_bytes or 0) >= MUCH_BYTES:
+            self.cancel_asked.emit(download)
         else:
             self.drop(ident)
 
@@ -132,7 +132,7 @@ class Transfers(QWidget):
         self.failed.emit(error)
 
 
-def _quiet(_: Json) -> None:
+def _quiet(_: object) -> None:
     """The snapshot shows what came of it."""
 
 
@@ -168,49 +168,48 @@ class Transfer:
         return self.state == "done"
 
 
-def of_download(one: Json) -> Transfer:
-    """A download of the node."""
-    done, total = float(one.get("done_bytes") or 0), float(one.get("total_bytes") or 0)
-    state = str(one["state"])
+def of_download(download: Download) -> Transfer:
+    """Return a download of the node as it is shown."""
+    done, total = download.done_bytes or 0, download.total_bytes or 0
     return Transfer(
-        str(one["id"]),
-        str(one["name"]),
-        _words(one, state, done, total),
+        download.id,
+        download.name,
+        _download_words(download, done, total),
         min(1.0, done / total) if total else None,
-        state,
-        state == "failed",
-        _held_up(one),
-        str(one.get("code") or ""),
+        download.state,
+        download.state == "failed",
+        _held_up(download),
+        download.code or "",
     )
 
 
-def _held_up(one: Json) -> str:
-    if not one.get("held_up"):
+def _held_up(download: Download) -> str:
+    if download.held_up_facts is None:
         return ""
-    return f"{here(str(one['held_up']))} {translate('Models', 'Poolhouse goes on trying; Pause stops that.')}"
+    return f"{said(download.held_up_facts)} {translate('Models', 'Poolhouse goes on trying; Pause stops that.')}"
 
 
-def _words(one: Json, state: str, done: float, total: float) -> str:
-    if one.get("reason"):
-        return here(str(one["reason"]))
-    amounts, pace = _amounts(done, total), _pace(one.get("bytes_per_s"), one.get("seconds_left"))
-    match state:
+def _download_words(download: Download, done: float, total: float) -> str:
+    if download.reason_facts is not None:
+        return said(download.reason_facts)
+    amounts, pace = _amounts(done, total), _pace(download.bytes_per_s, download.seconds_left)
+    match download.state:
         case "waiting":
             return translate("Models", "Waits for its turn")
         case "starting":
-            return translate("Models", "Asking {source}").format(source=one["source"])
+            return translate("Models", "Asking {source}").format(source=download.source)
         case "paused":
             return translate("Models", "Paused at {amounts}").format(amounts=amounts)
         case "checking":
             words = translate("Models", "Checking the file, {amounts}")
-            if not one.get("sha256"):  # nobody told what it should be
+            if not download.sha256:  # there is nothing to check it against
                 words = translate("Models", "Reading the file for its fingerprint, {amounts}")
             return " · ".join([words.format(amounts=amounts), *pace])
         case "done":
-            if one.get("machine"):
+            if download.machine:
                 return translate("Models", "Copied and checked")
             return translate("Models", "Downloaded and checked")
-    source = translate("Models", "from {source}").format(source=one["source"])
+    source = translate("Models", "from {source}").format(source=download.source)
     return " · ".join([amounts, source, *pace])
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from app.api.models import HubFile, Verdict, Verdicts
+from app.api.plans import Plan
+from app.api.requests import Judge, Sketch
 from app.core.errors import AppError
 from app.core.planner.verdict import VerdictWord
 from app.gui.api.node_client import NodeClient
@@ -17,7 +20,6 @@ from app.gui.models.model_item import Item, Kind
 from app.gui.models.node_calls import Calls
 from app.gui.models.verdicts import Judgement, largest_fitting, of_error, of_plan, sketch, smaller_files, with_smaller
 
-Json = dict[str, Any]
 PLANS, ESTIMATES, SIBLINGS = "plans", "estimates", "siblings"
 HANDY_BYTES = 6 << 30  # larger ones answer slowly where no graphics card helps
 MOST_SKETCHES = 400  # the node takes no more at once
@@ -58,7 +60,7 @@ class Judging(QObject):
         self._too_big = []
         self._next_plan()
         asked = [(item, item.file()) for item in items if not item.is_here]
-        sketches = [one for item, file in asked if (one := sketch(item, file, item.key))]
+        sketches = [made for item, file in asked if (made := sketch(item, file, item.key))]
         self._estimate(sketches, self._estimated)
 
     def end(self) -> None:
@@ -72,9 +74,9 @@ class Judging(QObject):
         item = self._waiting.pop(0)
         body = {"model": item.name, "measure": False}
         done, failed = partial(self._planned, item), partial(self._refused, item)
-        self._calls.keep(PLANS, self._client.call("POST", "/plan", body, done, failed))
+        self._calls.keep(PLANS, self._client.call("POST", "/plan", body, done, failed, answer=Plan))
 
-    def _planned(self, item: Item, plan: Json) -> None:
+    def _planned(self, item: Item, plan: Plan) -> None:
         self.put(item, of_plan(plan))
         self._next_plan()
 
@@ -87,63 +89,57 @@ class Judging(QObject):
                 self._too_big.append((item, offer))
         self._next_plan()
 
-    def _siblings(self) -> list[Json]:
-        """Of what is here and too big: the smaller files that its offer has."""
+    def _siblings(self) -> list[Sketch]:
+        """Return sketches of the smaller files of models that are here and too big."""
         return [
             made
             for item, offer in self._too_big
-            for file in smaller_files(offer, item.facts)
-            if (made := sketch(offer, file, f"{item.key}\n{file['file']}"))
+            for file in smaller_files(offer, item.file_bytes)
+            if (made := sketch(offer, file, f"{item.key}\n{file.file}"))
         ]
 
-    def _siblings_estimated(self, answer: Json) -> None:
+    def _siblings_estimated(self, answer: Verdicts) -> None:
         self._calls.done(SIBLINGS)
-        found: Json = answer["verdicts"]
         for item, offer in self._too_big:
-            judged = (
-                (file, found[name])
-                for file in smaller_files(offer, item.facts)
-                if (name := f"{item.key}\n{file['file']}") in found
-            )
-            self._known[item.key] = replace(self._known[item.key], quantisation=largest_fitting(judged))
+            smaller = _estimated_files(item.key, smaller_files(offer, item.file_bytes), answer.verdicts)
+            self._known[item.key] = replace(self._known[item.key], quantisation=largest_fitting(smaller))
         self.changed.emit()
 
-    def _estimate(self, sketches: list[Json], done: Any, call: str = ESTIMATES) -> None:
+    def _estimate(self, sketches: list[Sketch], done: Callable[[Verdicts], None], call: str = ESTIMATES) -> None:
         if sketches:
-            body = {"sketches": sketches[:MOST_SKETCHES]}
-            self._calls.keep(call, self._client.post("/verdicts", body, done))
+            body = msgspec.to_builtins(Judge(sketches=sketches[:MOST_SKETCHES]))
+            self._calls.keep(call, self._client.post("/verdicts", body, done, answer=Verdicts))
 
-    def _estimated(self, answer: Json) -> None:
-        """The files to take first; for those that are too big, the smaller ones are asked next."""
+    def _estimated(self, answer: Verdicts) -> None:
+        """Judge the files to take; where one is too big, ask for the smaller ones next."""
         self._calls.done(ESTIMATES)
-        found: Json = answer["verdicts"]
-        more: list[Json] = []
-        for key, verdict in found.items():
+        more: list[Sketch] = []
+        for key, verdict in answer.verdicts.items():
             item = self._items[key]
             self._known[key] = with_smaller(verdict, [])
-            if verdict["word"] == "too big" and item.kind is not Kind.OTHER_APP:
-                files = smaller_files(item, item.file() or {})
-                more += [made for file in files if (made := sketch(item, file, f"{key}\n{file['file']}"))]
+            if verdict.word == VerdictWord.TOO_BIG and item.kind is not Kind.OTHER_APP:
+                files = smaller_files(item, item.file_bytes)
+                more += [made for file in files if (made := sketch(item, file, f"{key}\n{file.file}"))]
         self.changed.emit()
-        self._estimate(more, partial(self._smaller_estimated, found))
+        self._estimate(more, partial(self._smaller_estimated, answer.verdicts))
 
-    def _smaller_estimated(self, before: Json, answer: Json) -> None:
+    def _smaller_estimated(self, before: dict[str, Verdict], answer: Verdicts) -> None:
         self._calls.done(ESTIMATES)
-        found: Json = answer["verdicts"]
         for key, verdict in before.items():
             item = self._items[key]
-            smaller = [
-                (file, found[name])
-                for file in smaller_files(item, item.file() or {})
-                if (name := f"{key}\n{file['file']}") in found
-            ]
+            smaller = _estimated_files(key, smaller_files(item, item.file_bytes), answer.verdicts)
             self._known[key] = with_smaller(verdict, smaller)
         self.changed.emit()
 
 
+def _estimated_files(key: str, files: Iterable[HubFile], verdicts: dict[str, Verdict]) -> list[tuple[HubFile, Verdict]]:
+    """Return the files that have a verdict, with it."""
+    return [(file, verdicts[name]) for file in files if (name := f"{key}\n{file.file}") in verdicts]
+
+
 def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
     """The line of the catalogue, or of a search, whose file this one is."""
-    return next((one for one in items if any(file.get("on_shelf") == item.name for file in one.files)), None)
+    return next((other for other in items if any(file.on_shelf == item.name for file in other.files)), None)
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:
@@ -154,16 +150,12 @@ def recommended(library: Library, judging: Judging) -> Item | None:
 def _largest(items: list[Item], judging: Judging) -> Item | None:
     """The largest handy one that fits; where none is handy, the smallest."""
 
-    def size(item: Item) -> int:
-        return int(item.facts.get("file_bytes") or (item.file() or {}).get("size_bytes") or 0)
-
-    found = [
+    fitting = [
         item
         for item in items
-        if not item.is_guide
-        and item.facts.get("writes", True)
-        and (known := judging.of(item)) is not None
-        and known.fits
+        if not item.is_guide and item.writes and (known := judging.of(item)) is not None and known.fits
     ]
-    handy = [item for item in found if size(item) <= HANDY_BYTES]
-    return max(handy, key=size) if handy else min(found, key=size, default=None)
+    handy = [item for item in fitting if item.file_bytes <= HANDY_BYTES]
+    if handy:
+        return max(handy, key=lambda item: item.file_bytes)
+    return min(fitting, key=lambda item: item.file_bytes, default=None)

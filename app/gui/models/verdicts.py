@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
+import msgspec
 from PySide6.QtCore import QCoreApplication
 
-from app.core.errors import AppError, DoesNotFit
+from app.api import models as node_models
+from app.api.models import CatalogueModel, FoundFile, HubFile, ShelfModel
+from app.api.plans import Plan
+from app.api.requests import Sketch
+from app.core.errors import AppError, DoesNotFit, Reason
 from app.core.planner.verdict import Parts, Verdict, VerdictWord, verdict_of
 from app.gui.look import formats
-from app.gui.look.sentences import here, said
-from app.gui.models.model_item import Item, Kind
+from app.gui.look.sentences import said
+from app.gui.models.model_item import Item
 
-Json = dict[str, Any]
 MOST_CONTEXT = 1 << 24
 translate = QCoreApplication.translate
 
@@ -47,11 +50,10 @@ class Judgement:
         return colours.get(self.verdict.word, "warning")
 
 
-def of_plan(plan: Json) -> Judgement:
-    """The model fits as this plan places it."""
-    machines = [(one["needs_bytes"], one["lends_bytes"]) for one in plan["machines"]]
-    forecast = plan.get("forecast") or {}
-    return Judgement(verdict_of(machines), tok_s=forecast.get("decode_tok_s"))
+def of_plan(plan: Plan) -> Judgement:
+    """Return the judgment of a plan: the model fits as it is placed."""
+    verdict = verdict_of((machine.needs_bytes, machine.lends_bytes) for machine in plan.machines)
+    return Judgement(verdict, tok_s=plan.forecast.decode_tok_s if plan.forecast else None)
 
 
 def of_error(error: AppError) -> Judgement | None:
@@ -71,17 +73,17 @@ def of_error(error: AppError) -> Judgement | None:
     return Judgement(Verdict(word, short_bytes=short, context=context, parts=parts))
 
 
-def of_estimate(found: Json, quantisation: str = "") -> Judgement:
-    """What the node said of a sketch; of one that it placed, its plan."""
-    if found.get("plan"):
-        return replace(of_plan(found["plan"]), estimate=True)
-    parts = found.get("parts")
+def of_estimate(estimate: node_models.Verdict, quantisation: str = "") -> Judgement:
+    """Return the judgment of a sketch, by its plan where the node placed it."""
+    if estimate.plan is not None:
+        return replace(of_plan(estimate.plan), estimate=True)
+    parts = estimate.parts
     verdict = Verdict(
-        VerdictWord(found["word"]),
-        found["spare_bytes"],
-        found["short_bytes"],
-        found["context"],
-        Parts(**parts) if parts else None,
+        VerdictWord(estimate.word),
+        estimate.spare_bytes,
+        estimate.short_bytes,
+        estimate.context,
+        Parts(parts.weight_bytes, parts.kv_bytes, parts.work_bytes, parts.lends_bytes) if parts else None,
     )
     return Judgement(verdict, estimate=True, quantisation=quantisation)
 
@@ -139,47 +141,54 @@ def beside(judgement: Judgement) -> str:
 
 
 def sentence(error: AppError) -> str:
-    """What a refusal says that the title does not."""
-    helps = here(str(error.reason.facts.get("what_helps") or ""))
-    return helps if isinstance(error, DoesNotFit) and helps else said(error)
+    """Return the part of a refusal that the title does not say."""
+    helps = error.reason.facts.get("what_helps")
+    return said(helps) if isinstance(error, DoesNotFit) and isinstance(helps, Reason) else said(error)
 
 
-def sketch(item: Item, file: Json | None, key: str) -> Json | None:
-    """None when not even its size is known."""
+def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
+    """Return what the node needs to estimate a model that is not here; None when not even its size is known."""
     facts = item.facts
-    size = facts.get("size_bytes") if item.kind is Kind.OTHER_APP else (file or {}).get("size_bytes")
-    if not size:
+    size = facts.size_bytes if isinstance(facts, FoundFile) else file.size_bytes if file is not None else None
+    if not size or isinstance(facts, ShelfModel):
         return None
-    context = int(facts.get("context_length") or MOST_CONTEXT)
-    return {
-        "key": key,
-        "architecture": str(facts.get("architecture") or "")[:100],
-        "file_bytes": int(size),
-        "n_layers": facts.get("n_layers"),
-        "kv_bytes_per_token": facts.get("kv_bytes_per_token"),
-        "context_length": min(context, MOST_CONTEXT),
-        "splits": facts.get("splits") is not False,
-        "quantisation": str((file or facts).get("quantisation") or "")[:100],
-        "parameters": facts.get("parameters"),
-        "active_parameters": facts.get("active_parameters"),
-    }
+    quantisation = file.quantisation if file is not None else item.quantisation
+    made = Sketch(
+        key=key,
+        architecture=(facts.architecture or "")[:100],
+        file_bytes=size,
+        context_length=min(facts.context_length or MOST_CONTEXT, MOST_CONTEXT),
+        splits=item.splits,
+        quantisation=quantisation[:100],
+    )
+    match facts:
+        case FoundFile():
+            return msgspec.structs.replace(made, n_layers=facts.n_layers)
+        case CatalogueModel():
+            return msgspec.structs.replace(
+                made,
+                n_layers=facts.n_layers,
+                kv_bytes_per_token=facts.kv_bytes_per_token,
+                parameters=facts.parameters,
+                active_parameters=facts.active_parameters,
+            )
+        case _:
+            return msgspec.structs.replace(made, parameters=facts.parameters)
 
 
-def smaller_files(item: Item, file: Json) -> list[Json]:
-    """Usable files that take less, the largest first."""
-    limit = file.get("size_bytes") or file.get("file_bytes") or 0
-    fewer = [one for one in item.files if one.get("usable") and 0 < (one.get("size_bytes") or 0) < limit]
-    return sorted(fewer, key=lambda one: -int(one["size_bytes"]))
+def smaller_files(offer: Item, limit_bytes: int) -> list[HubFile]:
+    """Return the usable files that are smaller, the largest first."""
+    smaller = [file for file in offer.files if file.usable and 0 < (file.size_bytes or 0) < limit_bytes]
+    return sorted(smaller, key=lambda file: -(file.size_bytes or 0))
 
 
-def with_smaller(found: Json, smaller: list[tuple[Json, Json]]) -> Judgement:
-    """A verdict; of a model that is too big with the largest of its smaller files that fits."""
-    if found["word"] != "too big":
-        return of_estimate(found)
-    return of_estimate(found, largest_fitting(smaller))
+def with_smaller(estimate: node_models.Verdict, smaller: Iterable[tuple[HubFile, node_models.Verdict]]) -> Judgement:
+    """Return the judgment; for a model that is too big, with the largest of its smaller files that fits."""
+    if estimate.word != VerdictWord.TOO_BIG:
+        return of_estimate(estimate)
+    return of_estimate(estimate, largest_fitting(smaller))
 
 
-def largest_fitting(smaller: Iterable[tuple[Json, Json]]) -> str:
-    """The quantisation of the first of these files whose verdict is that it fits; "" for none."""
-    fitting = (file for file, one in smaller if of_estimate(one).fits)
-    return str(next(fitting, {}).get("quantisation") or "")
+def largest_fitting(smaller: Iterable[tuple[HubFile, node_models.Verdict]]) -> str:
+    """Return the quantization of the first of these files that fits; "" for none."""
+    return next((file.quantisation for file, estimate in smaller if of_estimate(estimate).fits), "")

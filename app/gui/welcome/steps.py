@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import to_builtins
 from PySide6.QtCore import QObject, QStorageInfo, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QRadioButton, QVBoxLayout, QWidget
@@ -444,7 +443,7 @@ class Recommendation(QWidget):
         assert starter is not None
         model = next(model for model in answer.models if model.id == starter.id)
         self.title.setText(self.tr("Recommended: {name}").format(name=starter.name))
-        self.about.setText(f"{about_of(to_builtins(model))} {why(to_builtins(starter))}")
+        self.about.setText(f"{about_of(model)} {why(starter)}")
         size = formats.size(starter.size_bytes or 0)
         self.fetch.setText(self.tr("{size} download from huggingface.co.").format(size=size))
         self.show()

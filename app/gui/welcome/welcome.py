@@ -8,9 +8,9 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
+from app.api.plans import Plan
 from app.core.errors import AppError
 from app.core.planner.verdict import VerdictWord
-from app.gui.api.node_client import Json
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
@@ -63,9 +63,9 @@ class GuideAhead(QObject):
             self._over()
             return
         body = {"model": GUIDE, "measure": False}
-        self._services.client.post("/plan", body, self._planned, self._over)
+        self._services.client.post("/plan", body, self._planned, self._over, answer=Plan)
 
-    def _planned(self, plan: Json) -> None:
+    def _planned(self, plan: Plan) -> None:
         """Load it if memory is left beside it."""
         if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
             self._services.client.post("/load", {"model": GUIDE}, self._over, self._over)

@@ -686,13 +686,6 @@
             <numerusform>%Ln Antworten gemessen</numerusform>
         </translation>
     </message>
-    <message numerus="yes">
-        <source>%n machine(s)</source>
-        <translation>
-            <numerusform>%Ln Gerät</numerusform>
-            <numerusform>%Ln Geräte</numerusform>
-        </translation>
-    </message>
     <message>
         <source>A benchmark asks random questions and throws the answers away.</source>
         <translation>Ein Leistungstest stellt zufällige Fragen und verwirft die Antworten.</translation>
@@ -704,14 +697,6 @@
     <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
-    </message>
-    <message>
-        <source>Earlier benchmarks</source>
-        <translation>Frühere Leistungstests</translation>
-    </message>
-    <message>
-        <source>Figures (*.json)</source>
-        <translation>Zahlen (*.json)</translation>
     </message>
     <message>
         <source>Full, about 10 min</source>
@@ -732,10 +717,6 @@
     <message>
         <source>Loading on one machine</source>
         <translation>Lädt auf ein Gerät</translation>
-    </message>
-    <message>
-        <source>Markdown (*.md)</source>
-        <translation>Markdown (*.md)</translation>
     </message>
     <message>
         <source>Measure anyway</source>
@@ -770,10 +751,6 @@
         <translation>Modelle öffnen</translation>
     </message>
     <message>
-        <source>Picture (*.png)</source>
-        <translation>Bild (*.png)</translation>
-    </message>
-    <message>
         <source>Progress of the benchmark</source>
         <translation>Fortschritt des Leistungstests</translation>
     </message>
@@ -786,22 +763,6 @@
         <translation>Kurz, etwa {time}</translation>
     </message>
     <message>
-        <source>Remove</source>
-        <translation>Entfernen</translation>
-    </message>
-    <message>
-        <source>Save a report</source>
-        <translation>Bericht speichern</translation>
-    </message>
-    <message>
-        <source>Save a report…</source>
-        <translation>Bericht speichern…</translation>
-    </message>
-    <message>
-        <source>Saved as {file}. Machines are not named in it.</source>
-        <translation>Gespeichert als {file}. Die Geräte werden darin nicht genannt.</translation>
-    </message>
-    <message>
         <source>Somebody gets an answer just now, so the figures would be too low.</source>
         <translation>Gerade bekommt jemand eine Antwort, deshalb wären die Zahlen zu niedrig.</translation>
     </message>
@@ -810,28 +771,8 @@
         <translation>Der Leistungstest ist fertig.</translation>
     </message>
     <message>
-        <source>The benchmark was removed.</source>
-        <translation>Der Leistungstest wurde entfernt.</translation>
-    </message>
-    <message>
-        <source>Undo</source>
-        <translation>Rückgängig</translation>
-    </message>
-    <message>
         <source>Warming up</source>
         <translation>Wärmt auf</translation>
-    </message>
-    <message>
-        <source>Web page (*.html)</source>
-        <translation>Webseite (*.html)</translation>
-    </message>
-    <message>
-        <source>{share} faster than {when}, with {machines}.</source>
-        <translation>{share} schneller als zuvor ({when}, {machines}).</translation>
-    </message>
-    <message>
-        <source>{share} slower than {when}, with {machines}.</source>
-        <translation>{share} langsamer als zuvor ({when}, {machines}).</translation>
     </message>
 </context>
 <context>
@@ -1990,6 +1931,68 @@
     <message>
         <source>Why can it not see my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
+    </message>
+</context>
+<context>
+    <name>EarlierBenchmarks</name>
+    <message numerus="yes">
+        <source>%n machine(s)</source>
+        <translation>
+            <numerusform>%Ln Gerät</numerusform>
+            <numerusform>%Ln Geräte</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Earlier benchmarks</source>
+        <translation>Frühere Leistungstests</translation>
+    </message>
+    <message>
+        <source>Figures (*.json)</source>
+        <translation>Zahlen (*.json)</translation>
+    </message>
+    <message>
+        <source>Markdown (*.md)</source>
+        <translation>Markdown (*.md)</translation>
+    </message>
+    <message>
+        <source>Picture (*.png)</source>
+        <translation>Bild (*.png)</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Save a report</source>
+        <translation>Bericht speichern</translation>
+    </message>
+    <message>
+        <source>Save a report…</source>
+        <translation>Bericht speichern…</translation>
+    </message>
+    <message>
+        <source>Saved as {file}. Machines are not named in it.</source>
+        <translation>Gespeichert als {file}. Die Geräte werden darin nicht genannt.</translation>
+    </message>
+    <message>
+        <source>The benchmark was removed.</source>
+        <translation>Der Leistungstest wurde entfernt.</translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation>Rückgängig</translation>
+    </message>
+    <message>
+        <source>Web page (*.html)</source>
+        <translation>Webseite (*.html)</translation>
+    </message>
+    <message>
+        <source>{share} faster than {when}, with {machines}.</source>
+        <translation>{share} schneller als zuvor ({when}, {machines}).</translation>
+    </message>
+    <message>
+        <source>{share} slower than {when}, with {machines}.</source>
+        <translation>{share} langsamer als zuvor ({when}, {machines}).</translation>
     </message>
 </context>
 <context>

@@ -51,13 +51,6 @@
             <numerusform>%Ln answers measured</numerusform>
         </translation>
     </message>
-    <message numerus="yes">
-        <source>%n machine(s)</source>
-        <translation>
-            <numerusform>%Ln machine</numerusform>
-            <numerusform>%Ln machines</numerusform>
-        </translation>
-    </message>
 </context>
 <context>
     <name>ChatHead</name>
@@ -103,6 +96,16 @@
         <translation>
             <numerusform>All checks (%Ln)</numerusform>
             <numerusform>All checks (%Ln)</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>EarlierBenchmarks</name>
+    <message numerus="yes">
+        <source>%n machine(s)</source>
+        <translation>
+            <numerusform>%Ln machine</numerusform>
+            <numerusform>%Ln machines</numerusform>
         </translation>
     </message>
 </context>

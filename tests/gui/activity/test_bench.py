@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
+from app.api.answers import ForecastSpeed
+from app.api.plans import FirstToken, Forecast, LoadedModel
 from app.core.errors import BadInput, StageLost
 from app.gui.activity import bench_report
 from app.gui.activity.activity_page import ActivityPage
@@ -29,14 +32,18 @@ def test_a_benchmark_fits_into_the_placement() -> None:
     assert (small.prompt, small.output, small.streams) == (64, 32, (1,))
 
 
-def loaded(qtbot: QtBot, at_lone: Desk) -> dict[str, object]:
+def loaded(qtbot: QtBot, at_lone: Desk) -> LoadedModel:
     pool = at_lone.services.pool
-    if not pool.loaded or pool.loaded["state"] != "ready":
+
+    def is_ready() -> bool:
+        return pool.now.loaded is not None and pool.now.loaded.state == "ready"
+
+    if not is_ready():
         order = {"model": "guide", "measure": False}
         at_lone.services.client.call("POST", "/load", order, lambda _: None)
-        qtbot.waitUntil(lambda: bool(pool.loaded and pool.loaded["state"] == "ready"), timeout=30_000)
-    assert pool.loaded is not None
-    return pool.loaded
+        qtbot.waitUntil(is_ready, timeout=30_000)
+    assert pool.now.loaded is not None
+    return pool.now.loaded
 
 
 @pytest.mark.long
@@ -50,10 +57,10 @@ def test_it_measures_a_real_model(qtbot: QtBot, at_lone: Desk) -> None:
     run.start()
     qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
     one, two = ends[0]
-    assert (one["streams"], one["runs"], one["tokens"]) == (1, 2, [8, 8])
-    assert (two["streams"], two["tokens"]) == (2, [8] * 4)
-    assert one["reused_tokens"] == two["reused_tokens"] == 0
-    assert one["decode_tok_s"]["mean"] > 0
+    assert (one.streams, one.runs, one.tokens) == (1, 2, [8, 8])
+    assert (two.streams, two.tokens) == (2, [8] * 4)
+    assert one.reused_tokens == two.reused_tokens == 0
+    assert one.mean("decode_tok_s") > 0
     assert shares == sorted(shares)
 
 
@@ -65,19 +72,19 @@ def test_without_time_each_kind_of_round_happens_once(qtbot: QtBot, at_lone: Des
     run.failed.connect(ends.append)
     run.start()
     qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
-    assert [result["runs"] for result in ends[0]] == [1, 1]
+    assert [result.runs for result in ends[0]] == [1, 1]
 
 
 def test_how_long_it_takes_is_said_for_the_model_that_is_loaded() -> None:
     """Five answers of 64 tokens, whose prompts are an eighth of a long question; never far beyond its time."""
-    first = {"prompt_tokens": 1024, "ttft_s": 0.8}
-    swift = {"context": 2048, "users": 1, "forecast": {"decode_tok_s": 640.0}, "first_token": first}
+    first, forecast = FirstToken(1024, 0.8), Forecast(decode_tok_s=640.0)
+    swift = LoadedModel(model="m", context=2048, users=1, forecast=forecast, first_token=first)
     assert expected_s(QUICK, swift) == pytest.approx(5 * (0.1 + 0.1))
-    middling = swift | {"forecast": {"decode_tok_s": 8.0}}
+    middling = replace(swift, forecast=Forecast(decode_tok_s=8.0))
     assert expected_s(QUICK, middling) == QUICK.seconds
-    slow = swift | {"forecast": {"decode_tok_s": 1.0}}
+    slow = replace(swift, forecast=Forecast(decode_tok_s=1.0))
     assert expected_s(QUICK, slow) == pytest.approx(64.1), "one answer at least"
-    for unknown in (None, swift | {"forecast": None}, swift | {"first_token": None}):
+    for unknown in (None, replace(swift, forecast=None), replace(swift, first_token=None)):
         assert expected_s(QUICK, unknown) == QUICK.seconds
 
 
@@ -95,26 +102,26 @@ def page(qtbot: QtBot, at_lone: Desk) -> ActivityPage:
 def test_from_the_button_to_a_kept_result(qtbot: QtBot, at_lone: Desk, page: ActivityPage, tmp_path: Path) -> None:
     view = page.bench
     loaded(qtbot, at_lone)
-    kept = len(view.store.kept)
+    kept = len(view.earlier.store.kept)
     view.begin(SMALL)
     assert not view.quick.isEnabled()
-    qtbot.waitUntil(lambda: len(view.store.kept) == kept + 1, timeout=30_000)
+    qtbot.waitUntil(lambda: len(view.earlier.store.kept) == kept + 1, timeout=30_000)
     qtbot.waitUntil(view.quick.isEnabled, timeout=1000)
-    assert view.shown is not None
-    assert view.shown.machines == ("den",)
+    assert view.earlier.shown is not None
+    assert view.earlier.shown.machines == ["den"]
     assert len(BenchStore(at_lone.services.folder).kept) == kept + 1
-    view.save(tmp_path / "report.png")
+    view.earlier.save(tmp_path / "report.png")
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
     for name in ("report.html", "report.md", "report.json"):
-        view.save(tmp_path / name)
+        view.earlier.save(tmp_path / name)
         text = (tmp_path / name).read_text("utf-8")
         assert "Machine A" in text
         assert "den" not in text.split("</style>")[-1].split()
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["machines"] == ["Machine A"]
-    view._forget()
-    assert len(view.store.kept) == kept
+    view.earlier._remove()
+    assert len(view.earlier.store.kept) == kept
     assert "removed" in page.notice.sentence
-    view._restore([])
+    view.earlier._restore([])
 
 
 def test_somebody_who_gets_an_answer_is_not_measured_with(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
@@ -122,26 +129,26 @@ def test_somebody_who_gets_an_answer_is_not_measured_with(qtbot: QtBot, at_lone:
     pool = at_lone.services.pool
     body = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled
     other = at_lone.services.client.call("POST", "/ask", body, lambda _: None)
-    qtbot.waitUntil(lambda: bool(pool.snapshot["answers"]["running"]), timeout=5000)
+    qtbot.waitUntil(lambda: bool(pool.now.answers.running), timeout=5000)
     page.bench.begin(SMALL)
     assert page.bench.run is None
     assert "too low" in page.notice.sentence
     assert other is not None
     other.cancel()
-    qtbot.waitUntil(lambda: not pool.snapshot["answers"]["running"], timeout=5000)
+    qtbot.waitUntil(lambda: not pool.now.answers.running, timeout=5000)
 
 
 def test_a_cancelled_one_leaves_nothing(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
     view = page.bench
     loaded(qtbot, at_lone)
-    before = list(view.store.kept)
+    before = list(view.earlier.store.kept)
     view.begin(FULL)
     qtbot.waitUntil(lambda: view.run is not None, timeout=5000)
     view.cancel()
     pool = at_lone.services.pool
-    qtbot.waitUntil(lambda: not pool.snapshot["answers"]["running"], timeout=10_000)
+    qtbot.waitUntil(lambda: not pool.now.answers.running, timeout=10_000)
     assert view.quick.isEnabled()
-    assert view.store.kept == before
+    assert view.earlier.store.kept == before
 
 
 def test_without_a_model_it_says_what_to_do(qtbot: QtBot, away: Desk) -> None:
@@ -182,7 +189,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, content: str) -> None:
 
 
 def test_a_report_names_no_machine_and_needs_nothing_else() -> None:
-    made = bench(results=(figures(), figures(4)), model="<b>odd</b>")
+    made = bench(results=[figures(), figures(4)], model="<b>odd</b>")
     page = html(made)
     assert "attic" not in page
     assert "attic" not in markdown(made)
@@ -190,8 +197,8 @@ def test_a_report_names_no_machine_and_needs_nothing_else() -> None:
     assert "http" not in page
     assert "Machine A" in page
     assert "4 at once" in page
-    assert unnamed(made).machines == ("Machine A", "Machine B")
-    assert "attic" not in json.dumps(unnamed(made).results)
+    assert unnamed(made).machines == ["Machine A", "Machine B"]
+    assert "attic" not in str(unnamed(made).results)
 
 
 def test_figures_stand_beside_their_forecast() -> None:
@@ -199,10 +206,10 @@ def test_figures_stand_beside_their_forecast() -> None:
     assert against(made, "decode_tok_s") == "forecast 25.0 tok/s, 20 % slower"
     assert against(made, "ttft_s") == "forecast 0.4 s, 25 % later"
     assert against(bench(forecast=None), "ttft_s") == "no forecast"
-    off = bench(forecast={"decode_tok_s": 8.0, "ttft_s": 0.1})
+    off = bench(forecast=ForecastSpeed(0.1, 8.0))
     assert against(off, "ttft_s") == "forecast 0.1 s, 5.0 times as long"
     assert against(off, "decode_tok_s") == "forecast 8.0 tok/s, 2.5 times as fast"
-    fast = bench(forecast={"decode_tok_s": 80.0, "ttft_s": 0.4})
+    fast = bench(forecast=ForecastSpeed(0.4, 80.0))
     assert against(fast, "decode_tok_s") == "rough forecast 80.0 tok/s, 75 % slower"
     assert against(fast, "ttft_s") == "forecast 0.4 s, 25 % later"
     assert headline(made).startswith("Guide on 2 machine")

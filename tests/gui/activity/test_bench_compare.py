@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,12 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.api.answers import Loaded
+from app.api.plans import LoadedModel, Plan
 from app.core.errors import DoesNotFit
+from app.decoding import convert
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench_report import beside_one, html, markdown, unnamed
+from app.gui.activity.bench_report import against_host, html, markdown, unnamed
 from app.gui.activity.bench_run import (
     ALONE,
     BACK,
@@ -27,7 +29,8 @@ from app.gui.activity.bench_run import (
     alone_order,
     bench_of,
 )
-from app.gui.activity.bench_store import Bench, BenchStore
+from app.gui.activity.bench_store import Bench, BenchStore, HostAlone
+from app.gui.app.app_context import AppContext
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, paired
@@ -51,6 +54,11 @@ def parts(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[De
     made.services.pool.stop()
 
 
+def is_ready(services: AppContext) -> bool:
+    loaded = services.pool.now.loaded
+    return loaded is not None and loaded.state == "ready"
+
+
 @pytest.mark.long
 @pytest.mark.timeout(240)  # two nodes, and three loads of a model
 def test_a_press_measures_both_and_puts_the_layers_back(
@@ -65,23 +73,24 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     split = [1, layers - 2, 1]  # by hand: the planner would take one machine
     body = {"model": "guide", "split": split}
     services.client.call("POST", "/load", body, done.append, done.append)
-    qtbot.waitUntil(lambda: (services.pool.loaded or {}).get("state") == "ready", timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: is_ready(services), timeout=WITHIN_MS)
     page = ActivityPage(services)
     qtbot.addWidget(page)
     page.show()
     page.bench.begin(SMALL, compare=True, anyway=True)
     qtbot.waitUntil(lambda: not page.bench.is_busy, timeout=WITHIN_MS)
     assert page.notice.sentence == ""
-    made = page.bench.shown
+    made = page.bench.earlier.shown
     assert made is not None
-    assert made.machines == ("den", "attic")
+    assert made.machines == ["den", "attic"]
     assert made.one is not None
-    alone = {one["machine"] for one in made.one["results"][0]["stages"]}
+    alone = {stage.machine for stage in made.one.results[0].stages}
     assert alone == {"den"}
-    assert made.times("decode_tok_s") is not None
-    assert "times the speed" in beside_one(made)
-    qtbot.waitUntil(lambda: (services.pool.loaded or {}).get("state") == "ready", timeout=WITHIN_MS)
-    held = [one["last"] - one["first"] for one in (services.pool.loaded or {})["stages"]]
+    assert made.speedup("decode_tok_s") is not None
+    assert "times the speed" in against_host(made)
+    qtbot.waitUntil(lambda: is_ready(services), timeout=WITHIN_MS)
+    loaded = services.pool.now.loaded
+    held = [stage.last - stage.first for stage in loaded.stages] if loaded is not None else []
     assert held == split
     assert page.bench.compare.isVisibleTo(page.bench)
     begun: list[tuple[Extent, bool]] = []
@@ -92,17 +101,17 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     assert BenchStore(services.folder).kept[0].one == made.one
 
 
-LOADED: Json = {
-    "model": "m", "context": 512, "users": 2, "shape": "split", "number": "q8", "state": "ready",
+LOADED = convert({
+    "model": "m", "context": 512, "users": 2, "shape": "split", "kv": "f16", "number": "q8", "state": "ready",
     "stages": [{"id": "d", "machine": "den", "first": 0, "last": 1},
                {"id": "a", "machine": "attic", "first": 1, "last": 3},
                {"id": "d", "machine": "den", "first": 3, "last": 4}],
-}  # fmt: skip
+}, LoadedModel)  # fmt: skip
 
 
 def test_the_host_alone_is_asked_for_with_the_same_settings() -> None:
     assert alone_order(LOADED, ["d", "a", "k"]) == {
-        "model": "m", "context": 512, "users": 2, "number": "q8", "measure": False,
+        "model": "m", "context": 512, "users": 2, "kv": "f16", "number": "q8", "measure": False,
         "without": ["a", "k"],
     }  # fmt: skip
 
@@ -130,14 +139,14 @@ def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
     def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
         asked.append(body)
         if "split" in body:
-            done({"loaded": LOADED})
+            done(Loaded(LOADED))
         else:
             failed(DoesNotFit("does_not_fit_anywhere"))
         return Asked()
 
     monkeypatch.setattr(away.services.client, "call", call)
     both, ends = compared(away)
-    both._back = both._orders[1]
+    both._restore = both._orders[1]
     both._load(LOADING, alone_order(LOADED, ["d", "a"]))
     assert [isinstance(one, DoesNotFit) for one in ends] == [True]
     assert both.step == BACK
@@ -156,11 +165,11 @@ def test_what_was_measured_is_kept_where_the_layers_do_not_come_back(
     monkeypatch.setattr(away.services.client, "call", call)
     both, ends = compared(away)
     run = BenchRun(away.services.client, LOADED, SMALL, None, 1)
-    both._made.append(bench_of(LOADED, run, [figures(tok_s=20.0)]))
+    both._benches.append(bench_of(LOADED, run, [figures(tok_s=20.0)]))
     both._step = ALONE
     both._measured(LOADED, run, [figures(tok_s=8.0)])
     assert [type(one) for one in ends] == [Bench, DoesNotFit]
-    assert ends[0].times("decode_tok_s") == 2.5
+    assert ends[0].speedup("decode_tok_s") == 2.5
 
 
 @pytest.mark.parametrize(
@@ -177,7 +186,7 @@ def test_the_order_that_puts_it_back_is_found_before_anything_changes(
     def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
         asked.append((path, body))
         if path == "/plan":
-            done({"stages": LOADED["stages"] if same(body) else LOADED["stages"][:1]})
+            done(Plan(model="m", stages=LOADED.stages if same(body) else LOADED.stages[:1]))
         return Asked()
 
     monkeypatch.setattr(away.services.client, "call", call)
@@ -186,7 +195,7 @@ def test_the_order_that_puts_it_back_is_found_before_anything_changes(
     assert both.step == TOGETHER
     assert asked[-1][0] == "/ask"  # measuring has begun
     assert all(body["number"] == "q8" for path, body in asked if path == "/plan")
-    both._load(BACK, both._back)
+    both._load(BACK, both._restore)
     back = asked[-1][1]
     assert ("split" in back, "shape" in back) == (split, shape)
     assert (back["number"], back["without"]) == ("q8", ["k"])
@@ -209,15 +218,15 @@ def test_a_cancelled_one_loads_what_was_loaded(away: Desk, monkeypatch: pytest.M
 
 
 def test_the_ratio_is_in_every_report_and_names_nobody(tmp_path: Path) -> None:
-    made = bench(one={"forecast": None, "results": [figures(tok_s=8.0)]})
-    assert made.times("decode_tok_s") == 2.5
+    made = bench(one=HostAlone(results=[figures(tok_s=8.0)]))
+    assert made.speedup("decode_tok_s") == 2.5
     said = "2 machine(s) together: 20.0 tok/s. The host alone: 8.0 tok/s. That is 2.50 times the speed."
-    assert beside_one(made).startswith(said)
+    assert against_host(made).startswith(said)
     for report in (html(made), markdown(made)):
         assert said in report
         assert "attic" not in report
-    assert "attic" not in json.dumps(unnamed(made).one)
-    assert beside_one(bench()) == ""
+    assert "attic" not in str(unnamed(made).one)
+    assert against_host(bench()) == ""
     store = BenchStore(tmp_path)
     store.add(made)
     assert BenchStore(tmp_path).kept == [made]

@@ -10,15 +10,16 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app.api.plans import LoadedModel, Stage
+from app.api.snapshot import Machine, Snapshot
 from app.gui.activity import bench_report
-from app.gui.activity.bench_report import BenchCard, beside_one, html, markdown
-from app.gui.activity.bench_run import SETTLE_S, BenchRun, Extent, Meter, drawn
-from app.gui.activity.bench_store import BenchStore
+from app.gui.activity.bench_report import BenchCard, against_host, html, markdown
+from app.gui.activity.bench_run import SETTLE_S, BenchRun, Extent, PowerMeter, drawn_watts
+from app.gui.activity.bench_store import BenchStore, HostAlone
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
 
-Json = dict[str, Any]
-PLACED = {"stages": [{"id": "d"}, {"id": "a"}, {"id": "d"}], "model": "guide", "context": 64, "users": 1}
+PLACED = LoadedModel(model="guide", stages=[Stage("den", "d"), Stage("attic", "a"), Stage("den", "d")])
 DREW = {"watts": 62.0, "watt_hours": 0.2, "joules_per_token": 3.104}
 ONCE = Extent("quick", prompt=4, output=4, streams=(1,), runs=1, seconds=60.0)
 
@@ -27,13 +28,13 @@ ONCE = Extent("quick", prompt=4, output=4, streams=(1,), runs=1, seconds=60.0)
     ("watts", "together"), [({"d": 40, "a": 22}, 62.0), ({"d": 40, "a": None}, None), ({"d": 40}, None), ({}, None)]
 )
 def test_all_machines_of_the_placement_must_tell(watts: dict[str, int | None], together: float | None) -> None:
-    machines = {key: {"watts": value} for key, value in watts.items()} | {"k": {"watts": 500}}
-    assert drawn({"machines": machines}, PLACED) == together
+    machines = {key: Machine(key, watts=value) for key, value in (watts | {"k": 500}).items()}
+    assert drawn_watts(Snapshot(machines=machines), PLACED) == together
 
 
 def test_what_was_drawn_before_does_not_count(qtbot: QtBot) -> None:
     now, told = [100.0], [900.0]
-    meter = Meter(lambda: told[0], clock=lambda: now[0])
+    meter = PowerMeter(lambda: told[0], clock=lambda: now[0])
     meter.begin()
     meter.look()  # what the machine tells is of before
     assert meter.end() is None
@@ -46,7 +47,7 @@ def test_what_was_drawn_before_does_not_count(qtbot: QtBot) -> None:
 
 def test_a_machine_that_goes_silent_leaves_nothing_to_tell(qtbot: QtBot) -> None:
     now, told = [0.0], [40.0, None]
-    meter = Meter(lambda: told.pop(0), clock=lambda: now[0])
+    meter = PowerMeter(lambda: told.pop(0), clock=lambda: now[0])
     meter.begin()
     now[0] = SETTLE_S
     meter.look()
@@ -59,31 +60,32 @@ def test_a_run_measures_what_its_own_placement_draws(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.gui.activity.bench_run.SETTLE_S", 0.0)
-    monkeypatch.setattr("app.gui.activity.bench_run.PACE_MS", 1)
+    monkeypatch.setattr("app.gui.activity.bench_run.METER_MS", 1)
     pool = at_lone.services.pool
     order = {"model": "guide", "measure": False}
     at_lone.services.client.call("POST", "/load", order, lambda _: None)
-    qtbot.waitUntil(lambda: bool(pool.loaded and pool.loaded["state"] == "ready"), timeout=30_000)
-    asked: list[Json] = []
+    qtbot.waitUntil(lambda: bool(pool.now.loaded and pool.now.loaded.state == "ready"), timeout=30_000)
+    asked: list[LoadedModel] = []
 
-    def watts(placed: Json) -> float | None:
+    def watts(placed: LoadedModel) -> float | None:
         asked.append(placed)
         return 50.0
 
-    assert pool.loaded is not None
-    run, ends = BenchRun(at_lone.services.client, pool.loaded, ONCE, None, 3, watts), list[Any]()
+    loaded = pool.now.loaded
+    assert loaded is not None
+    run, ends = BenchRun(at_lone.services.client, loaded, ONCE, None, 3, watts), list[Any]()
     run.finished.connect(ends.append)
     run.failed.connect(ends.append)
     run.start()
     qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
-    drew = ends[0][0]["energy"]
-    assert drew["watts"] == 50.0
-    assert 0 < drew["joules_per_token"] < 50 * 30
-    assert asked[0] | {"answering": 0} == pool.loaded | {"answering": 0}
+    drew = ends[0][0].energy
+    assert drew.watts == 50.0
+    assert 0 < drew.joules_per_token < 50 * 30
+    assert asked[0] == loaded
 
 
 def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
-    made = bench(results=(figures() | {"energy": DREW}, figures(4) | {"energy": None}))
+    made = bench(results=[figures(energy=DREW), figures(4)])
     words = "62 W on 2 machine(s), as the system tells"
     assert f"- Energy: **3.10 J/token** ({words})" in markdown(made).splitlines()
     assert f"Energy<b>3.10 J/token</b><span class=muted>{words}" in html(made)
@@ -100,12 +102,11 @@ def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, 
 
 
 def test_nothing_is_said_of_it_where_it_is_not(qtbot: QtBot, away: Desk) -> None:
-    for made in (bench(), bench(results=(figures() | {"energy": None},))):
-        assert "nergy" not in markdown(made) + html(made)
-        assert made.energies == []
+    made = bench()
+    assert "nergy" not in markdown(made) + html(made)
 
 
 def test_the_household_stands_beside_the_host_alone() -> None:
-    alone = figures() | {"energy": DREW | {"joules_per_token": 12.0}}
-    made = bench(results=(figures() | {"energy": DREW},), one={"forecast": None, "results": [alone]})
-    assert beside_one(made).endswith("Energy: 3.10 J/token together, 12 J/token alone.")
+    alone = HostAlone(results=[figures(energy=DREW | {"joules_per_token": 12.0})])
+    made = bench(results=[figures(energy=DREW)], one=alone)
+    assert against_host(made).endswith("Energy: 3.10 J/token together, 12 J/token alone.")

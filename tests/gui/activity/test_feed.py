@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.activity.journal_feed import Feed
+from app.gui.activity.journal_feed import Feed, event_sentence
 from tests.gui.desk import Desk
 
 ENDLESS = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled
@@ -27,14 +27,14 @@ def feed(at_lone: Desk) -> Feed:
 @pytest.mark.long
 def test_answers_and_events_arrive_as_they_happen(qtbot: QtBot, at_lone: Desk, feed: Feed) -> None:
     qtbot.waitUntil(lambda: bool(feed.events), timeout=5000)
-    assert any("started" in one.sentence for one in feed.events)
+    assert any("started" in event_sentence(event) for event in feed.events)
     before = len(feed.answers)
     ends: list[object] = []
     ask(at_lone, SHORT, ends)
     qtbot.waitUntil(lambda: len(feed.answers) == before + 1, timeout=20_000)
     answer = feed.answers[-1]
     assert (answer.model, answer.end, answer.tokens) == ("guide", "length", 9)
-    assert answer.machines()[0].machine == "den"
+    assert answer.stages[0].machine == "den"
     again = Feed(at_lone.services.pool, at_lone.services.pool)
     qtbot.waitUntil(lambda: len(again.answers) == len(feed.answers), timeout=5000)
     assert [one.number for one in again.answers] == [one.number for one in feed.answers]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.api.computer import AnswerInProgress, LentTotal
 from app.core.scheduler.requester import Requester
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.answers_table import SPEED_SAID, TOKENS, WHOSE, AnswersModel
-from app.gui.activity.journal_feed import Lent, Running, answer_of
+from app.gui.activity.answers_table import REQUESTER, SPEED_FORECAST, TOKENS, AnswersModel
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.api.node_state import Link
 from app.gui.app.window import SMALLEST
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Scheme
-from tests.gui.activity.made import told
+from tests.gui.activity.made import answer
 from tests.gui.desk import Desk, window_over
 from tests.gui.models.offers import download
 from tests.gui.speaking import speaking
@@ -51,7 +51,7 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     qtbot.waitUntil(lambda: len(page.feed.answers) > before, timeout=5000)
     table = page.overview.table
     assert table.rows.data(table.rows.index(0, TOKENS)) == "12"
-    assert table.rows.data(table.rows.index(0, WHOSE)) == "you"
+    assert table.rows.data(table.rows.index(0, REQUESTER)) == "you"
     assert [line.name for line in page.overview.timeline.lines] == ["Answer", "den"]
     page.tabs.setCurrentIndex(1)
     answered = "Guide answered with 12 tokens"  # on a busy computer, a measurement may follow it
@@ -95,13 +95,13 @@ def test_a_line_of_the_log_is_no_higher_than_its_words(qtbot: QtBot, at_lone: De
 
 def test_a_chosen_answer_stays_chosen_when_others_come(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
     table = page.overview.table
-    one, two, three = (answer_of(told(number=n, tokens=n + 20)) for n in (1, 2, 3))
+    one, two, three = (answer(number=n, tokens=n + 20) for n in (1, 2, 3))
     table.show_answers([one, two])
     table.setCurrentIndex(table.rows.index(1, 0))
     table.show_answers([one, two, three])
     assert table.rows.answer(table.currentIndex().row()) == one
     table.setCurrentIndex(table.rows.index(0, 0))
-    table.show_answers([one, two, three, answer_of(told(number=4))])
+    table.show_answers([one, two, three, answer(number=4)])
     assert table.currentIndex().row() == 0
 
 
@@ -116,8 +116,8 @@ def test_both_palettes_and_large_text(qtbot: QtBot, at_lone: Desk, page: Activit
 
 def test_a_forecast_that_says_little_is_called_rough() -> None:
     rows = AnswersModel()
-    rows.show([answer_of(told(forecast_tok_s=80.0)), answer_of(told())])
-    words = [rows.data(rows.index(row, SPEED_SAID)) for row in range(rows.rowCount())]
+    rows.show([answer(forecast_tok_s=80.0), answer()])
+    words = [rows.data(rows.index(row, SPEED_FORECAST)) for row in range(rows.rowCount())]
     assert words == ["10.0 tok/s", "rough 80.0 tok/s"]
 
 
@@ -132,7 +132,7 @@ def test_figures_of_ones_own_answers_have_room_in_a_small_window_in_german(
 ) -> None:
     """Whose each was is told once somebody else asked."""
     mine, guest = {"kind": "owner", "name": ""}, {"kind": "guest", "name": "loft"}
-    own = [answer_of(told(whose=mine, ttft_s=0.0087, forecast_tok_s=269.0))] * 9
+    own = [answer(whose=mine, ttft_s=0.0087, forecast_tok_s=269.0)] * 9
     with speaking(qapp, "de"):
         window = window_over(qtbot, at_lone.services, "activity", size=SMALLEST)
         page = window.page("activity")
@@ -140,10 +140,10 @@ def test_figures_of_ones_own_answers_have_room_in_a_small_window_in_german(
         table = page.overview.table
         table.show_answers(own)
         qtbot.wait(200)
-        found = table.isColumnHidden(WHOSE), table.horizontalScrollBar().maximum()
-        table.show_answers([*own, answer_of(told(whose=guest))])
+        found = table.isColumnHidden(REQUESTER), table.horizontalScrollBar().maximum()
+        table.show_answers([*own, answer(whose=guest)])
     assert found == (True, 0)
-    assert not table.isColumnHidden(WHOSE)
+    assert not table.isColumnHidden(REQUESTER)
 
 
 def test_whose_an_answer_was_is_told() -> None:
@@ -153,8 +153,8 @@ def test_whose_an_answer_was_is_told() -> None:
         {"kind": "program", "name": ""}, {"kind": "guest", "name": "loft"},
         {"kind": "machine", "name": "attic"}, None,
     ]  # fmt: skip
-    rows.show([*(answer_of(told(whose=whose)) for whose in asked[::-1]), answer_of(told())])
-    words = [rows.data(rows.index(row, WHOSE)) for row in range(rows.rowCount())]
+    rows.show([*(answer(whose=whose) for whose in asked[::-1]), answer()])
+    words = [rows.data(rows.index(row, REQUESTER)) for row in range(rows.rowCount())]
     assert words == [
         "not noted", "you", "program editor", "program without a key", "guest loft", "attic",
         "not noted",
@@ -172,8 +172,8 @@ def test_whose_an_answer_was_is_told() -> None:
     ],
 )
 def test_whose_answer_is_made_is_told(away: Desk, whose: Requester, for_whom: str, of_whom: str) -> None:
-    writes = Running(1, "guide", 2.0, 30, 12.5, whose=whose)
-    reads = Running(2, "guide", 0.5, 0, None, whose=whose)
+    writes = AnswerInProgress(1, "guide", seconds=2.0, tokens=30, tok_s=12.5, whose=whose)
+    reads = AnswerInProgress(2, "guide", seconds=0.5, whose=whose)
     assert [job.what for job in jobs_of(pool_of(away), [writes, reads], away.services.importing)] == [
         f"Guide writes an answer {for_whom}", f"Guide reads a question {of_whom}",
     ]  # fmt: skip
@@ -194,13 +194,14 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         loaded={"state": "loading", "model": "guide", "progress": steps},
         downloads={
             "a": download("running", name="phi", seconds_left=50),
-            "b": {"name": "old", "state": "done"},
+            "b": {"id": "b", "name": "old", "state": "done"},
             "c": download("running", name="qwen", machine="attic"),
         },
         giving={"machine": "attic", "model": "phi", "done_bytes": 1 << 30, "total_bytes": 4 << 30},
         node={"lending": {"used_by": ["loft"], "used_bytes": 3 << 20}},
     )
-    writes, reads = Running(1, "guide", 2.0, 30, 12.5), Running(2, "guide", 0.5, 0, None)
+    writes = AnswerInProgress(1, "guide", seconds=2.0, tokens=30, tok_s=12.5)
+    reads = AnswerInProgress(2, "guide", seconds=0.5)
     jobs = jobs_of(pool, [writes, reads], away.services.importing)
     assert [(job.what, job.figures) for job in jobs] == [
         ("Guide writes an answer for you", "12.5 tok/s, 30 tokens"),
@@ -228,7 +229,7 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
 def test_what_was_lent_names_its_energy_where_that_is_known(qtbot: QtBot, away: Desk) -> None:
     page = ActivityPage(away.services)
     qtbot.addWidget(page)
-    page.feed.lent = Lent(since=1_700_000_000.0, seconds=3600.0, rows=7, bytes_in=1, bytes_out=1)
+    page.feed.lent = LentTotal(since=1_700_000_000.0, seconds=3600.0, rows=7, bytes_in=1, bytes_out=1)
     page.feed.running_changed.emit()
     assert "had layers here for 1 h" in page.overview.lent.text()
     assert "Wh" not in page.overview.lent.text()

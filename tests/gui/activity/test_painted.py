@@ -7,20 +7,19 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
-from app.gui.activity.journal_feed import MachineDid, answer_of
+from app.gui.activity.journal_feed import MachineWork
 from app.gui.activity.overview import DOT, HATCHED, SOLID, SQUARE, ForecastChart, Legend
 from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline, share_lines
 from app.gui.look import theme as sizes
 from app.gui.look.theme import LIGHT
-from tests.gui.activity.made import told
+from tests.gui.activity.made import answer
 from tests.gui.desk import Desk
 
 
 def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
     made = Timeline(away.services.theme)
     qtbot.addWidget(made)
-    answer = answer_of(told(tokens=21, queued_s=0.0, ttft_s=1.0, decode_tok_s=10.0))
-    made.show_answer(answer)
+    made.show_answer(answer(tokens=21, queued_s=0.0, ttft_s=1.0, decode_tok_s=10.0))
     assert [line.name for line in made.lines] == ["Answer", "den", "attic"]
     assert [line.words for line in made.lines] == [
         "reads 1.0 s, writes 2.0 s", "computes 17 %, waits 0 %", "computes 33 %, waits 7 %",
@@ -40,21 +39,21 @@ def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
 
 def test_what_a_machine_computed_and_waited_is_no_more_than_the_time() -> None:
     """A prompt in pieces: the next one waits while the one before is computed."""
-    (line,) = share_lines([MachineDid("den", ((0, 8),), 1.8, 0.46, 0)], 2.0)
+    (line,) = share_lines([MachineWork("den", ((0, 8),), 1.8, 0.46, 0)], 2.0)
     assert line.words == "computes 90 %, waits 10 %"
 
 
 def test_a_wait_for_a_slot_is_said(qtbot: QtBot, away: Desk) -> None:
     made = Timeline(away.services.theme)
     qtbot.addWidget(made)
-    made.show_answer(answer_of(told(queued_s=0.4, ttft_s=1.0)))
+    made.show_answer(answer(queued_s=0.4, ttft_s=1.0))
     assert made.lines[0].words.startswith("waits 0.4 s")
 
 
 def test_nothing_is_drawn_of_an_answer_that_broke_off(qtbot: QtBot, away: Desk) -> None:
     made = Timeline(away.services.theme)
     qtbot.addWidget(made)
-    made.show_answer(answer_of(told(end="stopped", ttft_s=None, decode_tok_s=None, stages=[])))
+    made.show_answer(answer(end="stopped", ttft_s=None, decode_tok_s=None, stages=[]))
     assert made.lines == ()
     assert made.sizeHint().height() == 0
 
@@ -63,15 +62,12 @@ def test_the_chart_says_how_far_forecasts_were_off(qtbot: QtBot, away: Desk) -> 
     chart = ForecastChart(away.services.theme)
     qtbot.addWidget(chart)
     assert chart.show_answers([]) == ""
-    answers = [
-        answer_of(told(ttft_s=1.0, forecast_ttft_s=1.1, decode_tok_s=10.0, forecast_tok_s=12.0)),
-        answer_of(told(alone=False)),
-    ]
+    answers = [answer(ttft_s=1.0, forecast_ttft_s=1.1, decode_tok_s=10.0, forecast_tok_s=12.0), answer(alone=False)]
     said = chart.show_answers(answers)
     assert "10 %" in said
     assert "20 %" in said
     assert chart.n_shown == 1
-    far = answer_of(told(ttft_s=1.0, forecast_ttft_s=81.0))
+    far = answer(ttft_s=1.0, forecast_ttft_s=81.0)
     assert "a factor of 81 for the first token" in ForecastChart(away.services.theme).show_answers([far])
     chart.resize(600, 150)
     picture = chart.grab().toImage()

@@ -1,15 +1,20 @@
-"""Models of a catalogue for tests: as the node tells them."""
+"""Models of a catalogue for tests, and downloads as the node sends them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from app.api.models import CatalogueModel, HubFile
+from app.decoding import convert
+
 Json = dict[str, Any]
 GIB = 1 << 30
 
 
-def file(quantisation: str, gib: float, **changes: Any) -> Json:
-    return {
+def file(quantisation: str, gib: float, **changes: Any) -> HubFile:
+    facts = {
         "file": f"m-{quantisation}.gguf",
         "quantisation": quantisation,
         "size_bytes": int(gib * GIB),
@@ -19,12 +24,13 @@ def file(quantisation: str, gib: float, **changes: Any) -> Json:
         "reason": None,
         "on_shelf": None,
         "download": None,
-    } | changes
+    }
+    return convert(facts | changes, HubFile)
 
 
-def offer(ident: str = "large-70b", *files: Json, **changes: Any) -> Json:
-    """Of a model with 80 layers, that splits."""
-    return {
+def offer(ident: str = "large-70b", *files: HubFile, **changes: Any) -> CatalogueModel:
+    """A model with 80 layers, that splits."""
+    facts = {
         "id": ident,
         "name": "Large 70B",
         "maker": "Maker",
@@ -42,8 +48,9 @@ def offer(ident: str = "large-70b", *files: Json, **changes: Any) -> Json:
         "repository": "maker/large-70b",
         "revision": "main",
         "page": "https://example.org/large-70b",
-        "files": list(files) or [file("Q4_K_M", 39.7, recommended=True), file("Q2_K", 0.5)],
-    } | changes
+    }
+    made = convert(facts | changes, CatalogueModel)
+    return replace(made, files=list(files) or [file("Q4_K_M", 39.7, recommended=True), file("Q2_K", 0.5)])
 
 
 def download(state: str, **changes: Any) -> Json:

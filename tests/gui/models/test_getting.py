@@ -10,6 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.api.models import FoundFile
 from app.gui.models.details.model_actions import Do
 from app.gui.models.model_item import offer_item
 from app.gui.models.models_page import ModelsPage
@@ -145,7 +146,8 @@ def test_a_search_without_network_says_so(qtbot: QtBot, page: ModelsPage, hub: H
 def test_a_file_of_another_app_is_used_where_it_lies(qtbot: QtBot, page: ModelsPage) -> None:
     until(qtbot, lambda: page.library.others)
     item = page.library.others[0]
-    assert item.facts["app"] == "LM Studio"
+    assert isinstance(item.facts, FoundFile)
+    assert item.facts.app == "LM Studio"
     assert page.list.select(item.key)
     until(qtbot, lambda: Do.TAKE_IN in page.details.bar.buttons)
     page.details.bar.buttons[Do.TAKE_IN].click()
@@ -154,7 +156,7 @@ def test_a_file_of_another_app_is_used_where_it_lies(qtbot: QtBot, page: ModelsP
     until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
     page.details.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.list.chosen_key == "shelf:guide")
-    assert Path(item.facts["path"]).exists()
+    assert Path(item.facts.path).exists()
 
 
 def test_what_is_too_big_names_the_smaller_version_that_fits(qtbot: QtBot, page: ModelsPage) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.api.answers import ProgressLine
+from app.api.plans import Progress
 from app.gui.activity.now_card import jobs_of
 from app.gui.api.node_state import Link
 from app.gui.models import importing as module
@@ -26,7 +28,7 @@ def test_it_says_how_much_how_fast_and_how_long(qtbot: QtBot, away: Desk, monkey
     shown = Transfers(away.services, importing)
     qtbot.addWidget(shown)
     for done in (0, 20):
-        importing._stepped({"progress": {"done": done * MIB, "total": 50 * MIB}})
+        importing._stepped(ProgressLine(Progress("hashing", None, done * MIB, 50 * MIB, "bytes")))
         now[0] += 2
     now[0] -= 2
     importing.changed.emit()
@@ -57,7 +59,7 @@ def test_what_broke_off_is_kept_and_begins_anew_in_the_next_window(
     assert later.paths == [str(first), str(second)]
     with qtbot.waitSignal(later.imported) as imported:
         later._link_changed()
-    assert imported.args[0]["name"] == "one-more"
+    assert imported.args[0].name == "one-more"
     qtbot.waitUntil(lambda: not later.paths)
     assert Importing(at_lone.services.pool, away.services.preferences).paths == []
 

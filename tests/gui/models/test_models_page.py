@@ -8,19 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_fields
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api import models, plans
 from app.core.errors import BadInput
+from app.decoding import convert
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.models.details.model_actions import Do
 from app.gui.models.details.setup_form import ContextSlider
-from app.gui.models.model_item import offer_item
+from app.gui.models.model_item import Item, offer_item
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny
 from tests.gui.desk import Desk
@@ -44,6 +47,11 @@ def tiny_model(tmp_path: Path) -> Path:
     return tiny.llama(tmp_path / "my-finetune.gguf")
 
 
+def model_of(item: Item) -> models.ShelfModel:
+    assert item.shelf is not None
+    return item.shelf
+
+
 def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.list.chosen_key == "shelf:guide"
     assert page.details.verdict.title.text() == "Fits"
@@ -63,8 +71,8 @@ STARTER = {
 def recommend(page: ModelsPage, **changes: Any) -> None:
     """What a node answers that has one to recommend, of two."""
     offers = [offer("large-70b", splits=False), offer("small-1b", name="Small 1B")]
-    page.library._offers_came({"models": offers})
-    page.library._starter_came({"starter": STARTER | changes})
+    page.library._offers_came(convert({"models": offers}, models.Catalogue))
+    page.library._starter_came(convert({"starter": STARTER | changes}, models.StarterAnswer))
 
 
 def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
@@ -79,7 +87,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.name.whole() == "Small 1B"
     needs = "Needs 1.0 GiB of the 4.0 GiB free for models."
     assert card.why.text() == f"{needs} Its speed here has not been measured yet."
-    page.library._starter_came({"starter": STARTER | {"tok_s": 11.6}})
+    page.library._starter_came(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterAnswer))
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
     assert card.get.text() == "Download 700 MiB"
     asked: list[Any] = []
@@ -99,7 +107,7 @@ def test_what_suits_is_the_first_of_the_catalogue_once_a_model_is_here(page: Mod
     assert shown[first].endswith("Recommended")
     assert len([line for line in shown if line.startswith("Small 1B, ")]) == 1
     guide = page.library.shelf[0]
-    own = replace(guide, key="shelf:mine", name="mine", facts={**guide.facts, "builtin": False})
+    own = replace(guide, key="shelf:mine", name="mine", facts=replace_fields(model_of(guide), builtin=False))
     page.library.shelf = [own, guide]
     page.library.changed.emit()
     assert not page.starter.isVisibleTo(page)
@@ -120,7 +128,7 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
         offer("split", known, name="Split"),
         offer("unsized", unsized, name="Unsized"),
     ]
-    page.library._offers_came({"models": offers})
+    page.library._offers_came(convert({"models": offers}, models.Catalogue))
     said = {line.split(",")[0]: line for line in lines(page)}
     assert "whole only" in said["Whole"]
     assert "whole only" not in said["Split"]
@@ -140,20 +148,20 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
 def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsPage) -> None:
     about, guide = page.details.about, page.library.shelf[0]
     assert not about.notes.isVisibleTo(page)
-    plain = replace(guide, facts={**guide.facts, "has_template": False})
+    plain = replace(guide, facts=replace_fields(model_of(guide), has_template=False))
     about.show_item(plain)
     assert about.notes.text() == ("Its file has no chat template, so chats are written as ChatML.")
-    judge = replace(plain, facts={**plain.facts, "writes": False, "ranks": True})
+    judge = replace(plain, facts=replace_fields(model_of(plain), writes=False, ranks=True))
     about.show_item(judge)
     assert about.notes.text() == "A reranker: it scores texts for programs and can't chat."
-    vectors = replace(plain, facts={**plain.facts, "writes": False, "embeds": True})
+    vectors = replace(plain, facts=replace_fields(model_of(plain), writes=False, embeds=True))
     about.show_item(vectors)
     assert not about.notes.isVisibleTo(page)
 
 
 def test_what_the_template_of_a_loaded_model_cannot_do_is_said(page: ModelsPage) -> None:
     about, guide = page.details.about, page.library.shelf[0]
-    own = replace(guide, facts={**guide.facts, "builtin": False})
+    own = replace(guide, facts=replace_fields(model_of(guide), builtin=False))
     tools, thinking = ("Its chat template can't call tools.", "Its chat template has no thinking mode.")
     for facts, said in (
         ({"tools": True, "thinks": True}, ""),
@@ -161,7 +169,7 @@ def test_what_the_template_of_a_loaded_model_cannot_do_is_said(page: ModelsPage)
         ({"tools": False, "thinks": False}, f"{tools} {thinking}"),
         ({"tools": None, "thinks": None}, ""),  # a node that has not read it yet
     ):
-        about.tell_notes(own, facts)
+        about.tell_notes(own, convert({"model": "mine", **facts}, plans.LoadedModel))
         assert about.notes.text() == said
         assert about.notes.isVisibleTo(page) == bool(said)
 
@@ -304,7 +312,7 @@ def test_a_file_deleted_under_the_shelf_is_said(qtbot: QtBot, page: ModelsPage, 
     assert not page.details.bar.buttons[Do.LOAD].isEnabled()
     gone = page.library.item("shelf:my-finetune")
     assert gone is not None
-    page.library.shelf = [replace(gone, facts={**gone.facts, "away": True})]
+    page.library.shelf = [replace(gone, facts=replace_fields(model_of(gone), away=True))]
     page.list.refresh()  # it comes back with its disk
     assert any("Disk not there" in line for line in lines(page))
     page.details.bar.buttons[Do.REMOVE].click()

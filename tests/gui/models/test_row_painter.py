@@ -10,16 +10,17 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QListView
 from pytestqt.qtbot import QtBot
 
+from app.api.models import ShelfModel
 from app.core.planner.verdict import Verdict, VerdictWord
 from app.gui.look.theme import Scheme, Theme
-from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_item import shelf_item
 from app.gui.models.model_rows import LINE_HEIGHT, Row, RowPainter
 from app.gui.models.verdicts import Judgement
 from tests.gui.speaking import speaking
 
 TOO_BIG = Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=816 << 20))
 SMALL = 340  # pixels of a line in a window at its smallest
-OFFER = Item(Kind.SHELF, "shelf:ministral", "Ministral 3 Instruct", {"quantisation": "Q8_0"})
+OFFER = shelf_item(ShelfModel(name="Ministral 3 Instruct", quantisation="Q8_0"))
 
 
 class Seen(RowPainter):
@@ -61,11 +62,11 @@ def test_the_name_is_whole_and_the_verdict_goes_below_it(qtbot: QtBot, theme: Th
 def test_the_guide_is_whole_in_german_in_a_small_window(qtbot: QtBot, qapp: QApplication, theme: Theme) -> None:
     parent = QListView()
     qtbot.addWidget(parent)
-    facts = {"quantisation": "Q8_0", "file_bytes": 5_660_000, "builtin": True}
+    model = ShelfModel(name="guide", quantisation="Q8_0", file_bytes=5_660_000, builtin=True)
     painted, image = Seen(theme, parent), QImage(SMALL, LINE_HEIGHT, QImage.Format.Format_RGB32)
     painter = QPainter(image)
     with speaking(qapp, "de"):
-        guide = Row(item=Item(Kind.SHELF, "shelf:guide", "Guide", facts), mark="Geladen")
+        guide = Row(item=shelf_item(model), mark="Geladen")
         painted._line(painter, image.rect(), guide)
     painter.end()
     assert guide.item is not None

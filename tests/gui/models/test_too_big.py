@@ -94,7 +94,7 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
         qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
         large = details.item
         assert large is not None
-        here = file("F16", 0, size_bytes=large.facts["file_bytes"], on_shelf="large")
+        here = file("F16", 0, size_bytes=large.file_bytes, on_shelf="large")
         small = file("Q2_K", 0, size_bytes=1 << 20)
         facts = {"kv_bytes_per_token": 64, "n_layers": 4, "context_length": 512}
         page.library.offers = [offer_item(offer("large", here, small, **facts))]
@@ -108,7 +108,7 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
         assert page.judging.of(large) == known
         details.verdict.use.click()
         qtbot.waitUntil(lambda: page.list.chosen_key == "offer:large", timeout=WITHIN_MS)
-        assert details.files.file == small["file"]
+        assert details.files.file == small.file
         page.end()
         page.services.pool.stop()
 

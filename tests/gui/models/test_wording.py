@@ -6,29 +6,39 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.core.errors import BadInput, DoesNotFit
+from app.api import downloads, models, plans
+from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.planner.verdict import Verdict, VerdictWord
+from app.decoding import convert
+from app.gui.look.sentences import said
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models import verdicts
-from app.gui.models.details.about_view import in_language
+from app.gui.models.details.about_view import about_of
 from app.gui.models.details.model_actions import Action, Do, Now, actions
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.details.setup_form import ContextSlider, steps
 from app.gui.models.details.verdict_view import Memory, memories, of_machine, whole_sum
 from app.gui.models.model_item import matches, offer_item, shelf_item, small_print
 from app.gui.models.model_loading import LoadSteps, step_words
-from app.gui.models.transfers import TransferRow, of_download
+from app.gui.models.transfers import Transfer, TransferRow, of_download
 from app.gui.models.verdicts import Judgement, sketch, smaller_files, with_smaller
 from tests.gui.models.offers import GIB, download, file, offer
 
 Json = dict[str, Any]
-GUIDE = shelf_item({"name": "guide", "builtin": True, "file_bytes": 5 << 20})
-MINE = shelf_item({"name": "mine", "file_bytes": 3 * GIB, "downloaded": True})
+GUIDE = shelf_item(convert({"name": "guide", "builtin": True, "file_bytes": 5 << 20}, models.ShelfModel))
+MINE = shelf_item(convert({"name": "mine", "file_bytes": 3 * GIB, "downloaded": True}, models.ShelfModel))
+GONE_REASON = Reason("node_away", {})
+GONE = {"code": GONE_REASON.code, "facts": GONE_REASON.facts}
 IDLE = Now(None, False, None, False, {})
+
+
+def shown_as(told: Json) -> Transfer:
+    return of_download(convert(told, downloads.Download))
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +47,10 @@ def english() -> None:
 
 
 def test_a_model_is_described_in_the_windows_language() -> None:
-    facts = {"about": "Small.", "about_in": {"de": "Klein."}}
-    assert [in_language(facts, one) for one in ("de", "en", "fr")] == ["Klein.", "Small.", "Small."]
-    assert in_language({}, "de") == ""
+    model = offer(about="Small.", about_in={"de": "Klein."})
+    assert about_of(model) == "Small."
+    QLocale.setDefault(QLocale(QLocale.Language.German))
+    assert about_of(model) == "Klein."
 
 
 def stage(machine: str, weights: int, kv: int, work: int) -> Json:
@@ -49,19 +60,20 @@ def stage(machine: str, weights: int, kv: int, work: int) -> Json:
 
 def test_the_sum_of_a_plan() -> None:
     plan = {
+        "model": "m",
         "context": 8192,
         "users": 1,
         "stages": [stage("a", GIB, 0, GIB), stage("b", 2 * GIB, GIB, 0), stage("a", GIB, 0, 0)],
         "machines": [
-            {"id": "a", "needs_bytes": 3 * GIB, "lends_bytes": 8 * GIB},
-            {"id": "b", "needs_bytes": 3 * GIB, "lends_bytes": 4 * GIB},
+            {"machine": "a", "id": "a", "needs_bytes": 3 * GIB, "lends_bytes": 8 * GIB},
+            {"machine": "b", "id": "b", "needs_bytes": 3 * GIB, "lends_bytes": 4 * GIB},
         ],
         "from": {"machines": [{"lends_bytes": 8 * GIB}, {"lends_bytes": 4 * GIB}]},
     }
-    a, b = memories(plan)
+    a, b = memories(convert(plan, plans.Plan))
     assert a == Memory("a", 2 * GIB, 0, GIB, 8 * GIB)
     assert (b.needs, b.left) == (3 * GIB, GIB)
-    assert whole_sum(plan) == (
+    assert whole_sum(convert(plan, plans.Plan)) == (
         "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + work memory 1.0 GiB = 6.0 GiB "
         "of 12.0 GiB free for models now."
     )
@@ -106,7 +118,7 @@ def test_words_of_a_verdict(judgement: Judgement, short: str, title: str, beside
 
 def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
     error = DoesNotFit("pool_too_small", model="m", need_bytes=9 * GIB, lent_bytes=8 * GIB,
-                       machines=1, what_helps="A context of 512 tokens fits.", fits_context=512)  # fmt: skip
+                       machines=1, what_helps=Reason("helps_context", {"context": 512}), fits_context=512)  # fmt: skip
     found = verdicts.of_error(error)
     assert found is not None
     assert (found.verdict.word, found.verdict.context) == (VerdictWord.SMALLER, 512)
@@ -139,8 +151,14 @@ def test_a_line_says_what_it_is_and_is_found_by_it() -> None:
     assert small_print(item) == "Maker · Q4_K_M · 39.7 GiB"
     assert small_print(GUIDE) == "5.0 MiB · small, for learning the app"
     facts = {"quantisation": "Q8_0", "file_bytes": 1 << 30}
-    assert small_print(shelf_item({"name": "x"} | facts)) == "Q8_0 · 1.0 GiB · not in the catalogue"
-    assert small_print(shelf_item({"name": "x", "in_catalogue": True} | facts)) == "Q8_0 · 1.0 GiB"
+    assert (
+        small_print(shelf_item(convert({"name": "x"} | facts, models.ShelfModel)))
+        == "Q8_0 · 1.0 GiB · not in the catalogue"
+    )
+    assert (
+        small_print(shelf_item(convert({"name": "x", "in_catalogue": True} | facts, models.ShelfModel)))
+        == "Q8_0 · 1.0 GiB"
+    )
     assert matches(item, "large code")
     assert matches(item, "MAKER")
     assert not matches(item, "large small")
@@ -151,13 +169,12 @@ def test_the_next_smaller_file_that_fits() -> None:
                             file("Q3_K_M", 3), file("Q3_K_S", 2, usable=False)))  # fmt: skip
     best = item.file()
     assert best is not None
-    smaller = smaller_files(item, best)
-    assert [one["quantisation"] for one in smaller] == ["Q3_K_M", "Q2_K"]
+    smaller = smaller_files(item, item.file_bytes)
+    assert [one.quantisation for one in smaller] == ["Q3_K_M", "Q2_K"]
     made = sketch(item, best, "key")
     assert made is not None
-    assert (made["n_layers"], made["splits"], made["file_bytes"]) == (80, True, 4 * GIB)
-    too_big = {"word": "too big", "spare_bytes": 0, "short_bytes": GIB, "context": 0}
-    fits = {"word": "tight", "spare_bytes": 1, "short_bytes": 0, "context": 0}
+    assert (made.n_layers, made.splits, made.file_bytes) == (80, True, 4 * GIB)
+    too_big, fits = models.Verdict("too big", short_bytes=GIB), models.Verdict("tight", spare_bytes=1)
     found = with_smaller(too_big, list(zip(smaller, [too_big, fits], strict=True)))
     assert (found.quantisation, found.fits) == ("Q2_K", False)
     assert with_smaller(fits, []).fits
@@ -174,39 +191,39 @@ def test_the_next_smaller_file_that_fits() -> None:
          "Reading the file for its fingerprint, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
         (download("waiting"), "Waits for its turn"),
         (download("starting"), "Asking huggingface.co"),
-        (download("failed", reason="The disk is full."), "The disk is full."),
+        (download("failed", reason_facts=GONE), said(GONE_REASON)),
         (download("running", total_bytes=None, bytes_per_s=None, seconds_left=None),
          "10.0 GiB · from huggingface.co"),
     ],
 )  # fmt: skip
 def test_words_of_a_download(one: Json, words: str) -> None:
-    assert of_download(one).words == words
+    assert shown_as(one).words == words
 
 
 def test_a_download_that_is_held_up_says_why_and_what_stops_it(qtbot: QtBot, qapp: QApplication) -> None:
     theme = Theme(qapp, Scheme.LIGHT, 1.0)
-    shown = TransferRow(theme, lambda *_: None, of_download(download("starting")))
+    shown = TransferRow(theme, lambda *_: None, shown_as(download("starting")))
     qtbot.addWidget(shown)
     assert shown._problem.isHidden()
-    why = "huggingface.co cannot be reached: nothing answers."
-    shown.tell(of_download(download("starting", held_up=why)))
+    why = said(GONE_REASON)
+    shown.tell(shown_as(download("starting", held_up_facts=GONE)))
     assert shown._problem.text() == f"{why} Poolhouse goes on trying; Pause stops that."
     assert not shown._problem.isHidden()
     assert not shown._words.isHidden()
     assert not shown.pause.isHidden()
-    shown.tell(of_download(download("running", held_up=None)))
+    shown.tell(shown_as(download("running", held_up=None)))
     assert shown._problem.isHidden()
 
 
 def test_a_download_that_failed_by_our_mistake_leads_to_the_log(qtbot: QtBot, qapp: QApplication) -> None:
     theme, did = Theme(qapp, Scheme.LIGHT, 1.0), list[str]()
-    failed = of_download(download("failed", code="bug", reason="Poolhouse made a mistake."))
+    failed = shown_as(download("failed", code="bug", reason_facts=GONE))
     shown = TransferRow(theme, lambda _, what: did.append(what), failed)
     qtbot.addWidget(shown)
     assert not shown.log.isHidden()
     shown.log.click()
     assert did == ["log"]
-    shown.tell(of_download(download("failed", code="disk_low", reason="The disk is full.")))
+    shown.tell(shown_as(download("failed", code="disk_low", reason_facts=GONE)))
     assert shown.log.isHidden()
 
 
@@ -224,17 +241,17 @@ def test_a_download_that_failed_by_our_mistake_leads_to_the_log(qtbot: QtBot, qa
     ],
 )  # fmt: skip
 def test_words_of_a_step(step: Json, words: str) -> None:
-    assert step_words(step) == words
+    whole = {"machine": "den", "done": 0, "total": 0, "unit": ""} | step
+    assert step_words(convert(whole, plans.Progress)) == words
 
 
 def test_copies_to_several_machines_are_added_up(qtbot: QtBot) -> None:
-    def copy(name: str, done: int, speed: int | None, left: int | None) -> Json:
-        return {"step": "sending", "machine": name, "done": done << 20, "total": 100 << 20,
-                "unit": "bytes", "bytes_per_s": speed and speed << 20, "seconds_left": left}  # fmt: skip
+    def copy(name: str, done: int, speed: int | None, left: int | None) -> plans.Progress:
+        return plans.Progress("sending", name, done << 20, 100 << 20, "bytes", speed and speed << 20, left)
 
     shown = LoadSteps(lambda: None)
     qtbot.addWidget(shown)
-    den = {"step": "cutting", "machine": "den", "done": 1, "total": 4, "unit": "bytes"}
+    den = plans.Progress("cutting", "den", 1, 4, "bytes")
     shown.show_steps("big", [den, copy("attic", 50, 10, 5)])
     assert shown.total.isHidden()
     shown.show_steps("big", [den, copy("attic", 50, 10, 5), copy("kitchen", 20, 8, 10)])
@@ -248,31 +265,30 @@ def test_what_can_be_done() -> None:
         return [one.do for one in actions(Setup(item, file, 4096), now)]
 
     too_big = Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=1))
-    loaded = {"model": "mine", "state": "ready", "context": 4096, "users": 1, "stages": []}
+    loaded = plans.LoadedModel(model="mine", state="ready", context=4096, users=1)
     assert done(GUIDE, IDLE) == [Do.LOAD]
     assert done(MINE, IDLE) == [Do.LOAD, Do.DELETE]
     assert done(MINE, Now(None, False, too_big, True, {})) == [Do.LOAD, Do.ANYWAY, Do.DELETE]
     assert done(MINE, Now(loaded, False, None, False, {})) == [Do.CHAT, Do.UNLOAD]
-    other = loaded | {"context": 512}
+    other = replace(loaded, context=512)
     assert done(MINE, Now(other, False, None, False, {})) == [Do.CHAT, Do.LOAD, Do.UNLOAD]
-    another = loaded | {"model": "another"}
+    another = replace(loaded, model="another")
     assert done(MINE, Now(another, False, None, False, {})) == [Do.LOAD, Do.BESIDE, Do.DELETE]
     assert done(MINE, Now(another, True, None, False, {})) == [Do.LOAD, Do.DELETE]
     assert done(MINE, Now(another, False, too_big, True, {})) == [Do.LOAD, Do.ANYWAY, Do.DELETE]
     assert done(offer_item(offer()), IDLE) == [Do.DOWNLOAD]
-    vectors = {"model": "mine", "state": "ready"}
-    both = Now(None, False, None, False, {}, vectors)
-    only = shelf_item({**MINE.facts, "writes": False})
+    both = Now(None, False, None, False, {}, "mine")
+    only = shelf_item(models.ShelfModel(name="mine", file_bytes=3 * GIB, downloaded=True, writes=False))
     assert done(only, IDLE) == [Do.LOAD, Do.DELETE]
     assert done(only, both) == [Do.UNLOAD]  # nobody chats with it, and nobody removes it now
     assert done(MINE, both) == [Do.LOAD]  # it may also be loaded to write
     here = offer_item(offer("x", file("Q4_K_M", 1, on_shelf="mine", recommended=True)))
     assert done(here, IDLE) == [Do.SHOW]
     under_way = offer_item(offer("x", file("Q4_K_M", 1, download="d1", recommended=True)))
-    now = Now(None, False, None, False, {"d1": download("running")})
+    now = Now(None, False, None, False, {"d1": convert(download("running"), downloads.Download)})
     assert [one.enabled for one in actions(Setup(under_way), now)] == [False]
     for state in ("paused", "failed"):  # what came of it is not fetched again
-        now = Now(None, False, None, False, {"d1": download(state)})
+        now = Now(None, False, None, False, {"d1": convert(download(state), downloads.Download)})
         texts = [one.text for one in actions(Setup(under_way), now)]
         assert texts == ["Resume at 10.0 GiB of 40.0 GiB"]
     assert actions(Setup(MINE), IDLE)[1] == Action(Do.DELETE, "Delete 3.0 GiB", "danger")

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from app.api import computer
+from app.api import computer, downloads
 from app.decoding import convert
 from app.gui.models.folder_dialog import FolderSheet, choose_folder
 from app.gui.models.transfers import TransferRow, of_download
@@ -89,9 +89,9 @@ def test_a_small_disk_is_said_to_take_no_downloads(
 ) -> None:
     sheet = FolderSheet(at_lone.services, str(tmp_path), page)
     seen = {"folder": "/x", "same": False, "free_bytes": 1 << 30, "models": 0, "bytes": 0, "fits": True}
-    sheet._tell(seen | {"room_bytes": 1})
+    sheet._tell(convert(seen | {"room_bytes": 1}, downloads.FolderChoice))
     assert "downloaded" not in sheet.sentence.text()
-    sheet._tell(seen | {"room_bytes": 0})
+    sheet._tell(convert(seen | {"room_bytes": 0}, downloads.FolderChoice))
     assert "5 GiB stay free, so nothing can be downloaded to it now." in sheet.sentence.text()
     sheet.reject()
 
@@ -102,7 +102,7 @@ def test_a_tick_that_was_taken_away_stays_away(qtbot: QtBot, at_lone: Desk, page
     seen = {"folder": "/x", "same": False, "free_bytes": 1, "room_bytes": 1, "models": 1, "bytes": 1}
     ticked = []
     for fits, chosen in ((True, True), (True, False), (True, True), (False, True), (True, False)):
-        sheet._tell(seen | {"fits": fits})
+        sheet._tell(convert(seen | {"fits": fits}, downloads.FolderChoice))
         ticked.append(sheet.along.isChecked())
         sheet.along.setChecked(chosen)
     assert ticked == [True, True, False, False, True]
@@ -148,12 +148,14 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
 def test_a_download_without_room_offers_another_folder(qtbot: QtBot, away: Desk) -> None:
     did = list[tuple[str, str]]()
     full = download("failed", code="download_no_room", reason="Not enough space.")
-    row = TransferRow(away.services.theme, lambda *what: did.append(what), of_download(full))
+    row = TransferRow(
+        away.services.theme, lambda *what: did.append(what), of_download(convert(full, downloads.Download))
+    )
     qtbot.addWidget(row)
     row.show()
     row.folder.click()
     assert did == [(full["id"], "folder")]
-    row.tell(of_download(download("failed", code="hub_slow", reason="Too slow.")))
+    row.tell(of_download(convert(download("failed", code="hub_slow", reason="Too slow."), downloads.Download)))
     assert not row.folder.isVisible()
 
 

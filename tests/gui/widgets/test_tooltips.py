@@ -7,12 +7,14 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.api.models import CatalogueModel, HubFile
+from app.core.errors import Reason
 from app.gui.activity.bench_view import MODEL, BenchModel
 from app.gui.activity.log_view import Entry, LogModel
 from app.gui.chat.message.message_view import _caption
 from app.gui.models.details.about_view import AboutView
 from app.gui.models.details.file_choice import FileChoice
-from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_item import offer_item
 from app.gui.pool.machine_facts import strangers_of
 from app.gui.pool.pool_page import Nearby
 from app.gui.widgets.buttons import IconButton
@@ -73,8 +75,9 @@ def test_buttons(qtbot: QtBot, away: Desk) -> None:
 
 
 def test_models(qtbot: QtBot) -> None:
-    file = {"file": "a.gguf", "usable": False, "reason": ODD}
-    item = Item(Kind.OFFER, "a", "a", {"page": f"https://a.b/{ODD}", "files": [file]})
+    why = Reason("embedding_model_unknown", {"name": ODD, "there": "x"})
+    file = HubFile(file="a.gguf", usable=False, reason_facts=why)
+    item = offer_item(CatalogueModel(id="a", name="a", page=f"https://a.b/{ODD}", files=[file]))
     about, choice = AboutView(), FileChoice()
     for made in (about, choice):
         qtbot.addWidget(made)

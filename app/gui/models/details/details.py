@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
 
-from app.core.errors import AppError
+from app.api.models import Verdict
+from app.api.plans import Plan
+from app.core.errors import AppError, Reason
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import reason_details
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import here, reason_of, trouble
+from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
 from app.gui.models import verdicts
 from app.gui.models.details.about_view import AboutView
@@ -37,8 +38,6 @@ from app.gui.widgets.scroll_area import Inside
 
 # Whether the chosen model fits beside what is loaded, and how fast it would be there: above "Load as well".
 
-Json = dict[str, Any]
-
 
 class BesideView(QWidget):
     """Hidden by its owner where there is nothing to say. judgement: None where that is not known."""
@@ -50,10 +49,10 @@ class BesideView(QWidget):
         self.setLayout(column(self.words))
         self.hide()
 
-    def show_found(self, found: Json | AppError | None) -> None:
-        """A plan that leaves the others their memory, or why there is none."""
-        told = verdicts.of_error(found) if isinstance(found, AppError) else None
-        self.judgement = verdicts.of_plan(found) if isinstance(found, dict) else told
+    def show_result(self, result: Plan | AppError | None) -> None:
+        """Show a plan that leaves the other models their memory, or why there is none."""
+        refused = verdicts.of_error(result) if isinstance(result, AppError) else None
+        self.judgement = verdicts.of_plan(result) if isinstance(result, Plan) else refused
         if self.judgement is not None:
             words = QCoreApplication.translate("Models", "Load as well: {verdict}")
             self.words.setText(words.format(verdict=_verdict(self.judgement)))
@@ -62,8 +61,7 @@ class BesideView(QWidget):
 def _verdict(judgement: Judgement) -> str:
     """`Fits · 1.2 GiB to spare · 12.3 tok/s`"""
     speed = formats.speed(judgement.tok_s) if judgement.tok_s and judgement.fits else ""
-    told = verdicts.title(judgement), verdicts.beside(judgement), speed
-    return " · ".join(one for one in told if one)
+    return " · ".join(filter(None, (verdicts.title(judgement), verdicts.beside(judgement), speed)))
 
 
 LEAST_HEIGHT = 2 * sizes.XXL  # of what is told: three lines; the page scrolls before fewer are seen
@@ -94,8 +92,8 @@ class Details(Whole):
         """The chosen model as it would be loaded."""
         if self.item is None:
             return None
-        pool = self._services.pool
-        joins = self.item.is_here and bool(pool.models) and pool.model(self.item.name) is None
+        snapshot = self._services.pool.now
+        joins = self.item.is_here and bool(snapshot.models) and snapshot.model(self.item.name) is None
         return replace(self.form.setup(self.item, self.files.file), may_join=joins)
 
     def show_item(self, item: Item | None) -> None:
@@ -109,7 +107,7 @@ class Details(Whole):
         kept = self.files.file if same else None
         self.about.show_item(item)
         self.files.show_item(item, kept)
-        self.token.setVisible(bool(item.facts.get("gated")))
+        self.token.setVisible(item.is_gated)
         if not same:
             self._begin(item)
             self.plan()
@@ -123,7 +121,7 @@ class Details(Whole):
         setup = self.setup
         if setup is None:
             return
-        if setup.item.kind is Kind.FOUND and not setup.item.files:
+        if setup.item.needs_files:
             self._planning.forget()  # nothing of the one before is to arrive here
         else:
             self._planning.ask(setup)
@@ -152,7 +150,7 @@ class Details(Whole):
         self.beside.setVisible(setup.may_join and self.beside.judgement is not None)
         self.bar.show_actions(actions(setup, self._now()))
         self._tell_lost(setup.item)
-        loaded = self._services.pool.model(setup.item.name)
+        loaded = self._services.pool.now.model(setup.item.name)
         self.about.tell_notes(setup.item, None if setup.item.is_guide else loaded)
 
     def shown_layout(self) -> QLayout | None:
@@ -178,8 +176,8 @@ class Details(Whole):
         set_role(self, "card")
         self._body = QWidget()
         parts = column(self.verdict, self.forecast, line(), self.form, gap=sizes.L)
-        for one in (self.verdict.memory, self.forecast.reasons):
-            parts.addWidget(one)
+        for part in (self.verdict.memory, self.forecast.reasons):
+            parts.addWidget(part)
         self._body.setLayout(parts)
         inner = QWidget()
         box = column(self.about, self.files, self.token, self.lost, self.steps, self._body)
@@ -199,8 +197,8 @@ class Details(Whole):
         words = self.tr("Choose a model on the left to see whether it fits and how fast it runs.")
         self._stack = QStackedWidget()
         set_role(self._stack, "inside")
-        one = button(self.tr("Look for one that fits"), self.recommend.emit)
-        self._stack.addWidget(EmptyState(self.tr("No model chosen"), words, one))
+        search = button(self.tr("Look for one that fits"), self.recommend.emit)
+        self._stack.addWidget(EmptyState(self.tr("No model chosen"), words, search))
         self._stack.addWidget(whole)
         self.setLayout(column(self._stack))
         self._services.theme.changed.connect(self._size)
@@ -228,23 +226,25 @@ class Details(Whole):
 
     def _begin(self, item: Item) -> None:
         """Nothing is known of it yet."""
-        was = (self._services.pool.model(item.name) or {}) if item.is_here else {}
-        self.form.show_item(item, was.get("context"), was.get("kv"), was.get("shape_ordered"))
+        loaded = self._services.pool.now.model(item.name) if item.is_here else None
+        if loaded is not None:
+            self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered)
+        else:
+            self.form.show_item(item, None)
         known = self._judging.of(item)
-        asks = item.kind is Kind.FOUND and not item.files
-        words = self.tr("Asking which files there are…") if asks else self._unsized(item)
+        words = self.tr("Asking which files there are…") if item.needs_files else self._unsized(item)
         if known is None or not item.is_here:
             self.verdict.clear(words)
             self.forecast.clear()
         self._need_bytes = 0
-        if item.facts.get("gated"):
+        if item.is_gated:
             self.token.look()
         self._area.verticalScrollBar().setValue(0)
 
     def _unsized(self, item: Item) -> str:
         """Why nothing is said of whether it fits."""
         file = item.file()
-        if item.kind is not Kind.OFFER or file is None or file.get("size_bytes"):
+        if item.kind is not Kind.OFFER or file is None or file.size_bytes:
             return ""
         return self.tr("The size of its file is not known yet, so nobody can say whether it fits.")
 
@@ -258,12 +258,11 @@ class Details(Whole):
             self.copies.ask(self.item, self.item.file(self.files.file))
         self.tell_actions()
 
-    def _planned(self, plan: Json) -> None:
+    def _planned(self, plan: Plan) -> None:
         judgement = self.verdict.show_plan(plan)
-        self.form.kv.show_bytes(plan.get("kv_bytes"))
+        self.form.kv.show_bytes(plan.kv_bytes)
         self.form.shape.show_plan(plan)
-        gone = self.item is not None and bool(self.item.facts.get("missing"))
-        self.forecast.show_plan(plan, missing=gone)
+        self.forecast.show_plan(plan, missing=self.item is not None and self.item.is_missing)
         self._need_bytes = 0
         if self.item is not None and self._is_usual():
             self._judging.put(self.item, judgement)
@@ -271,7 +270,7 @@ class Details(Whole):
 
     def _refused(self, error: AppError) -> None:
         judgement = self.verdict.show_error(error)
-        self.form.kv.show_bytes(None)
+        self.form.kv.show_bytes({})
         self.form.shape.show_plan(None)
         self.forecast.clear()
         self._need_bytes = int(error.reason.number("need_bytes"))
@@ -292,22 +291,23 @@ class Details(Whole):
         else:
             self.files.choose(quantisation)
 
-    def _estimated(self, found: Json) -> None:
+    def _estimated(self, estimate: Verdict) -> None:
         if self.item is None:
             return
-        known, best = self._judging.of(self.item), self.item.file() or {}
-        smaller = known.quantisation if known and self.files.file == best.get("file") else ""
-        splits = self.item.facts.get("splits") is not False
-        self.verdict.show_estimate(found, smaller, splits=splits)
-        self.form.kv.show_bytes((found["plan"] or {}).get("kv_bytes"))
-        if found["plan"] is not None:
-            self.forecast.show_estimate(found["plan"], found["unforecast"])
+        known, best = self._judging.of(self.item), self.item.file()
+        is_best = best is not None and self.files.file == best.file
+        smaller = known.quantisation if known and is_best else ""
+        self.verdict.show_estimate(estimate, smaller, splits=self.item.splits)
+        if estimate.plan is not None:
+            self.form.kv.show_bytes(estimate.plan.kv_bytes)
+            self.forecast.show_estimate(estimate.plan, estimate.unforecast_facts)
         else:
+            self.form.kv.show_bytes({})
             self.forecast.clear()
         self.tell_actions()
 
-    def _joined(self, found: Json | AppError | None) -> None:
-        self.beside.show_found(found)
+    def _joined(self, result: Plan | AppError | None) -> None:
+        self.beside.show_result(result)
         self.tell_actions()
 
     def _measuring(self) -> None:
@@ -332,29 +332,32 @@ class Details(Whole):
         return slider.context == slider.usual
 
     def _now(self) -> Now:
-        pool = self._services.pool
-        this = next((one for one in pool.machines if one.get("this")), {})
-        may_try = 0 < self._need_bytes <= int(this.get("total_bytes") or 0)
-        chosen = pool.model(self.item.name) if self.item is not None else None
+        snapshot = self._services.pool.now
+        total_bytes = next((machine.total_bytes for machine in snapshot.machines.values() if machine.this), None)
+        chosen = snapshot.model(self.item.name) if self.item is not None else None
         return Now(
-            chosen or pool.loaded,
+            chosen or snapshot.loaded,
             bool(self._loading.model),
             self.verdict.judgement,
-            may_try,
-            pool.snapshot.get("downloads") or {},
-            pool.embeds,
+            0 < self._need_bytes <= (total_bytes or 0),
+            snapshot.downloads,
+            snapshot.embeds.model if snapshot.embeds else "",
             self.beside.judgement,
             self.copies.machines,
         )
 
     def _tell_lost(self, item: Item) -> None:
-        pool = self._services.pool
-        loaded = pool.model(item.name) or {}
-        lost = loaded.get("state") in ("lost", "failed")
-        words = trouble(loaded)
-        if not loaded and item.is_here and item.name == pool.load_failed:  # it fits, and yet failed
-            lost = True
-            words = self.tr("The last try to load it failed. {why}").format(why=here(pool.why_load_failed))
-        self.lost.say(words, details=reason_details(reason_of(loaded)))
-        self.lost.setVisible(bool(lost and self.lost.text()))
-        self.forecast.show_fact(loaded.get("last_answer") if item.is_here else None)
+        snapshot = self._services.pool.now
+        loaded, failed = snapshot.model(item.name), snapshot.load_failed
+        words, reason = "", Reason("", {})
+        if loaded is not None:
+            if loaded.state in ("lost", "failed") and loaded.reason_facts is not None:
+                words, reason = said(loaded.reason_facts), loaded.reason_facts
+        elif item.is_here and failed is not None and failed.model == item.name:  # it fits, and yet failed
+            why = failed.facts.get("why")
+            words = self.tr("The last try to load it failed. {why}").format(
+                why=said(why) if isinstance(why, Reason) else why or ""
+            )
+        self.lost.say(words, details=reason_details(reason))
+        self.lost.setVisible(bool(words))
+        self.forecast.show_fact(loaded.last_answer if loaded is not None and item.is_here else None)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import msgspec
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
+from app.api.answers import MachineRefs
+from app.api.models import HubFile, TokenState
+from app.api.requests import FindCopies
+from app.api.snapshot import MachineRef
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 from app.gui.models.model_item import Item
 from app.gui.models.node_calls import Calls
 from app.gui.widgets.buttons import button
@@ -22,7 +25,6 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, tooltip
 from app.gui.widgets.layouts import column
 
-Json = dict[str, Any]
 ASK = "copies"
 TOKEN = "token"  # noqa: S105  the name of a call
 LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
@@ -57,11 +59,11 @@ class FileChoice(QWidget):
         blocked = self.combo.blockSignals(True)
         self.combo.clear()
         for file in item.files:
-            self.combo.addItem(self._words(file), file["file"])
-            if not file.get("usable"):
-                self._bar(self.combo.count() - 1, here(str(file.get("reason") or "")))
+            self.combo.addItem(self._words(file), file.file)
+            if not file.usable:
+                self._bar(self.combo.count() - 1, said(file.reason_facts) if file.reason_facts else "")
         best = item.file(keep) or item.file()
-        self.combo.setCurrentIndex(self.combo.findData(best["file"]) if best else -1)
+        self.combo.setCurrentIndex(self.combo.findData(best.file) if best else -1)
         self.combo.blockSignals(blocked)
         self.setVisible(bool(item.files))
 
@@ -72,24 +74,22 @@ class FileChoice(QWidget):
                 self.combo.setCurrentIndex(n)
                 return
 
-    def _words(self, file: Json) -> str:
-        name = str(file.get("quantisation") or file["file"])
-        size = formats.size(file["size_bytes"]) if file.get("size_bytes") else ""
-        several = int(file.get("parts") or 1)
-        parts = self.tr("{count} files").format(count=several) if several > 1 else ""
-        words = " · ".join(part for part in (name, size, parts) if part)
-        if file.get("on_shelf"):
+    def _words(self, file: HubFile) -> str:
+        size = formats.size(file.size_bytes) if file.size_bytes else ""
+        count = self.tr("{count} files").format(count=file.parts) if file.parts > 1 else ""
+        words = " · ".join(part for part in (file.quantisation or file.file, size, count) if part)
+        if file.on_shelf:
             return self.tr("{words} (on this computer)").format(words=words)
-        if file.get("recommended"):
+        if file.recommended:
             return self.tr("{words} (recommended)").format(words=words)
         return words
 
     def _bar(self, place: int, why: str) -> None:
         model = self.combo.model()
-        if isinstance(model, QStandardItemModel) and (one := model.item(place)) is not None:
-            one.setEnabled(False)
-            one.setToolTip(tooltip(why))
-            one.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)
+        if isinstance(model, QStandardItemModel) and (entry := model.item(place)) is not None:
+            entry.setEnabled(False)
+            entry.setToolTip(tooltip(why))
+            entry.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)
 
 
 class Copies(QObject):
@@ -100,21 +100,18 @@ class Copies(QObject):
     def __init__(self, services: AppContext, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool, self._client, self._calls = services.pool, services.client, Calls()
-        self._question: Json | None = None
+        self._question: FindCopies | None = None
         self._there: set[str] = set()
-        self.machines: tuple[Json, ...] = ()
+        self.machines: tuple[MachineRef, ...] = ()
         self._pool.changed.connect(self._look)
 
-    def ask(self, item: Item, file: Json | None) -> None:
-        """Of this file now; what was known of another one is forgotten."""
+    def ask(self, item: Item, file: HubFile | None) -> None:
+        """Ask about this file, and forget the machines that have another one."""
         question = None
-        if file is not None and file.get("usable") and not file.get("on_shelf"):
-            question = {
-                "repository": item.facts.get("repository"),
-                "file": file["file"],
-                "revision": item.facts.get("revision"),
-                "sha256": file.get("sha256"),
-            }
+        if item.remote is not None and file is not None and file.usable and not file.on_shelf:
+            question = FindCopies(
+                repository=item.remote.repository, file=file.file, revision=item.revision, sha256=file.sha256
+            )
         if question != self._question:
             self._tell(())
         self._question, self._there = question, self._others()
@@ -128,7 +125,9 @@ class Copies(QObject):
             self._calls.end(ASK)
             self._tell(())
             return
-        call = self._client.post("/copies", self._question, self._came, self._failed)
+        call = self._client.post(
+            "/copies", msgspec.to_builtins(self._question), self._came, self._failed, answer=MachineRefs
+        )
         self._calls.keep(ASK, call)
 
     def _look(self) -> None:
@@ -138,20 +137,20 @@ class Copies(QObject):
             self._ask()
 
     def _others(self) -> set[str]:
-        """The machines of the household that are here, without this one."""
-        every = self._pool.machines if self._pool.is_there else []
-        return {str(one["id"]) for one in every if one.get("online") and not one.get("this")}
+        """Return the IDs of the other machines of the household that are online."""
+        machines = self._pool.now.machines.values() if self._pool.is_there else ()
+        return {machine.id for machine in machines if machine.online and not machine.this}
 
-    def _came(self, answer: Json) -> None:
+    def _came(self, answer: MachineRefs) -> None:
         self._calls.done(ASK)
-        self._tell(tuple(answer["machines"]))
+        self._tell(tuple(answer.machines))
 
     def _failed(self, _: AppError) -> None:
         """Nobody asked for it: it can be downloaded."""
         self._calls.done(ASK)
         self._tell(())
 
-    def _tell(self, machines: tuple[Json, ...]) -> None:
+    def _tell(self, machines: tuple[MachineRef, ...]) -> None:
         if machines != self.machines:
             self.machines = machines
             self.changed.emit()
@@ -178,7 +177,7 @@ class TokenField(QWidget):
 
     def look(self) -> None:
         """Ask whether one is kept."""
-        self._calls.keep(TOKEN, self._client.get("/token", self._known))
+        self._calls.keep(TOKEN, self._client.get("/token", self._known, answer=TokenState))
 
     def end(self) -> None:
         self._calls.end_all()
@@ -186,10 +185,10 @@ class TokenField(QWidget):
     def _keep(self) -> None:
         typed = self._field.text().strip()
         if typed:
-            call = self._client.post("/token", {"token": typed}, self._done, self._refused)
+            call = self._client.post("/token", {"token": typed}, self._done, self._refused, answer=TokenState)
             self._calls.keep(TOKEN, call)
 
-    def _done(self, answer: Json) -> None:
+    def _done(self, answer: TokenState) -> None:
         self._field.clear()
         self._known(answer)
         self.kept.emit()
@@ -198,14 +197,14 @@ class TokenField(QWidget):
         self._calls.done(TOKEN)
         self.failed.emit(error)
 
-    def _known(self, answer: Json) -> None:
+    def _known(self, answer: TokenState) -> None:
         self._calls.done(TOKEN)
         ask = self.tr(
             "Its maker asks for an account: accept the terms on the model's page, then give an "
             "access token of huggingface.co."
         )
-        if answer["set"]:
-            where = self.tr("A token is kept {where}.").format(where=answer["where"])
+        if answer.set:
+            where = self.tr("A token is kept {where}.").format(where=answer.where)
             self._words.setText(f"{ask} {where}")
         else:
             self._words.setText(ask)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.api.plans import AnswerOutcome, Forecast, Plan, Progress
+from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import clear, column, row
-from app.gui.widgets.progress import Progress
-
-Json = dict[str, Any]
+from app.gui.widgets.progress import Progress as ProgressBar
 
 
 class Figure(QWidget):
@@ -57,11 +56,11 @@ class ForecastView(QWidget):
         self._figures.setLayout(Flow(self.rate, self.first, gap=sizes.L))
         self.fact = paragraph("", "muted")
         self.fact.hide()
-        self._last: Json | None = None
+        self._last: AnswerOutcome | None = None
         self._unmeasured = paragraph("", "muted")
         self.measure = button(self.tr("Measure now"), measure)
         self._stop = button(self.tr("Cancel"), stop)
-        self._bar = Progress(self.tr("Measuring"))
+        self._bar = ProgressBar(self.tr("Measuring"))
         self._step = label("", "caption")
         self._reasons, self._advice = column(gap=sizes.S), column(gap=sizes.S)
         self._said: tuple[list[str], list[str]] = ([], [])
@@ -73,19 +72,18 @@ class ForecastView(QWidget):
         self.reasons.setLayout(column(self._why, self._reasons, self._help, self._advice))
         self.show_measuring(False)
 
-    def show_plan(self, plan: Json, *, missing: bool = False) -> None:
-        """Of a model that is here; of one whose file is missing nothing can be measured."""
-        codes = [str(one["code"]) for one in plan.get("why") or []]
-        never = any(code.startswith("unforecast") for code in codes)
+    def show_plan(self, plan: Plan, *, missing: bool = False) -> None:
+        """Show the plan of a model that is here. missing: its file is gone, so nothing can be measured."""
+        never = any(reason.code.startswith("unforecast") for reason in plan.why)
         self._show(plan, [], possible=not never and not missing)
 
-    def show_estimate(self, plan: Json, unforecast: str | None) -> None:
-        """Of a model that is not here: where it would go, and how fast; or why that is not said."""
-        more = [unforecast] if unforecast else []
-        self._show(plan, more, possible=not more)
+    def show_estimate(self, plan: Plan, unforecast: Reason | None) -> None:
+        """Show where a model that is not here would be placed, and how fast it would be, or why that is not known."""
+        reasons = [said(unforecast)] if unforecast is not None else []
+        self._show(plan, reasons, possible=not reasons)
 
-    def _show(self, plan: Json, more: list[str], *, possible: bool) -> None:
-        forecast = plan.get("forecast")
+    def _show(self, plan: Plan, more_reasons: list[str], *, possible: bool) -> None:
+        forecast = plan.forecast
         asks = forecast is None and possible and not self._stop.isVisibleTo(self)
         self._figures.setVisible(forecast is not None)
         self._unmeasured.setVisible(asks)
@@ -93,18 +91,14 @@ class ForecastView(QWidget):
         if forecast is not None:
             self._show_figures(forecast, plan)
         self.show_fact(self._last)
-        codes = [one["code"] for one in plan.get("why") or []]
-        lines = [
-            here(str(sentence))
-            for code, sentence in zip(codes, plan["reasons"], strict=False)
-            if forecast is not None or not str(code).startswith("plan_unmeasured")
+        reasons = [
+            said(why.reason) for why in plan.why if forecast is not None or not why.code.startswith("plan_unmeasured")
         ]
-        lines += more
-        self._say(lines, [here(str(one["sentence"])) for one in plan.get("advice") or []])
+        self._say([*reasons, *more_reasons], [said(advice.reason) for advice in plan.advice])
         self.show()
 
-    def show_fact(self, last: Json | None) -> None:
-        """What the last answer was, beside what was forecast for just that one."""
+    def show_fact(self, last: AnswerOutcome | None) -> None:
+        """Show the times of the last answer beside the forecast for it."""
         self._last = last
         self.fact.setVisible(last is not None)
         unmeasured = self.tr("Not measured yet. A test of about ten seconds makes a forecast.")
@@ -118,17 +112,17 @@ class ForecastView(QWidget):
                 "Last answer: {rate}, first token after {first}. For just its prompt and its length, on the "
                 "machines that gave it, {rate_before} and {first_before} were forecast."
             )
-            told = words.format(
-                rate=formats.speed(last["tok_s"]),
-                rate_before=formats.speed(last["forecast_tok_s"]),
-                first=formats.seconds(last["ttft_s"]),
-                first_before=formats.seconds(last["forecast_ttft_s"]),
+            sentences = words.format(
+                rate=formats.speed(last.tok_s),
+                rate_before=formats.speed(last.forecast_tok_s),
+                first=formats.seconds(last.ttft_s),
+                first_before=formats.seconds(last.forecast_ttft_s),
             )
-            if last.get("interruptions"):
-                told += " " + self.tr("A machine was lost or changed during it, which took part of its time.")
+            if last.interruptions:
+                sentences += " " + self.tr("A machine was lost or changed during it, which took part of its time.")
             if not self._figures.isHidden():
-                told += " " + self.tr("The figures above are for a typical request, as set here.")
-            self.fact.setText(told)
+                sentences += " " + self.tr("The figures above are for a typical request, as set here.")
+            self.fact.setText(sentences)
 
     def show_measuring(self, on: bool) -> None:
         self._stop.setVisible(on)
@@ -140,18 +134,16 @@ class ForecastView(QWidget):
             self._bar.tell(None)
             self._step.setText(self.tr("Measuring…"))
 
-    def show_step(self, progress: Json) -> None:
-        """Where a measurement stands."""
-        done, total = int(progress.get("done") or 0), int(progress.get("total") or 0)
-        self._bar.tell(done / total if total else None)
-        name = progress.get("machine")
-        words = self.tr("Measuring {machine}…") if name else self.tr("Measuring…")
-        self._step.setText(words.format(machine=name))
+    def show_step(self, step: Progress) -> None:
+        """Show the progress of a measurement."""
+        self._bar.tell(step.done / step.total if step.total else None)
+        words = self.tr("Measuring {machine}…") if step.machine else self.tr("Measuring…")
+        self._step.setText(words.format(machine=step.machine))
 
-    def _show_figures(self, forecast: Json, plan: Json) -> None:
-        users = int(plan["users"])
-        rate = forecast["together_tok_s"] if users > 1 else forecast["decode_tok_s"]
-        if forecast.get("estimated"):
+    def _show_figures(self, forecast: Forecast, plan: Plan) -> None:
+        users = plan.users
+        rate = forecast.together_tok_s if users > 1 else forecast.decode_tok_s
+        if forecast.estimated:
             many, one = self.tr("estimate, {count} people together"), self.tr("estimate")
         elif is_rough(rate):
             many, one = (self.tr("rough forecast, {count} people together"), self.tr("rough forecast"))
@@ -159,10 +151,10 @@ class ForecastView(QWidget):
             many, one = self.tr("forecast, {count} people together"), self.tr("forecast")
         caption = many if users > 1 else one
         self.rate.say(formats.speed(rate), caption.format(count=users))
-        known = plan["first_token"]
-        count = formats.number(known["prompt_tokens"])
-        first = self.tr("first token (prompt of {count})").format(count=count)
-        self.first.say(formats.seconds(known["ttft_s"]), first)
+        if plan.first_token is not None:
+            count = formats.number(plan.first_token.prompt_tokens)
+            first = self.tr("first token (prompt of {count})").format(count=count)
+            self.first.say(formats.seconds(plan.first_token.ttft_s), first)
 
     def _say(self, reasons: list[str], advice: list[str]) -> None:
         if (reasons, advice) != self._said:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.api.downloads import Download
+from app.api.models import FoundFile, HubFile
+from app.api.plans import LoadedModel
+from app.api.snapshot import MachineRef
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.models.details.plan_loader import Setup
@@ -18,7 +21,6 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.layouts import clear
 
-Json = dict[str, Any]
 translate = QCoreApplication.translate
 
 
@@ -52,14 +54,14 @@ class Action:
 class Now:
     """How the pool stands with the chosen model."""
 
-    loaded: Json | None  # the chosen model, if it is loaded, or else whatever is
+    loaded: LoadedModel | None  # the chosen model, if it is loaded, or else whatever is
     is_loading: bool  # some model is on its way
     judgement: Judgement | None
     may_try: bool  # it could run on this machine alone, beyond what it is meant to give
-    downloads: Json
-    vectors: Json | None = None  # the model of vectors, as far as it is loaded
+    downloads: dict[str, Download]
+    embedder: str = ""  # the name of the embedding model or reranker that is loaded
     beside: Judgement | None = None  # of a load that leaves the others their memory
-    copies: tuple[Json, ...] = ()  # the machines that have this very file, and give it
+    copies: tuple[MachineRef, ...] = ()  # the machines that have this very file, and give it
 
 
 def actions(setup: Setup, now: Now) -> list[Action]:
@@ -69,32 +71,33 @@ def actions(setup: Setup, now: Now) -> list[Action]:
         case Kind.SHELF:
             return [*_running(setup, now), *_removal(item, now)]
         case Kind.OTHER_APP:
-            return [_one(Do.TAKE_IN, translate("Models", "Use this file"), item.facts["usable"])]
+            usable = isinstance(item.facts, FoundFile) and item.facts.usable
+            return [_primary(Do.TAKE_IN, translate("Models", "Use this file"), usable)]
         case _:
             return _getting(item.file(setup.file), now)
 
 
-def _one(do: Do, text: str, enabled: bool = True) -> Action:
-    return Action(do, text, "primary", bool(enabled))
+def _primary(do: Do, text: str, enabled: bool = True) -> Action:
+    return Action(do, text, "primary", enabled)
 
 
 def _running(setup: Setup, now: Now) -> list[Action]:
-    loaded = now.loaded or {}
-    state = loaded.get("state") if loaded.get("model") == setup.item.name else None
+    loaded = now.loaded
+    state = loaded.state if loaded is not None and loaded.model == setup.item.name else None
     unload = Action(Do.UNLOAD, translate("Models", "Unload"))
-    if _gives_vectors(setup.item, now) and not setup.item.facts.get("writes", True):
+    if setup.item.name == now.embedder and not setup.item.writes:
         return [unload]
-    if state == "ready":
+    if loaded is not None and state == "ready":
         again = Action(Do.LOAD, translate("Models", "Load with these settings"))
         other = _differs(setup, loaded)
-        return [_one(Do.CHAT, translate("Models", "Open chat")), *([again] if other else []), unload]
+        return [_primary(Do.CHAT, translate("Models", "Open chat")), *([again] if other else []), unload]
     if state == "recovering":
-        return [_one(Do.CHAT, translate("Models", "Open chat")), unload]
+        return [_primary(Do.CHAT, translate("Models", "Open chat")), unload]
     if state == "lost":
-        return [_one(Do.LOAD, translate("Models", "Load again"), not now.is_loading), unload]
-    gone = bool(setup.item.facts.get("missing"))
+        return [_primary(Do.LOAD, translate("Models", "Load again"), not now.is_loading), unload]
+    gone = setup.item.is_missing
     fits = now.judgement is None or now.judgement.fits
-    load = _one(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
+    load = _primary(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
     if loaded and load.enabled:
         fits = now.beside is None or now.beside.fits
         return [load, Action(Do.BESIDE, translate("Models", "Load as well"), enabled=fits)]
@@ -103,50 +106,44 @@ def _running(setup: Setup, now: Now) -> list[Action]:
     return [load, Action(Do.ANYWAY, translate("Models", "Try anyway"))]
 
 
-def _differs(setup: Setup, loaded: Json) -> bool:
-    """Whether the loaded model was set up for something else."""
-    used = {str(stage["id"]) for stage in loaded.get("stages") or []}
-    same = (setup.context, setup.users) == (loaded.get("context"), loaded.get("users"))
-    same = same and setup.kv == loaded.get("kv", setup.kv)
-    same = same and setup.shape == loaded.get("shape_ordered")
+def _differs(setup: Setup, loaded: LoadedModel) -> bool:
+    """Return whether the loaded model was set up in another way."""
+    used = {stage.id for stage in loaded.stages}
+    same = (setup.context, setup.users) == (loaded.context, loaded.users)
+    same = same and setup.kv == (loaded.kv or setup.kv) and setup.shape == loaded.shape_ordered
     return not same or bool(used & set(setup.without))
 
 
-def _gives_vectors(item: Item, now: Now) -> bool:
-    return (now.vectors or {}).get("model") == item.name
-
-
 def _removal(item: Item, now: Now) -> list[Action]:
-    loaded = now.loaded or {}
-    if item.is_guide or loaded.get("model") == item.name or _gives_vectors(item, now):
+    is_loaded = now.loaded is not None and now.loaded.model == item.name
+    if item.is_guide or is_loaded or item.name == now.embedder:
         return []
-    if item.facts.get("downloaded"):
-        size = formats.size(item.facts["file_bytes"])
+    if item.shelf is not None and item.shelf.downloaded:
+        size = formats.size(item.file_bytes)
         return [Action(Do.DELETE, translate("Models", "Delete {size}").format(size=size), "danger")]
     return [Action(Do.REMOVE, translate("Models", "Remove from the list"))]
 
 
-def _getting(file: Json | None, now: Now) -> list[Action]:
+def _getting(file: HubFile | None, now: Now) -> list[Action]:
     if file is None:
         return []
-    if file.get("on_shelf"):
-        return [_one(Do.SHOW, translate("Models", "Show it"))]
-    download = now.downloads.get(str(file.get("download")))
-    if download is not None and download["state"] not in ("done", "failed", "paused"):
-        return [_one(Do.DOWNLOAD, translate("Models", "Downloading…"), enabled=False)]
+    if file.on_shelf:
+        return [_primary(Do.SHOW, translate("Models", "Show it"))]
+    download = now.downloads.get(file.download or "")
+    if download is not None and download.state not in ("done", "failed", "paused"):
+        return [_primary(Do.DOWNLOAD, translate("Models", "Downloading…"), enabled=False)]
     text = translate("Models", "Download")
-    if file.get("size_bytes"):
-        size = formats.size(file["size_bytes"])
+    if file.size_bytes:
+        size = formats.size(file.size_bytes)
         text = translate("Models", "Download {size}").format(size=size)
-    if download is not None and download["state"] != "done" and download.get("done_bytes"):
-        done, total = (formats.size(download[f"{what}_bytes"] or 0) for what in ("done", "total"))
+    if download is not None and download.state != "done" and download.done_bytes:
+        done, total = formats.size(download.done_bytes), formats.size(download.total_bytes or 0)
         text = translate("Models", "Resume at {done} of {total}").format(done=done, total=total)
     role = "primary" if now.judgement is None or now.judgement.fits else ""
-    usable = bool(file.get("usable"))
-    if now.copies and usable:
-        words = translate("Models", "Copy from {machine}").format(machine=now.copies[0]["name"])
+    if now.copies and file.usable:
+        words = translate("Models", "Copy from {machine}").format(machine=now.copies[0].name)
         return [Action(Do.COPY, words, role), Action(Do.DOWNLOAD, text)]
-    return [Action(Do.DOWNLOAD, text, role, usable)]
+    return [Action(Do.DOWNLOAD, text, role, file.usable)]
 
 
 # The buttons below the details, made anew when others are possible.

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.api.answers import ProgressLine
+from app.api.models import Verdicts
+from app.api.plans import Plan
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient
 from app.gui.models.model_item import Item
 from app.gui.models.node_calls import Calls
 from app.gui.models.verdicts import sketch
 
-Json = dict[str, Any]
 PAUSE_MS = 60  # of a moving slider, before the node is asked
 PLAN, MEASURE, BESIDE = "plan", "measure", "beside"
 KEY = "chosen"
@@ -32,7 +35,7 @@ class Setup:
     shape: str | None = None  # None: the planner chooses
     may_join: bool = False  # others are loaded, beside which it could be too
 
-    def order(self) -> Json:
+    def order(self) -> dict[str, Any]:
         """The body of a plan or a load."""
         return {
             "model": self.item.name,
@@ -47,11 +50,11 @@ class Setup:
 class Planning(QObject):
     """The newest setup counts; what was asked before is not heard any more."""
 
-    planned = Signal(object)  # a Plan, as the node's /plan answers
+    planned = Signal(object)  # Plan
     refused = Signal(object)  # AppError
-    joined = Signal(object)  # the same beside what is loaded: a Plan, an AppError, or None for not asked
-    estimated = Signal(object)  # a verdict with its plan, of what is not here
-    step = Signal(object)  # progress of a measurement
+    joined = Signal(object)  # Plan | AppError | None: the same beside what is loaded; None: not asked
+    estimated = Signal(object)  # Verdict with its plan, of a model that is not here
+    step = Signal(object)  # Progress of a measurement
     measuring_changed = Signal()
 
     def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
@@ -91,20 +94,21 @@ class Planning(QObject):
         setup = self._setup
         if setup is None:
             return
-        here = setup.item.is_here
-        order = setup.order() if here else self._sketched(setup)
+        order = setup.order() if setup.item.is_here else self._sketched(setup)
         if order is None:
             return
         self._soon.stop()
         self._calls.end(PLAN)
-        call = self._client.call(
-            "POST",
-            "/plan" if here else "/verdicts",
-            order | {"measure": True},
-            self._measured,
-            self._not_measured,
-            self._stepped,
-        )
+        order["measure"] = True
+        failed, line = self._not_measured, self._stepped
+        if setup.item.is_here:
+            call = self._client.call(
+                "POST", "/plan", order, self._measured, failed, line, answer=Plan, each=ProgressLine
+            )
+        else:
+            call = self._client.call(
+                "POST", "/verdicts", order, self._measured_sketch, failed, line, answer=Verdicts, each=ProgressLine
+            )
         self._calls.keep(MEASURE, call)
         self.measuring_changed.emit()
 
@@ -119,24 +123,24 @@ class Planning(QObject):
             return
         if setup.item.is_here:
             body = setup.order() | {"measure": False}
-            call = self._client.call("POST", "/plan", body, self._planned, self._refused)
+            call = self._client.call("POST", "/plan", body, self._planned, self._refused, answer=Plan)
             self._calls.keep(PLAN, call)
             return
         made = self._sketched(setup)
         if made is not None:
-            call = self._client.post("/verdicts", made, self._judged, self._refused)
+            call = self._client.post("/verdicts", made, self._judged, self._refused, answer=Verdicts)
             self._calls.keep(PLAN, call)
 
-    def _sketched(self, setup: Setup) -> Json | None:
-        """What is asked of a model that is not here."""
+    def _sketched(self, setup: Setup) -> dict[str, Any] | None:
+        """Return the request for a model that is not here; None where nothing is known of its size."""
         made = sketch(setup.item, setup.item.file(setup.file), KEY)
         if made is None:
             return None
-        body = {"sketches": [made], "place": True} | setup.order()
-        del body["model"], body["shape"]  # of what is not here, the best is told
-        return body
+        order = setup.order()
+        del order["model"], order["shape"]  # for a model that is not here, the best shape is told
+        return order | {"sketches": [msgspec.to_builtins(made)], "place": True}
 
-    def _planned(self, plan: Json) -> None:
+    def _planned(self, plan: Plan) -> None:
         self._over()
         self.planned.emit(plan)
         self._ask_beside()
@@ -155,34 +159,35 @@ class Planning(QObject):
             self.joined.emit(None)
             return
         body = setup.order() | {"measure": False, "beside": True}
-        call = self._client.call("POST", "/plan", body, self._joined, self._joined)
+        call = self._client.call("POST", "/plan", body, self._joined, self._joined, answer=Plan)
         self._calls.keep(BESIDE, call)
 
-    def _joined(self, found: Json | AppError) -> None:
+    def _joined(self, result: Plan | AppError) -> None:
         self._calls.done(BESIDE)
-        self.joined.emit(found)
+        self.joined.emit(result)
 
-    def _judged(self, answer: Json) -> None:
+    def _judged(self, answer: Verdicts) -> None:
         self._over()
-        self.estimated.emit(answer["verdicts"][KEY])
+        self.estimated.emit(answer.verdicts[KEY])
 
     def _over(self) -> None:
         self._calls.done(PLAN)
         if self._again:
             self._soon.start()
 
-    def _stepped(self, line: Json) -> None:
-        if "progress" in line:
-            self.step.emit(line["progress"])
+    def _stepped(self, line: ProgressLine) -> None:
+        self.step.emit(line.progress)
 
-    def _measured(self, answer: Json) -> None:
+    def _measured(self, plan: Plan) -> None:
         self._calls.done(MEASURE)
         self.measuring_changed.emit()
-        if "verdicts" in answer:
-            self.estimated.emit(answer["verdicts"][KEY])
-        else:
-            self.planned.emit(answer)
-            self._ask_beside()
+        self.planned.emit(plan)
+        self._ask_beside()
+
+    def _measured_sketch(self, answer: Verdicts) -> None:
+        self._calls.done(MEASURE)
+        self.measuring_changed.emit()
+        self.estimated.emit(answer.verdicts[KEY])
 
     def _not_measured(self, error: AppError) -> None:
         self._calls.done(MEASURE)

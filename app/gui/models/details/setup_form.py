@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QSlider, QSpinBox, QWidget
 
+from app.api.plans import Alternative, Forecast, Plan
+from app.api.snapshot import Machine
 from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
 from app.gui.api.node_state import NodeState
 from app.gui.look import formats
@@ -19,7 +21,6 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 
-Json = dict[str, Any]
 EXACT, SMALL = "f16", "q8_0"
 LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders
@@ -60,12 +61,11 @@ class SetupForm(QWidget):
 
     def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
         """Contexts of another model. context, kv, shape: what it is loaded with; None: the usual ones."""
-        most = int(item.facts.get("context_length") or LONG)
+        most = item.facts.context_length or LONG
         self.context.offer(min(most, MOST_CONTEXT), context)
-        self.kv.offer(kv, possible=item.facts.get("quantised_kv") is not False)
-        splits = item.facts.get("splits") is not False
-        self.machines.offer(splits=splits)
-        self._splits = splits and item.is_here
+        self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantised_kv)
+        self.machines.offer(splits=item.splits)
+        self._splits = item.splits and item.is_here
         self.shape.offer(shape)
         self._tell_shapes()
 
@@ -183,9 +183,9 @@ class KvChoice(QWidget):
         self.combo.setEnabled(possible)
         self._tell()
 
-    def show_bytes(self, found: Json | None) -> None:
-        """What the context of the newest plan takes, by how it is kept; None: there is no plan."""
-        self._bytes = {key: int(value) for key, value in (found or {}).items()}
+    def show_bytes(self, bytes_by_format: Mapping[str, int]) -> None:
+        """Show what the context of the newest plan takes, by its format; empty: there is no plan."""
+        self._bytes = dict(bytes_by_format)
         self._tell()
 
     def _chosen(self) -> None:
@@ -246,13 +246,13 @@ class MachineTicks(QWidget):
 
     def tell(self) -> None:
         """The household as it is now."""
-        found = [
-            (str(one["id"]), self._words(one), bool(one.get("this")) or _lends(one))
-            for one in self._pool.machines
-            if one.get("this") or "lender" in (one.get("roles") or [])
+        rows = [
+            (machine.id, self._words(machine), machine.this or _lends(machine))
+            for machine in self._pool.now.sorted_machines
+            if machine.this or "lender" in machine.roles
         ]
-        if found != self._shown:
-            self._shown = found
+        if rows != self._shown:
+            self._shown = rows
             self._fill()
 
     def _fill(self) -> None:
@@ -263,7 +263,7 @@ class MachineTicks(QWidget):
         if len(self._shown) < 2:
             return
         self._box.addWidget(label(self.tr("Machines to use")))
-        own = self._pool.node.get("id")
+        own = self._pool.now.node.id
         for key, words, lends in self._shown:
             box = QCheckBox(words)
             box.setAccessibleName(words)
@@ -279,15 +279,15 @@ class MachineTicks(QWidget):
         if focused in self.boxes:
             self.boxes[focused].setFocus()
 
-    def _words(self, machine: Json) -> str:
-        name = str(machine.get("name"))
-        if machine.get("this"):
+    def _words(self, machine: Machine) -> str:
+        name = machine.name
+        if machine.this:
             return self.tr("{name} (this machine)").format(name=name)
-        if not machine.get("online"):
+        if not machine.online:
             return self.tr("{name} (offline)").format(name=name)
         if not _lends(machine):
             return self.tr("{name} (lends nothing now)").format(name=name)
-        size = formats.size(machine["lent_bytes"])
+        size = formats.size(machine.lent_bytes or 0)
         return self.tr("{name} (lends {size})").format(name=name, size=size)
 
     def _ticked(self, key: str, on: bool) -> None:
@@ -295,8 +295,8 @@ class MachineTicks(QWidget):
         self.changed.emit()
 
 
-def _lends(machine: Json) -> bool:
-    return bool(machine.get("online")) and bool(machine.get("lent_bytes"))
+def _lends(machine: Machine) -> bool:
+    return machine.online and bool(machine.lent_bytes)
 
 
 class ShapeChoice(QWidget):
@@ -345,18 +345,24 @@ class ShapeChoice(QWidget):
         self._useful = useful
         self.setVisible(useful)
 
-    def show_plan(self, plan: Json | None) -> None:
-        """The forecasts of the newest plan; None: there is none."""
-        found = plan or {}
-        known = {ORDERED[str(one["shape"])]: one for one in found.get("alternatives") or []}
-        quickest = min(known, key=lambda kind: float(known[kind]["request_s"]), default="")
-        if found.get("forecast"):
-            known.setdefault(ORDERED[str(found["shape"])], found["forecast"])
-        together = int(found.get("users") or 1) > 1
-        rate = "together_tok_s" if together else "decode_tok_s"
-        self._rates = {kind: float(one[rate]) for kind, one in known.items()}
-        planned = ORDERED[str(found["shape"])] if found and self.kind is None else ""
-        self._best = planned or quickest
+    def show_plan(self, plan: Plan | None) -> None:
+        """Show the forecasts of the newest plan; None: there is none."""
+        if plan is None:
+            self._rates, self._best = {}, ""
+            self._tell()
+            return
+        forecasts: dict[str, Alternative | Forecast] = {
+            ORDERED[alternative.shape]: alternative for alternative in plan.alternatives
+        }
+        quickest = min(forecasts, key=lambda kind: forecasts[kind].request_s, default="")
+        planned = ORDERED[plan.shape]
+        if plan.forecast is not None:
+            forecasts.setdefault(planned, plan.forecast)
+        self._rates = {
+            kind: forecast.together_tok_s if plan.users > 1 else forecast.decode_tok_s
+            for kind, forecast in forecasts.items()
+        }
+        self._best = planned if self.kind is None else quickest
         self._tell()
 
     def _chosen(self) -> None:

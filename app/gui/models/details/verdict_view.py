@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
+from app.api import models as node_models
+from app.api.plans import Plan
 from app.core.errors import AppError
 from app.core.planner.verdict import Parts, VerdictWord
 from app.gui.look import formats
@@ -24,7 +25,6 @@ from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 
-Json = dict[str, Any]
 translate = QCoreApplication.translate
 PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colours
 HEIGHT = SWATCH = sizes.S
@@ -67,16 +67,16 @@ class VerdictView(QWidget):
         self._tell(sentence, None)
         self.use.hide()
 
-    def show_plan(self, plan: Json) -> Judgement:
+    def show_plan(self, plan: Plan) -> Judgement:
         """A model that is here."""
         judgement = verdicts.of_plan(plan)
         self._show(judgement, "", plan)
         return judgement
 
-    def show_estimate(self, found: Json, quantisation: str, *, splits: bool) -> Judgement:
+    def show_estimate(self, estimate: node_models.Verdict, quantisation: str, *, splits: bool) -> Judgement:
         """A model that is not here yet. quantisation: a smaller one that fits."""
-        judgement = verdicts.of_estimate(found)
-        plan = found["plan"]
+        judgement = verdicts.of_estimate(estimate)
+        plan = estimate.plan
         words = ""
         if plan is None and judgement.quantisation:
             words = self.tr("{quantisation} would fit.").format(quantisation=judgement.quantisation)
@@ -107,7 +107,7 @@ class VerdictView(QWidget):
         self._offer(quantisation)
         self._paint()
 
-    def _show(self, judgement: Judgement, words: str, plan: Json | None, fitting: str = "") -> None:
+    def _show(self, judgement: Judgement, words: str, plan: Plan | None, fitting: str = "") -> None:
         was = self.judgement.verdict.word if self.judgement else None
         self.judgement = judgement
         self.title.setText(verdicts.title(judgement))
@@ -134,7 +134,7 @@ class VerdictView(QWidget):
         elif self.judgement is not None:
             self._use_context(self.judgement.verdict.context)
 
-    def _tell(self, words: str, plan: Json | None) -> None:
+    def _tell(self, words: str, plan: Plan | None) -> None:
         self.words.setText(words)
         self.words.setVisible(bool(words))
         parts = self.judgement.verdict.parts if self.judgement else None
@@ -253,33 +253,31 @@ class Memory:
         return max(0, self.lends - self.needs)
 
 
-def memories(plan: Json) -> list[Memory]:
-    """Of every machine that holds something, in the order of the plan."""
-    lends = {one["id"]: one["lends_bytes"] for one in plan["machines"]}
-    found: dict[str, Memory] = {}
-    for stage in plan["stages"]:
-        key = str(stage["id"])
-        was = found.get(key) or Memory(str(stage["machine"]), 0, 0, 0, int(lends.get(key, 0)))
-        found[key] = Memory(
-            was.name,
-            was.weights + int(stage["weight_bytes"]),
-            was.kv + int(stage["kv_bytes"]),
-            was.work + int(stage["work_bytes"]),
-            was.lends,
+def memories(plan: Plan) -> list[Memory]:
+    """Return the memory of every machine that holds a stage, in the order of the plan."""
+    lends = {machine.id: machine.lends_bytes for machine in plan.machines}
+    sums: dict[str, Memory] = {}
+    for stage in plan.stages:
+        before = sums.get(stage.id) or Memory(stage.machine, 0, 0, 0, lends.get(stage.id, 0))
+        sums[stage.id] = Memory(
+            before.name,
+            before.weights + stage.weight_bytes,
+            before.kv + stage.kv_bytes,
+            before.work + stage.work_bytes,
+            before.lends,
         )
-    return list(found.values())
+    return list(sums.values())
 
 
-def lent_bytes(plan: Json) -> int:
-    """Of all machines that were considered."""
-    known = (plan.get("from") or {}).get("machines") or plan["machines"]
-    return sum(int(one["lends_bytes"]) for one in known)
+def lent_bytes(plan: Plan) -> int:
+    """Return the memory that all machines lend that were considered for a plan."""
+    return sum(machine.lends_bytes for machine in plan.facts.machines or plan.machines)
 
 
-def whole_sum(plan: Json) -> str:
+def whole_sum(plan: Plan) -> str:
     """`Weights 39.7 GiB + KV cache 2.5 GiB (8,192 tokens) + work memory 2.2 GiB = 44.4 of 57.7 GiB`."""
     parts = memories(plan)
-    cells = int(plan["context"]) * int(plan["users"])
+    cells = plan.context * plan.users
     words = translate(
         "Models",
         "Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} "

@@ -11,6 +11,9 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.api import downloads
+from app.api.snapshot import MachineRef
+from app.decoding import convert
 from app.gui.models.details.model_actions import Do, Now, actions
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import offer_item
@@ -26,7 +29,7 @@ from tests.node.pool import TestNode, node, pair
 
 WITHIN_MS = 20_000
 IDLE = Now(None, False, None, False, {})
-DEN = {"id": "d" * 64, "name": "den"}
+DEN = MachineRef("d" * 64, "den")
 
 
 @pytest.fixture
@@ -107,7 +110,7 @@ def test_a_copy_comes_before_a_download_where_a_machine_has_it() -> None:
 
 
 def test_a_copy_says_from_where_it_comes() -> None:
-    copied = {"source": "den", "machine": DEN["id"]}
-    assert "from den" in of_download(download("running", **copied)).words
-    assert of_download(download("done", **copied)).words == "Copied and checked"
-    assert of_download(download("done")).words == "Downloaded and checked"
+    copied = {"source": "den", "machine": DEN.id}
+    assert "from den" in of_download(convert(download("running", **copied), downloads.Download)).words
+    assert of_download(convert(download("done", **copied), downloads.Download)).words == "Copied and checked"
+    assert of_download(convert(download("done"), downloads.Download)).words == "Downloaded and checked"

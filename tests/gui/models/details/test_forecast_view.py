@@ -9,6 +9,9 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app.api import models, plans
+from app.core.errors import Reason
+from app.decoding import convert
 from app.gui.models.details.forecast_view import ForecastView
 from app.gui.models.details.plan_loader import Planning, Setup
 from app.gui.models.model_item import offer_item, shelf_item
@@ -19,10 +22,10 @@ KNOWN = {"decode_tok_s": 11.8, "together_tok_s": 30.0, "ttft_s": 2.9}
 FIRST = {"prompt_tokens": 1000, "ttft_s": 2.9}
 
 
-def plan(*codes: str, **more: Any) -> Json:
-    why = [{"code": code, "facts": {}, "sentence": f"Because of {code}."} for code in codes]
-    made = {"users": 1, "forecast": None, "first_token": FIRST, "why": why, "advice": []}
-    return made | {"reasons": [one["sentence"] for one in why]} | more
+def plan(*codes: str, **more: Any) -> plans.Plan:
+    why = [{"code": code, "facts": {"architecture": "odd"}} for code in codes]
+    made = {"model": "m", "users": 1, "forecast": None, "first_token": FIRST, "why": why, "advice": []}
+    return convert(made | more, plans.Plan)
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None
     assert view.rate._caption.whole() == "estimate"
     view.show_plan(plan("plan_estimated", users=3, forecast=KNOWN | {"estimated": True}))
     assert view.rate._caption.whole() == "estimate, 3 people together"
-    assert "plan_estimated" in said(view)
+    assert "An estimate from what is known of the model" in said(view)
     view.show_plan(plan(forecast=KNOWN | {"decode_tok_s": 338.0}))
     assert view.rate._caption.whole() == "rough forecast"
     view.show_plan(plan(users=3, forecast=KNOWN | {"together_tok_s": 338.0}))
@@ -69,10 +72,10 @@ def test_a_model_whose_file_is_missing_is_not_offered_to_be_measured(view: Forec
 def test_where_nothing_can_be_said_it_says_why_and_offers_no_test(view: ForecastView) -> None:
     view.show_plan(plan("unforecast_indexer"))
     assert view.measure.isHidden()
-    assert "unforecast_indexer" in said(view)
-    view.show_estimate(plan(), "Its speed is not forecast: nobody knows it.")
+    assert "odd models choose for themselves" in said(view)
+    view.show_estimate(plan(), Reason("unforecast_indexer", {"architecture": "odd"}))
     assert view.measure.isHidden()
-    assert "nobody knows it" in said(view)
+    assert said(view)
 
 
 class Asked:
@@ -80,7 +83,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.path, self.body = "", Json()
-        self.done: Callable[[Json], None] = lambda _: None
+        self.done: Callable[[Any], None] = lambda _: None
 
     def call(self, _: str, path: str, body: Json, done: Any, *__: Any, **types: object) -> Asked:
         self.path, self.body, self.done = path, body, done
@@ -93,7 +96,7 @@ class Asked:
 
 
 def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBot) -> None:
-    client, found = Asked(), list[Json]()
+    client, found = Asked(), list[models.Verdict]()
     planning = Planning(client)  # type: ignore[arg-type]
     planning.estimated.connect(found.append)
     planning.ask(Setup(offer_item(offer("big", active_parameters=3_000_000_000))))
@@ -101,18 +104,22 @@ def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBo
     assert (client.path, client.body["measure"], client.body["place"]) == ("/verdicts", True, True)
     assert client.body["sketches"][0]["active_parameters"] == 3_000_000_000
     begun = planning.measuring
-    client.done({"verdicts": {"chosen": {"word": "fits"}}})
-    assert found == [{"word": "fits"}]
+    verdict = models.Verdict("fits")
+    client.done(models.Verdicts({"chosen": verdict}))
+    assert found == [verdict]
     assert (begun, planning.measuring) == (True, False)
-    planning.ask(Setup(shelf_item({"name": "here"})))
+    planning.ask(Setup(shelf_item(convert({"name": "here"}, models.ShelfModel))))
     planning.measure()
     assert client.path == "/plan"
     planning.forget()
 
 
 def test_two_forecasts_that_differ_say_what_each_is_for(view: ForecastView) -> None:
-    last = {"tok_s": 58.6, "forecast_tok_s": 559.0, "ttft_s": 0.1, "forecast_ttft_s": 0.2}
-    view.show_fact(last)
+    last = {
+        "at": 1.0, "model": "m", "machines": 1, "prompt_tokens": 8, "output_tokens": 8,
+        "tok_s": 58.6, "forecast_tok_s": 559.0, "ttft_s": 0.1, "forecast_ttft_s": 0.2,
+    }  # fmt: skip
+    view.show_fact(convert(last, plans.AnswerOutcome))
     view.show_plan(plan(forecast=None))
     assert "For just its prompt and its length" in view.fact.text()
     assert "above" not in view.fact.text()  # nothing stands there

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.api import plans
+from app.decoding import convert
 from app.gui.models.details.setup_form import ShapeChoice
 
 Json = dict[str, Any]
@@ -23,7 +25,7 @@ TWICE = {"shape": "replicas", **forecast(9.6, 64.0, 15.0)}
 
 def plan(users: int, *known: Json) -> Json:
     best = min(known, key=lambda one: float(one["request_s"]))
-    return {"users": users, "shape": best["shape"], "forecast": best, "alternatives": list(known)}
+    return {"model": "m", "users": users, "shape": best["shape"], "forecast": best, "alternatives": list(known)}
 
 
 @pytest.fixture
@@ -44,12 +46,12 @@ def texts(choice: ShapeChoice) -> list[str]:
 
 
 def test_each_shape_has_its_forecast_for_as_many_people(choice: ShapeChoice) -> None:
-    choice.show_plan(plan(1, ALONE, SPLIT))
+    choice.show_plan(convert(plan(1, ALONE, SPLIT), plans.Plan))
     assert texts(choice) == [
         "The best: Split over several, 14.0 tok/s", "One machine, 9.6 tok/s",
         "Split over several, 14.0 tok/s", "Replicas on several",
     ]  # fmt: skip
-    choice.show_plan(plan(4, ALONE, SPLIT, TWICE))
+    choice.show_plan(convert(plan(4, ALONE, SPLIT, TWICE), plans.Plan))
     assert texts(choice)[0] == "The best: Replicas on several, 64.0 tok/s"
     assert texts(choice)[2:] == ["Split over several, 50.0 tok/s", "Replicas on several, 64.0 tok/s"]
 
@@ -62,7 +64,7 @@ def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoi
     assert "the others get what is typed" in choice.hint.text()
     assert choice.combo.accessibleDescription() == choice.hint.text()
     forced = {**plan(1, ALONE, SPLIT), "shape": "replicas", "forecast": TWICE}  # for one person
-    choice.show_plan(forced)
+    choice.show_plan(convert(forced, plans.Plan))
     assert texts(choice)[0] == "The best: Split over several, 14.0 tok/s"  # it stays the best
     assert texts(choice)[3] == "Replicas on several, 9.6 tok/s"
     choice.show_plan(None)
@@ -71,7 +73,7 @@ def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoi
 
 def test_a_shape_that_is_slower_says_so_before_it_is_loaded(choice: ShapeChoice) -> None:
     choice.combo.setCurrentIndex(choice.combo.findData("split"))
-    choice.show_plan(plan(1, SPLIT | {"request_s": 60.0, "decode_tok_s": 3.1}, ALONE))
+    choice.show_plan(convert(plan(1, SPLIT | {"request_s": 60.0, "decode_tok_s": 3.1}, ALONE), plans.Plan))
     assert choice.hint.text().startswith("Slower than the best: 3.1 tok/s instead of 9.6 tok/s.")
     choice.combo.setCurrentIndex(choice.combo.findData("one"))
     assert "Slower" not in choice.hint.text()
@@ -80,7 +82,7 @@ def test_a_shape_that_is_slower_says_so_before_it_is_loaded(choice: ShapeChoice)
 
 
 def test_what_was_not_measured_names_the_shape_alone(choice: ShapeChoice) -> None:
-    choice.show_plan({"users": 1, "shape": "split", "forecast": None, "alternatives": []})
+    choice.show_plan(plans.Plan(model="m", users=1, shape="split"))
     assert texts(choice)[0] == "The best: Split over several"
 
 
