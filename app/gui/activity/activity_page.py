@@ -79,7 +79,7 @@ class ActivityPage(Page):
 
 
 def _scrolled(part: QWidget) -> QWidget:
-    """What has its layout already; it is measured once it is seen."""
+    """Return a scrolled part of the page; it is measured when it is first seen."""
     body = QWidget()
     view = scrolled(body)
     body.setLayout(column(part))

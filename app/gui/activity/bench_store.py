@@ -20,7 +20,7 @@ FigureName = Literal["ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"]
 
 
 class StageMean(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage did for one answer, at the mean of all answers."""
+    """The work of a stage for one answer, as the mean of all answers."""
 
     machine: str
     first: int
@@ -33,7 +33,7 @@ class StageMean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
-    """What all machines drew together."""
+    """The energy that all machines drew together."""
 
     watts: float
     joules_per_token: float

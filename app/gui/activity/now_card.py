@@ -114,8 +114,8 @@ def _answer(running: AnswerInProgress) -> Job:
         words = _writing(requester)
     else:
         figures, words = [formats.seconds(running.seconds)], _reading(requester)
-    what = words.format(model=model_name(running.model), name=requester.name)
-    return Job("chat", what, ", ".join(figures))
+    sentence = words.format(model=model_name(running.model), name=requester.name)
+    return Job("chat", sentence, ", ".join(figures))
 
 
 def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Job]:
@@ -188,9 +188,9 @@ def _giving(snapshot: Snapshot) -> list[Job]:
     giving = snapshot.giving
     if giving is None:
         return []
-    what = _tr("Sending {model} to {machine}").format(model=model_name(giving.model), machine=giving.machine)
+    sentence = _tr("Sending {model} to {machine}").format(model=model_name(giving.model), machine=giving.machine)
     share = giving.done_bytes / giving.total_bytes if giving.total_bytes else None
-    return [Job("download", what, _amounts(giving.done_bytes, giving.total_bytes), share)]
+    return [Job("download", sentence, _amounts(giving.done_bytes, giving.total_bytes), share)]
 
 
 def _lending(snapshot: Snapshot) -> list[Job]:

@@ -1,4 +1,4 @@
-"""Choosing another folder for models: the system's dialog, then what it would mean, then it is done."""
+"""Choosing another folder for models: the system's dialog, then a sheet that says what the choice would mean."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from app.gui.look import formats
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import paragraph
 
-HELPED = frozenset(  # by another folder
+HELPED = frozenset(  # errors that another folder would solve
     {"download_no_room", "disk_full", "models_folder_away", "models_folder_other"}
 )
 
 
 def choose_folder(services: AppContext, parent: QWidget) -> None:
-    """Ask for a folder of this computer, then whether models go along."""
+    """Ask for a folder of this computer, then whether to move the models there."""
     dialog = QFileDialog(parent, choose_words(), str(Path.home()))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
@@ -31,12 +31,12 @@ def choose_folder(services: AppContext, parent: QWidget) -> None:
 
 
 def choose_words() -> str:
-    """What the buttons that lead here say."""
+    """Return the label of the buttons that open this dialog."""
     return _tr("Choose another folder…")
 
 
 class FolderSheet(Sheet):
-    """`path` as the dialog gave it; "" is the folder in the home."""
+    """The consequences of choosing a folder. path: as the dialog gave it; "" is Poolhouse's own folder."""
 
     def __init__(self, services: AppContext, path: str, parent: QWidget) -> None:
         title = _tr("Keep models in another folder")
@@ -83,7 +83,7 @@ class FolderSheet(Sheet):
                 "{size}", formats.size(choice.bytes)
             )
         )
-        is_checked = self._is_first or self.along.isChecked()  # afterwards it is as it was left
+        is_checked = self._is_first or self.along.isChecked()  # later the box keeps its state
         self._is_first = False
         self.along.setChecked(is_checked and choice.models > 0 and choice.fits)
         self.along.setEnabled(choice.fits)
@@ -100,7 +100,7 @@ class FolderSheet(Sheet):
         self.fit()
 
     def _refused(self, error: AppError) -> None:
-        """This folder cannot be used at all."""
+        """Show that this folder cannot be used at all."""
         self.sentence.setText(self._path)
         self.fail(error)
 

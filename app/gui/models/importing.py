@@ -1,4 +1,4 @@
-"""Puts files on the shelf, one after another; each is checked and hashed first."""
+"""Importing model files, one after another; each is checked and hashed first."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from app.gui.models.node_calls import Calls
 IMPORT = "import"
 KEPT = "shelf/importing"
 BROKEN_OFF = ("node_away", "node_went_away")
-LEAST_S = 0.5  # of reading, before a pace is told
+LEAST_S = 0.5  # of reading, before the pace is known
 
 
 class Importing(QObject):
-    """`path` is the file that is taken in now; empty: none is. Pages come and go meanwhile: hashing takes minutes.
+    """The queue of imports; `path` is the current file, or empty. It outlives pages: hashing takes minutes.
 
-    What breaks off, with the window or the node, is kept: it begins anew as soon as a node is there.
+    An import that the end of the window or the node interrupts is remembered, and starts over with the next node.
     """
 
     changed = Signal()
@@ -42,7 +42,7 @@ class Importing(QObject):
         self._unseen: AppError | None = None
         self.path = ""
         self.done_bytes = self.total_bytes = 0
-        self._began = (0.0, 0)  # when, and at how many bytes, it was first heard of
+        self._began = (0.0, 0)  # time and bytes of the first progress report
         pool.link_changed.connect(self._link_changed)
 
     @property
@@ -51,12 +51,12 @@ class Importing(QObject):
 
     @property
     def is_broken(self) -> bool:
-        """Whether it broke off, and nothing has gone on with it."""
+        """True if an import was interrupted and has not been resumed."""
         return not self.path and bool(self._waiting)
 
     @property
     def bytes_per_s(self) -> float | None:
-        """None while that is not known."""
+        """The pace of reading; None while it is not known."""
         at, done = self._began
         passed = time.monotonic() - at
         return (self.done_bytes - done) / passed if at and passed >= LEAST_S else None
@@ -68,16 +68,16 @@ class Importing(QObject):
 
     @property
     def paths(self) -> list[str]:
-        """The files that are taken in now and next."""
+        """The files that are imported now and next."""
         return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
 
     def unseen(self) -> AppError | None:
-        """Why a file was refused, once, to whoever shows it: no page may be there when it ends."""
+        """Return why a file was refused, once: when that happens there may be no page to show it."""
         error, self._unseen = self._unseen, None
         return error
 
     def add(self, path: str, name: str | None = None) -> None:
-        """Take in this file too, under a name of the shelf or its own."""
+        """Import this file too. name: on the shelf; None: its own."""
         self._waiting.append((path, name))
         if not self.path:
             self.resume()
@@ -85,18 +85,18 @@ class Importing(QObject):
             self._keep()
 
     def resume(self) -> None:
-        """Begin with what waits."""
+        """Start with the next file that waits."""
         self._next()
 
     def cancel(self) -> None:
-        """Stop the one under way, or leave the one that broke off; the others that wait are taken in."""
+        """Cancel the current import, or drop the interrupted one; those that wait go on."""
         self._calls.end(IMPORT)
         if not self.path:
             del self._waiting[:1]
         self._next()
 
     def leave(self, paths: Collection[str]) -> None:
-        """Take in none of these any more."""
+        """Cancel the import of these files."""
         self._waiting = [(path, name) for path, name in self._waiting if path not in paths]
         if self.path in paths:
             self.cancel()
@@ -118,7 +118,7 @@ class Importing(QObject):
         self.changed.emit()
 
     def _keep(self) -> None:
-        """What is not on the shelf yet, for a window that comes after this one."""
+        """Remember the files that are not on the shelf yet, for a later window."""
         now = [(self.path, self._name)] if self.path else []
         text = json.dumps([*now, *self._waiting])
         if text != self._preferences.text(KEPT, "[]"):
@@ -135,7 +135,7 @@ class Importing(QObject):
         self.changed.emit()
 
     def _ended(self, error: AppError | None) -> None:
-        """Told before the next one begins: who looks then finds what became of this one."""
+        """Report the end before the next import begins, so that listeners see what became of this one."""
         path, self.path = self.path, ""
         self.ended.emit(path, error)
         self._next()
@@ -158,7 +158,7 @@ class Importing(QObject):
 
 
 def _kept(preferences: Preferences) -> list[tuple[str, str | None]]:
-    """What the window before this one left."""
+    """Return the files that an earlier window left."""
     try:
         return decode(preferences.text(KEPT, "[]"), list[tuple[str, str | None]])
     except ValueError:

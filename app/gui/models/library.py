@@ -1,4 +1,4 @@
-"""All models that can be named: the shelf, other apps' files, the catalogue, what a search found."""
+"""All models to choose from: the shelf, files of other apps, the catalogue and search results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_FOUND = 30
 
 
 class Library(QObject):
-    """Asks the node for them, each list when it is needed."""
+    """Asks the node for each list when it is needed."""
 
     changed = Signal()
     failed = Signal(object)  # AppError of what a person asked for
@@ -47,35 +47,35 @@ class Library(QObject):
         return self._calls.running(SEARCH)
 
     def item(self, key: str) -> Item | None:
-        """A line by its key."""
+        """Return a model by its key."""
         every = (*self.shelf, *self.others, *self.offers, *self.found)
         return next((item for item in every if item.key == key), None)
 
     def look(self) -> None:
-        """What is on the shelf, and how that shows in the catalogue."""
+        """Ask for the shelf and the catalogue."""
         client, calls = self._client, self._calls
         calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit, answer=Models))
         calls.keep(CATALOGUE, client.get("/catalogue", self._offers_came, self._no_offers, answer=Catalogue))
         self.ask_starter()
 
     def ask_starter(self) -> None:
-        """Which model suits what is lent now. Without an answer none is recommended."""
+        """Ask which model suits the memory that is lent now. Without an answer none is recommended."""
         call = self._client.get("/starter", self._starter_came, self._no_starter, answer=StarterAnswer)
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> Item | None:
-        """The line of the catalogue that is recommended; None where it is here already."""
+        """Return the recommended model of the catalogue; None where it is here already."""
         item = self.item(f"offer:{self.starter.id}") if self.starter is not None else None
         if item is None or any(file.on_shelf for file in item.files):
             return None
         return item
 
     def look_in_other_apps(self) -> None:
-        """Takes some seconds. A failure is none of the person's: the section stays away."""
+        """Search the folders of other apps, which takes some seconds. If that fails, their section is not shown."""
         self._calls.keep(FOUND, self._client.get("/found", self._others_came, answer=FoundFiles))
 
     def search(self, words: str) -> None:
-        """Ask the network."""
+        """Search the hub."""
         path = f"/search?q={quote(words, safe='')}&limit={MOST_FOUND}"
         self.searched, self.found = words, []
         call = self._client.get(path, self._found_came, self._search_failed, answer=HubSearch)
@@ -92,7 +92,7 @@ class Library(QObject):
         self.changed.emit()
 
     def ask_files(self, item: Item) -> None:
-        """The quantisations of what a search found."""
+        """Ask for the files of a search result."""
         if item.remote is None:
             return
         self._files_of = item
@@ -102,8 +102,6 @@ class Library(QObject):
 
     def end(self) -> None:
         self._calls.end_all()
-
-    # what the node answers
 
     def _shelf_came(self, answer: Models) -> None:
         self._calls.done(SHELF)
@@ -132,7 +130,7 @@ class Library(QObject):
             self.starter_changed.emit()
 
     def _no_offers(self, error: AppError) -> None:
-        """Said once: the rest of the page works without it."""
+        """Report it once: the rest of the page works without the catalogue."""
         self._calls.done(CATALOGUE)
         if not self._complained:
             self._complained = True
@@ -145,7 +143,7 @@ class Library(QObject):
 
     def _found_came(self, answer: HubSearch) -> None:
         self._calls.done(SEARCH)
-        self.found = [found_item(found) for found in answer.models]
+        self.found = [found_item(model) for model in answer.models]
         self.search_changed.emit()
         self.changed.emit()
 
@@ -169,5 +167,5 @@ class Library(QObject):
 
 
 def chosen(items: list[Item], words: str) -> list[Item]:
-    """Those that match the search field."""
+    """Return the models that match the search field."""
     return [item for item in items if matches(item, words)] if words.strip() else items

@@ -19,7 +19,7 @@ Facts = ShelfModel | FoundFile | CatalogueModel | HubModel
 
 
 class Kind(StrEnum):
-    """Where a model is."""
+    """The place of a model."""
 
     SHELF = "shelf"
     OTHER_APP = "other app"
@@ -77,12 +77,12 @@ class Item:
 
     @property
     def is_missing(self) -> bool:
-        """Whether it is on the shelf, but its file is gone or away with its disk."""
+        """True if it is on the shelf, but its file is gone or on a disk that is not there."""
         return self.shelf is not None and self.shelf.missing is not None
 
     @property
     def needs_files(self) -> bool:
-        """Whether its files have not been asked for yet."""
+        """True if its files must still be asked for."""
         return self.kind is Kind.FOUND and not self.files
 
     @property
@@ -91,7 +91,7 @@ class Item:
 
     @property
     def splits(self) -> bool:
-        """Whether its layers may be on several machines, as far as that is known."""
+        """False if its layers are known to need one machine."""
         return self.facts.splits is not False
 
     @property
@@ -150,8 +150,8 @@ def offer_item(offer: CatalogueModel) -> Item:
     return Item(f"offer:{offer.id}", offer.name, offer)
 
 
-def found_item(found: HubModel) -> Item:
-    return Item(f"found:{found.repository}", found.name, found)
+def found_item(model: HubModel) -> Item:
+    return Item(f"found:{model.repository}", model.name, model)
 
 
 def small_print(item: Item) -> str:

@@ -1,4 +1,4 @@
-"""The left side: search, filter, and the list of models in its sections."""
+"""The left side of the page: search, filters, and the list of models in sections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
 
 
 class ModelList(Whole):
-    """`picked` when another model is chosen; None: there is nothing to choose."""
+    """The list with its search field and filters; `picked` when another model is chosen (None: nothing is)."""
 
     picked = Signal(object)  # Item | None
     entered = Signal()  # Enter or a double click on a line
@@ -85,12 +85,12 @@ class ModelList(Whole):
         self.size_filter.setCurrentIndex(0)
 
     def items(self) -> list[Item]:
-        """Every model there is, shown or not."""
+        """Return all models, shown or not."""
         library = self._library
         return [*library.shelf, *library.others, *library.offers, *library.found]
 
     def refresh(self) -> None:
-        """Show what the library and the verdicts say now; the choice stays."""
+        """Show the library and the verdicts as they are now; the choice stays."""
         model_filter = self._services.model_filter
         model_filter.words, model_filter.kind = self.search.text(), self.filter.currentIndex()
         model_filter.size = self.size_filter.currentIndex()
@@ -108,7 +108,7 @@ class ModelList(Whole):
             self.select(shown[0].key)
 
     def refresh_marks(self) -> None:
-        """Another model is loaded."""
+        """Refresh if other models are loaded now."""
         snapshot = self._services.pool.now
         now = [(loaded.model, loaded.state) for loaded in self._loaded_models()], snapshot.load_failed
         if now != self._marked:
@@ -118,8 +118,6 @@ class ModelList(Whole):
     def _loaded_models(self) -> list[LoadedModel | LoadedEmbedder]:
         snapshot = self._services.pool.now
         return [*snapshot.models, *([snapshot.embeds] if snapshot.embeds else [])]
-
-    # inside
 
     def _make_fields(self) -> None:
         self.search = QLineEdit()
@@ -151,7 +149,7 @@ class ModelList(Whole):
         find.setContext(Qt.ShortcutContext.WindowShortcut)
 
     def _fit_search(self) -> None:
-        """As narrow as its own word before the filters go on in a second line."""
+        """Keep the field wide enough for its placeholder before the filters wrap to a second line."""
         words = self.search.fontMetrics().horizontalAdvance(self.search.placeholderText())
         self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_SIGNS))
 
@@ -174,10 +172,10 @@ class ModelList(Whole):
         size: SizeClass | None = self.size_filter.currentData()
         self._recommended = best = library.recommended()
         elsewhere = [] if kind == HERE else _first(best, library.offers)
-        others = self.tr("Found in other apps: {count}")
+        apps = self.tr("Found in other apps: {count}")
         sections = [
             (self.tr("On this computer"), chosen(library.shelf, words)),
-            (others.format(count=len(library.others)), chosen(library.others, words)),
+            (apps.format(count=len(library.others)), chosen(library.others, words)),
             (self.tr("Catalogue"), chosen(elsewhere, words)),
             (self.tr("On Hugging Face"), [] if kind == HERE else library.found),
         ]
@@ -193,7 +191,7 @@ class ModelList(Whole):
         return rows
 
     def _tell_empty(self) -> None:
-        """Why there is no line, and what to press."""
+        """Say why the list is empty, and what to press."""
         here, words = self._library.has_shelf, self.search.text().strip()
         self._all.setVisible(here)
         self._log.setVisible(not here)
@@ -272,7 +270,7 @@ class ModelList(Whole):
 
 
 class _Stack(QStackedWidget):
-    """It needs the room of what it shows: a hidden page still tells that of another size of text."""
+    """A stack that is as large as its visible page: a hidden one may still report the size for another text size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -301,7 +299,7 @@ class SizeClass:
         return whole_size(self.above, self.most)
 
     def holds(self, item: Item) -> bool:
-        """A model whose size nobody knows is in none."""
+        """Return whether a model is of this size; one whose size is not known is in no class."""
         return self.above < item.listed_bytes <= self.most
 
 
@@ -315,7 +313,7 @@ CLASSES = (
 
 
 def _first(item: Item | None, items: list[Item]) -> list[Item]:
-    """The others in their order."""
+    """Put a model first; the others keep their order."""
     return [item, *(other for other in items if other.key != item.key)] if item is not None else items
 
 

@@ -1,4 +1,4 @@
-"""Brings a model up on the machines, and knows where each of them stands with it."""
+"""Loading a model: the request, its progress on each machine, and the view of that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOAD, UNLOAD = "load", "unload"
 
 
 class Loading(QObject):
-    """One load at a time. What another face loads is seen as well."""
+    """Loads one model at a time, and follows loads that others asked for."""
 
     changed = Signal()
     loaded = Signal(object)  # LoadedModel
@@ -45,14 +45,14 @@ class Loading(QObject):
 
     @property
     def model(self) -> str:
-        """The name of the model that is on its way; empty: none is."""
+        """The name of the model that is being loaded; empty: none is."""
         if self._calls.running(LOAD):
             return self._model
         return self._coming.model if self._coming is not None else ""
 
     @property
     def is_ours(self) -> bool:
-        """Whether a load was asked for here that goes on: it ends with whoever asked."""
+        """True during a load that this window asked for: it ends with the window."""
         return self._calls.running(LOAD)
 
     @property
@@ -70,7 +70,7 @@ class Loading(QObject):
         return [step for step in steps.values() if step.machine] or list(steps.values())
 
     def start(self, setup: Setup, *, anyway: bool = False, beside: bool = False) -> None:
-        """Load it. What is loaded now stays until it is clear that the new one fits; `beside`: also then."""
+        """Load a model. The loaded one stays until it is clear that the new one fits; `beside`: and then too."""
         self._model, self._progress = setup.item.name, {}
         flags = {"anyway": anyway, "beside": beside}
         body = setup.order() | {name: True for name, is_set in flags.items() if is_set}
@@ -81,7 +81,7 @@ class Loading(QObject):
         self.changed.emit()
 
     def cancel(self) -> None:
-        """Nothing is loaded then."""
+        """Cancel the load."""
         if self._calls.running(LOAD):
             self._calls.end(LOAD)
             self.changed.emit()
@@ -89,7 +89,7 @@ class Loading(QObject):
             self.unload(self.model)
 
     def unload(self, model: str) -> None:
-        """Give its memory back on every machine."""
+        """Free its memory on every machine."""
         body = {"model": model} if model else None
         call = self._pool.client.post("/unload", body, self._unloaded, self._not_unloaded)
         self._calls.keep(UNLOAD, call)
@@ -136,7 +136,7 @@ class Loading(QObject):
 
 
 class LoadSteps(QWidget):
-    """What each machine does while a model is loaded: a line for each of them, and Cancel."""
+    """The progress of a load: a line for each machine, and Cancel."""
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         super().__init__()

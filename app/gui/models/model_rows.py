@@ -1,4 +1,4 @@
-"""The list as a Qt model: headings and models under them."""
+"""The rows of the list: headings and models as a Qt model, and their painter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Row:
 
     @property
     def sentence(self) -> str:
-        """For a screen reader."""
+        """The row as a screen reader says it."""
         if self.item is None:
             return self.heading
         verdict = short(self.judgement) if self.judgement else ""
@@ -46,7 +46,7 @@ class Row:
 
 
 class Rows(QAbstractListModel):
-    """`show` finds what is another: a repaint where the lines are the same."""
+    """The rows as a Qt model; `show` only repaints where the lines are the same."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -71,7 +71,7 @@ class Rows(QAbstractListModel):
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 
     def show(self, rows: list[Row]) -> None:
-        """Show these."""
+        """Replace the rows."""
         if _lines(rows) == _lines(self._rows):
             changed = [n for n, row in enumerate(rows) if row != self._rows[n]]
             self._rows = rows
@@ -86,7 +86,7 @@ class Rows(QAbstractListModel):
         return self._rows[index.row()]
 
     def place(self, key: str) -> QModelIndex:
-        """Where a model stands; an invalid index if it does not."""
+        """Return the index of a model; an invalid one if it is not listed."""
         for n, row in enumerate(self._rows):
             if row.item is not None and row.item.key == key:
                 return self.index(n)
@@ -157,14 +157,14 @@ class RowPainter(QStyledItemDelegate):
         self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
 
     def _needed(self, row: Row) -> int:
-        """The width of a verdict."""
+        """Return the width that the verdict needs."""
         if row.judgement is None:
             return 0
         px = self._theme.px
         return self._width(short(row.judgement), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
 
     def _verdict(self, painter: QPainter, room: QRect, row: Row) -> int:
-        """The width it took."""
+        """Paint the verdict, and return the width it took."""
         if row.judgement is None:
             return 0
         words, side = short(row.judgement), self._theme.px(sizes.SECTION)
@@ -186,7 +186,7 @@ class RowPainter(QStyledItemDelegate):
     def _text(
         self, painter: QPainter, room: QRect, words: str, colour: str, size: int = sizes.BODY, *, right: bool = False
     ) -> int:
-        """Draw one line in its room; its width."""
+        """Draw a line, and return its width."""
         shown = self._shown(words, size, room)
         painter.setFont(self._font(size))
         painter.setPen(self._theme.colour(colour))
@@ -200,6 +200,6 @@ class RowPainter(QStyledItemDelegate):
         return QFontMetrics(self._font(size)).horizontalAdvance(" ".join(words.split()))
 
     def _shown(self, words: str, size: int, room: QRect) -> str:
-        """As much of a line as its room holds."""
+        """Return as much of a line as fits."""
         line = " ".join(words.split())
         return QFontMetrics(self._font(size)).elidedText(line, ELIDE, max(0, room.width()))

@@ -1,4 +1,4 @@
-"""The page of models: a list at the left, the chosen one at the right."""
+"""The Models page: a list on the left, the chosen model on the right."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ from app.gui.widgets.save_file import LastFolder
 REMOVE = "remove"
 GRAIN_BYTES = 256 << 20  # smaller changes of what is lent are not worth a plan
 PAUSE_MS = 1000  # memory moves in bursts
-NARROW = 560  # at the usual size of text: below, the halves stand one above the other
+NARROW = 560  # at the usual text size; below it, the halves are one above the other
 SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
 ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # fields stand over the list
 TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
 class ModelsPage(Page):
-    """Wires list, details and what is under way; each of them asks the node itself."""
+    """Connects the list, the details and the transfers; each of them asks the node itself."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -87,7 +87,7 @@ class ModelsPage(Page):
         self._tell_refused()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
-        """A window that was hidden, or started hidden, comes up with this page."""
+        """Refresh when a hidden window is shown with this page."""
         super().showEvent(event)
         self.shown()
 
@@ -107,7 +107,7 @@ class ModelsPage(Page):
         dialog.open()
 
     def take_in(self, paths: list[str]) -> None:
-        """Put these files on the shelf."""
+        """Import these files."""
         self.notice.clear()
         for path in paths:
             self.importing.add(path)
@@ -123,8 +123,6 @@ class ModelsPage(Page):
         self.details.token.end()
         self.details.copies.end()
         self.removal.end()
-
-    # inside
 
     def _make_list(self) -> None:
         self.list = ModelList(self.services, self.library, self.judging)
@@ -163,12 +161,12 @@ class ModelsPage(Page):
         self.services.theme.changed.connect(self._turn)
 
     def _turn(self) -> None:
-        """Side by side, or one above the other where text is large and the window is not."""
+        """Put the halves side by side, or one above the other in a window that is narrow for its text."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        wanted = across if self.width() >= self.services.theme.px(NARROW) else down
-        if wanted != self._split.orientation():
-            self._split.setOrientation(wanted)
-            self._split.setSizes(SIDE_BY_SIDE if wanted is across else ABOVE)
+        orientation = across if self.width() >= self.services.theme.px(NARROW) else down
+        if orientation != self._split.orientation():
+            self._split.setOrientation(orientation)
+            self._split.setSizes(SIDE_BY_SIDE if orientation is across else ABOVE)
 
     def _wire(self) -> None:
         self.list.picked.connect(self._picked)
@@ -200,7 +198,7 @@ class ModelsPage(Page):
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
 
     def _link(self) -> None:
-        """The node came back: all of it may be another."""
+        """The node is back: everything may have changed."""
         there = self.services.pool.is_there
         if there and not self._was_there:
             self._looked = False
@@ -213,12 +211,12 @@ class ModelsPage(Page):
             self.library.look()
 
     def _look_at_offers(self) -> None:
-        """A download began or ended: the catalogue says so beside its file."""
+        """Refresh the buttons and lists: a download began or ended."""
         self.details.tell_actions()
         self._look_again()
 
     def _listed(self) -> None:
-        """The lists are others now."""
+        """The lists changed."""
         if self._wanted and self.list.select(self._wanted):
             self._wanted = ""
         now = self.library.item(self.list.chosen_key)
@@ -231,7 +229,7 @@ class ModelsPage(Page):
         self._judge()
 
     def _judge(self) -> None:
-        """Memory may have changed; a page that nobody sees waits until it is shown."""
+        """Judge all models again, since memory may have changed; a hidden page waits until it is shown."""
         if self._looked and self.isVisible():
             self.judging.ask(self.list.items())
             self.details.plan_again()
@@ -241,7 +239,7 @@ class ModelsPage(Page):
             self.library.ask_starter()
 
     def _tell_starter(self) -> None:
-        """Above the list until a model beside the Guide is here, or on its way."""
+        """Recommend a model above the list until one besides the Guide is here or being downloaded."""
         own = any(not item.is_guide for item in self.library.shelf)
         begins = self.library.has_shelf and not own
         is_guest = self.services.pool.now.hosts is not None  # its models are others'
@@ -261,14 +259,14 @@ class ModelsPage(Page):
             self.library.ask_files(item)
 
     def _show(self, key: str) -> None:
-        """Choose it, as soon as it is in the list."""
+        """Choose a model as soon as it is in the list."""
         self.list.show_all()
         if not self.list.select(key):
             self._wanted = key
             self.library.look()
 
     def _show_smaller(self, item: Item, quantisation: str) -> None:
-        """Another file of a model that is here and too big."""
+        """Show another file of a model that is here and too big."""
         if (offer := offer_of(item, self.list.items())) is not None:
             self._show(offer.key)
             self.details.files.choose(quantisation)
@@ -277,12 +275,12 @@ class ModelsPage(Page):
         if item.key == self.list.chosen_key:
             self.details.show_item(item)
 
-    def _do(self, what: Do, setup: Setup) -> None:
+    def _do(self, action: Do, setup: Setup) -> None:
         item = setup.item
-        match what:
+        match action:
             case Do.LOAD | Do.BESIDE:
                 self.notice.clear()
-                self.loading.start(setup, beside=what is Do.BESIDE or self._has_others(item))
+                self.loading.start(setup, beside=action is Do.BESIDE or self._has_others(item))
             case Do.ANYWAY:
                 self.removal.ask_anyway(item.name, lambda: self.loading.start(setup, anyway=True))
             case Do.UNLOAD:
@@ -303,17 +301,17 @@ class ModelsPage(Page):
                 self.removal.ask(item)
 
     def _has_others(self, item: Item) -> bool:
-        """Whether it is loaded, and others beside it: to load it anew takes nothing from them."""
+        """Return whether it is loaded beside others: loading it again takes nothing from them."""
         snapshot = self.services.pool.now
         return len(snapshot.models) > 1 and snapshot.model(item.name) is not None
 
     def _delete_key(self) -> None:
-        found = {Do.DELETE, Do.REMOVE} & set(self.details.bar.buttons)
-        if found and self.details.item is not None:
+        removals = {Do.DELETE, Do.REMOVE} & set(self.details.bar.buttons)
+        if removals and self.details.item is not None:
             self.removal.ask(self.details.item)
 
     def _download(self, item: Item, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
-        """copies: the machines of the household that have it; the first one gives it."""
+        """Download a file. copies: the machines of the household that have it; the first one gives it."""
         file = item.file(name)
         if file is None or item.remote is None:
             return
@@ -333,13 +331,13 @@ class ModelsPage(Page):
             self.details.ask_token()
 
     def _token_kept(self) -> None:
-        """Downloads that wanted it go on."""
+        """Resume the downloads that needed a token."""
         for download in self.transfers.downloads():
             if download.code in TOKEN_CODES:
                 self.transfers.resume(download.id)
 
     def _tell_refused(self) -> None:
-        """To a person who sees the page; until then it waits."""
+        """Show a refused import, once the page is visible."""
         if self.isVisible() and (error := self.importing.unseen()):
             self.fail(error)
 
@@ -354,7 +352,7 @@ class ModelsPage(Page):
         self.notice.clear()
 
     def _load_failed(self, error: AppError) -> None:
-        """With the context that would fit, where one does."""
+        """Show the refusal, with the context that would fit, if one does."""
         context = int(error.reason.number("fits_context"))
         choose = self.details.form.context.choose
         smaller = (self.tr("Use a smaller context"), lambda: choose(context))
@@ -365,7 +363,7 @@ class ModelsPage(Page):
         self.removal.ask_cancel(download, lambda: self.transfers.drop(download.id))
 
     def _recommend(self) -> None:
-        """A model beside the Guide that fits: one that is here, or one of the catalogue."""
+        """Show a model that fits and does more than the Guide: one that is here, or one of the catalogue."""
         item = recommended(self.library, self.judging)
         if item is not None:
             self._show(item.key)
@@ -442,7 +440,7 @@ class Watch(QObject):
 
 
 class Removal(QObject):
-    """Asks first what cannot be undone; `question` is the box that is open."""
+    """Removes models, and asks before anything that cannot be undone; `question` is the open dialog."""
 
     failed = Signal(object)  # AppError
 
@@ -453,7 +451,7 @@ class Removal(QObject):
         self.question: Compact | None = None
 
     def ask(self, item: Item) -> None:
-        """Remove it, after a question when its file is deleted too."""
+        """Remove a model; ask first if its file is deleted too."""
         if item.shelf is None or not item.shelf.downloaded:
             self._remove(item)
             return
@@ -467,7 +465,7 @@ class Removal(QObject):
         )
 
     def ask_anyway(self, name: str, then: Callable[[], object]) -> None:
-        """Load what is too big, on this machine alone."""
+        """Ask whether to load a model that is too big on this machine alone."""
         self._question(
             self.tr("Try {name} anyway?").format(name=name),
             self.tr(
@@ -480,7 +478,7 @@ class Removal(QObject):
         )
 
     def ask_cancel(self, download: Download, then: Callable[[], object]) -> None:
-        """Stop a download of which much is here; pausing would keep it."""
+        """Ask whether to cancel a download of which much is here already."""
         size = formats.size(download.done_bytes or 0)
         self._question(
             self.tr("Cancel the download of {name}?").format(name=download.name),

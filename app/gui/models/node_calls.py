@@ -1,4 +1,4 @@
-"""Calls of one object to the node: a new one of a name ends the one before; all end with their owner."""
+"""The calls of one object to the node: a new call of a name ends the one before; all end with their owner."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from app.gui.api.node_client import Call
 
 
 class Calls:
-    """Nothing is heard any more of a call that was ended."""
+    """The calls in progress by name; a call that was ended reports nothing more."""
 
     def __init__(self) -> None:
         self._running: dict[str, Call] = {}
 
     def keep(self, name: str, call: Call | None) -> None:
-        """`call` is the one of this name now."""
+        """Keep a call, and end the one before of the same name."""
         self.end(name)
         if call is not None:
             self._running[name] = call
 
     def done(self, name: str) -> None:
-        """It ended by itself."""
+        """Forget a call that ended by itself."""
         self._running.pop(name, None)
 
     def running(self, name: str) -> bool:

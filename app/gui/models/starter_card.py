@@ -1,4 +1,4 @@
-"""The model that suits this household today, above the list: why it does, and a button to download it."""
+"""The card above the list that recommends a model for this household, with a button to download it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ translate = QCoreApplication.translate
 
 
 class StarterCard(QFrame):
-    """Hidden where nothing is recommended. `wanted` with the item and its file; `looked_at` with the item."""
+    """The recommended model, hidden without one. `wanted` has the item and its file; `looked_at` the item."""
 
     wanted = Signal(object, str)
     looked_at = Signal(object)

@@ -1,4 +1,4 @@
-"""All files on their way, below the list; nothing is shown while there are none."""
+"""Downloads and imports in progress, below the list."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from app.gui.widgets.scroll_area import Inside
 
 translate = QCoreApplication.translate
 IMPORT_ID = "import"
-MUCH_BYTES = 256 << 20  # not thrown away without a question
+MUCH_BYTES = 256 << 20  # ask before deleting as much
 SHOWN = 3  # rows at once; more scroll
 
 
 class Transfers(QWidget):
-    """Downloads of the node, and the file that is imported."""
+    """A row for each download of the node and for the current import. Hidden while there are none."""
 
     failed = Signal(object)  # AppError
     cancel_asked = Signal(object)  # a Download of which much is here already
@@ -66,11 +66,11 @@ class Transfers(QWidget):
         self._calls.keep(f"begin {body['file']}", call)
 
     def resume(self, ident: str) -> None:
-        """Go on where it stopped."""
+        """Resume a download."""
         self._act(ident, "resume")
 
     def tell(self) -> None:
-        """How they stand."""
+        """Show all transfers as they are now."""
         now = [*map(of_download, self.downloads())]
         if self._importing.paths:
             now.append(of_import(self._importing, IMPORT_ID))
@@ -95,27 +95,27 @@ class Transfers(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """As high as its rows, up to three; more scroll."""
+        """Make it as high as its rows, up to three; more of them scroll."""
         width = max(1, self._area.viewport().width())
         heights = [_height(row, width) + self._box.spacing() for row in self.rows.values()]
         shown = sum(heights[:SHOWN]) - self._box.spacing()
         self._area.want(max(0, shown), heights[0] if heights else 0)
 
-    def _act(self, ident: str, what: str) -> None:
+    def _act(self, ident: str, action: str) -> None:
         if ident == IMPORT_ID:
-            deed = self._importing.resume if what == "resume" else self._importing.cancel
+            deed = self._importing.resume if action == "resume" else self._importing.cancel
             deed()
             return
-        if what == "folder":
+        if action == "folder":
             choose_folder(self._services, self)
             return
-        if what == "log":
+        if action == "log":
             self._services.go(LOG_PAGE)
             return
-        if what != "cancel":
-            path = f"/downloads/{ident}/{what}"
+        if action != "cancel":
+            path = f"/downloads/{ident}/{action}"
             call = self._services.client.post(path, None, _quiet, self._refused)
-            self._calls.keep(f"{what} {ident}", call)
+            self._calls.keep(f"{action} {ident}", call)
             return
         download = next((download for download in self.downloads() if download.id == ident), None)
         if download and download.state != "done" and (download.done_bytes or 0) >= MUCH_BYTES:
@@ -124,7 +124,7 @@ class Transfers(QWidget):
             self.drop(ident)
 
     def drop(self, ident: str) -> None:
-        """Cancel a download; what came of it is deleted."""
+        """Cancel a download, and delete what was received."""
         call = self._services.client.delete(f"/downloads/{ident}", _quiet, self._refused)
         self._calls.keep(f"drop {ident}", call)
 
@@ -133,7 +133,7 @@ class Transfers(QWidget):
 
 
 def _quiet(_: object) -> None:
-    """The snapshot shows what came of it."""
+    """The snapshot shows the result."""
 
 
 def _height(row: TransferRow, width: int) -> int:
@@ -144,7 +144,7 @@ def _height(row: TransferRow, width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A download or an import, as it is shown."""
+    """A download or an import as it is shown."""
 
     id: str
     name: str
@@ -214,7 +214,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
 
 
 def of_import(importing: Importing, ident: str) -> Transfer:
-    """The file of this computer that is taken in now, or that broke off."""
+    """Return the current import, or the one that was interrupted."""
     if importing.is_broken:
         words = translate("Models", "Broken off. It is read from its beginning, once it goes on.")
         return Transfer(ident, importing.name, words, None, "paused")
@@ -224,7 +224,7 @@ def of_import(importing: Importing, ident: str) -> Transfer:
 
 
 def checking_words(importing: Importing) -> str:
-    """How far the file is read. There is nothing yet to check it against."""
+    """Return how far the file has been read. There is nothing to check it against yet."""
     words = translate("Models", "Reading the file for its fingerprint")
     if not importing.total_bytes:
         return words
@@ -239,7 +239,7 @@ def _amounts(done: float, total: float) -> str:
 
 
 def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
-    """How fast, and how long still, as far as it is known."""
+    """Return the pace and the time left, as far as they are known."""
     parts = [f"{formats.size(bytes_per_s)}/s"] if bytes_per_s else []
     if seconds_left is not None:
         left = formats.whole_seconds(max(1.0, float(seconds_left)))
@@ -248,7 +248,7 @@ def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
 
 
 class TransferRow(QWidget):
-    """`act(id, what)`: pause, resume, cancel, choose another folder, or show the log."""
+    """A transfer with its buttons; `act(id, action)` pauses, resumes or cancels it, or opens its folder or log."""
 
     def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
         super().__init__()
@@ -267,7 +267,7 @@ class TransferRow(QWidget):
         self.tell(first)
 
     def tell(self, now: Transfer) -> None:
-        """How it stands."""
+        """Show its state."""
         self._shown = now
         self._name.say(now.name)
         self._words.say(now.words)
@@ -289,5 +289,5 @@ class TransferRow(QWidget):
         close = self.tr("Clear this line") if now.is_done else self.tr("Cancel {name}")
         self.cancel.rename(close.format(name=now.name))
 
-    def _do(self, what: str) -> None:
-        self._act(self._shown.id, what)
+    def _do(self, action: str) -> None:
+        self._act(self._shown.id, action)

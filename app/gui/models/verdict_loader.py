@@ -1,4 +1,4 @@
-"""Keeps a verdict for every model of the list: plans for those here, estimates for the others."""
+"""Verdicts for all models of the list: from plans for those that are here, from estimates for the others."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from app.gui.models.node_calls import Calls
 from app.gui.models.verdicts import Judgement, largest_fitting, of_error, of_plan, sketch, smaller_files, with_smaller
 
 PLANS, ESTIMATES, SIBLINGS = "plans", "estimates", "siblings"
-HANDY_BYTES = 6 << 30  # larger ones answer slowly where no graphics card helps
-MOST_SKETCHES = 400  # the node takes no more at once
+HANDY_BYTES = 6 << 30  # larger models answer slowly without a graphics card
+MOST_SKETCHES = 400  # in one request
 
 
 class Judging(QObject):
-    """Asks one question at a time; the newest household counts."""
+    """Asks for one plan at a time, always for the newest state of the household."""
 
     changed = Signal()
 
@@ -39,11 +39,11 @@ class Judging(QObject):
         self._items: dict[str, Item] = {}
 
     def of(self, item: Item) -> Judgement | None:
-        """None while it is not known."""
+        """Return the judgment of a model; None while it is not known."""
         return self._known.get(item.key)
 
     def put(self, item: Item, judgement: Judgement) -> None:
-        """The details found out themselves. Which smaller file would fit is not asked again for it."""
+        """Keep a judgment that the details made. The smaller file that would fit is not asked for again."""
         was = self._known.get(item.key)
         same = was is not None and was.verdict.word is judgement.verdict.word
         kept = was.quantisation if was is not None and same else ""
@@ -51,7 +51,7 @@ class Judging(QObject):
         self.changed.emit()
 
     def ask(self, items: list[Item]) -> None:
-        """Judge these anew. What was known stays until then."""
+        """Judge these again. Earlier judgments stay until then."""
         self._calls.end_all()
         if self._client.endpoint is None:
             return
@@ -59,8 +59,8 @@ class Judging(QObject):
         self._waiting = [item for item in items if item.is_here]
         self._too_big = []
         self._next_plan()
-        asked = [(item, item.file()) for item in items if not item.is_here]
-        sketches = [made for item, file in asked if (made := sketch(item, file, item.key))]
+        files = [(item, item.file()) for item in items if not item.is_here]
+        sketches = [made for item, file in files if (made := sketch(item, file, item.key))]
         self._estimate(sketches, self._estimated)
 
     def end(self) -> None:
@@ -138,17 +138,17 @@ def _estimated_files(key: str, files: Iterable[HubFile], verdicts: dict[str, Ver
 
 
 def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
-    """The line of the catalogue, or of a search, whose file this one is."""
+    """Return the model of the catalogue or of a search that a model on the shelf came from."""
     return next((other for other in items if any(file.on_shelf == item.name for file in other.files)), None)
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:
-    """A model for real work that fits now: one here, else what the node recommends, else one of the catalogue."""
+    """Return a model for real work that fits now: one here, the node's recommendation, or one of the catalogue."""
     return _largest(library.shelf, judging) or library.recommended() or _largest(library.offers, judging)
 
 
 def _largest(items: list[Item], judging: Judging) -> Item | None:
-    """The largest handy one that fits; where none is handy, the smallest."""
+    """Return the largest handy model that fits; if none is handy, the smallest that fits."""
 
     fitting = [
         item

@@ -1,4 +1,4 @@
-"""What is known of whether a model fits, and its words: from a plan, from a refusal, from an estimate."""
+"""Judgments of whether models fit, from plans, refusals and estimates, and their words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ translate = QCoreApplication.translate
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with what the list shows beside it."""
+    """A verdict, and what the list shows beside it."""
 
     verdict: Verdict
     estimate: bool = False  # made from a file's size, not from the file
@@ -57,7 +57,7 @@ def of_plan(plan: Plan) -> Judgement:
 
 
 def of_error(error: AppError) -> Judgement | None:
-    """A refusal for want of memory; None for any other."""
+    """Return the judgment of a refusal for lack of memory; None for any other error."""
     if not isinstance(error, DoesNotFit):
         return None
     need = int(error.reason.number("need_bytes"))
@@ -89,7 +89,7 @@ def of_estimate(estimate: node_models.Verdict, quantisation: str = "") -> Judgem
 
 
 def short(judgement: Judgement) -> str:
-    """For the list."""
+    """Return the words for the list."""
     verdict = judgement.verdict
     match verdict.word:
         case VerdictWord.FITS:
@@ -109,7 +109,7 @@ def short(judgement: Judgement) -> str:
 
 
 def title(judgement: Judgement) -> str:
-    """For the details."""
+    """Return the title for the details."""
     verdict = judgement.verdict
     if verdict.word is VerdictWord.SMALLER:
         return translate("Models", "Fits with a smaller context")
@@ -120,7 +120,7 @@ def title(judgement: Judgement) -> str:
 
 
 def beside(judgement: Judgement) -> str:
-    """The number that goes with the title."""
+    """Return the number that goes with the title."""
     verdict = judgement.verdict
     match verdict.word:
         case VerdictWord.FITS:

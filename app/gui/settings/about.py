@@ -21,8 +21,6 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.layouts import column, row
 
-# What Poolhouse is built on, from the metadata of what is installed: name, version, licence, its text.
-
 OURS = "poolhouse"
 BESIDE = ("PySide6-Essentials", "llama-cpp-python")  # named even where our own metadata is older
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -42,25 +40,29 @@ class Library:
 
 
 def libraries() -> list[Library]:
-    """All that this app needs, and what those need in turn; by name. Reads many small files."""
-    found = {key: metadata.distribution(name) for key, name in _needed()}
-    made = [Library(one.metadata["Name"], one.version, licence_of(one)) for key, one in found.items() if key != OURS]
-    return sorted(made, key=lambda one: one.name.casefold())
+    """Return everything that this app needs, directly or indirectly, by name. Reads many small files."""
+    distributions = {key: metadata.distribution(name) for key, name in _needed()}
+    made = [
+        Library(distribution.metadata["Name"], distribution.version, licence_of(distribution))
+        for key, distribution in distributions.items()
+        if key != OURS
+    ]
+    return sorted(made, key=lambda library: library.name.casefold())
 
 
 def licence_text(name: str) -> str:
-    """The texts that come with it, one after another; of what is under the LGPL 3, those we ship."""
+    """Return the license texts that come with a library; for one under the LGPL 3 without a text, those we ship."""
     files = metadata.files(name) or []
-    wanted = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
-    text = "\n\n".join(_read(Path(str(file.locate()))) for file in wanted).strip()
+    licences = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
+    text = "\n\n".join(_read(Path(str(file.locate()))) for file in licences).strip()
     if not text and "LGPL-3.0" in licence_of(metadata.distribution(name)):
         text = "\n\n".join(_read(SHIPPED / file) for file in ("LGPL-3.0.txt", "GPL-3.0.txt"))
     return text
 
 
-def licence_of(found: metadata.Distribution) -> str:
-    """In a few words: the expression, a short field, or the classifiers."""
-    meta = found.metadata
+def licence_of(distribution: metadata.Distribution) -> str:
+    """Return the license in a few words: the expression, a short field, or the classifiers."""
+    meta = distribution.metadata
     said = next((meta[field] for field in FIELDS if field in meta), "")
     if said and "\n" not in said and len(said) < 60:
         return str(said)
@@ -69,7 +71,7 @@ def licence_of(found: metadata.Distribution) -> str:
 
 
 def _needed() -> Iterator[tuple[str, str]]:
-    """Keys and names, each once, as far as they are installed."""
+    """Yield the key and name of each installed distribution once."""
     waiting, seen = [OURS, *BESIDE], set[str]()
     while waiting:
         name = waiting.pop()
@@ -86,8 +88,8 @@ def _needed() -> Iterator[tuple[str, str]]:
 
 
 def _named(requirement: str) -> str:
-    found = _NAME.match(requirement)
-    return found[0] if found else ""
+    match = _NAME.match(requirement)
+    return match[0] if match else ""
 
 
 def _read(path: Path) -> str:
@@ -102,7 +104,7 @@ LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520
 
 
 class About(Group):
-    """The list of libraries is read from what is installed, when the page is first shown."""
+    """The About page; the list of libraries is read when it is first shown."""
 
     can_reset = False
 
@@ -151,10 +153,10 @@ class About(Group):
         if not self.list.topLevelItemCount():
             Job(libraries, self._tell, lambda _: None, self)
 
-    def _tell(self, found: list[Library]) -> None:
+    def _tell(self, libraries: list[Library]) -> None:
         self.list.clear()
-        for one in found:
-            self.list.addTopLevelItem(QTreeWidgetItem([one.name, one.version, one.licence]))
+        for library in libraries:
+            self.list.addTopLevelItem(QTreeWidgetItem([library.name, library.version, library.licence]))
 
     def _chosen(self) -> None:
         item = self.list.currentItem() or self.list.topLevelItem(0)

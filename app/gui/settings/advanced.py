@@ -24,7 +24,7 @@ LOG_BYTES, LOG_HEIGHT = 64 << 10, 220
 
 
 class Advanced(Group):
-    """Works while the node is away: the log is read from its file."""
+    """The Advanced page; it works without the node, as the log is read from its file."""
 
     can_reset = False
 
@@ -77,7 +77,7 @@ class Advanced(Group):
         self.read_log()
 
     def read_log(self) -> None:
-        """The end of the file, as it is now."""
+        """Show the end of the log file."""
         self.log.setPlainText(last_lines(self.services.launcher.home / "logs" / "node.log"))
         self.log.moveCursor(QTextCursor.MoveOperation.End)
         self.log.moveCursor(QTextCursor.MoveOperation.StartOfLine)
@@ -106,7 +106,7 @@ class Advanced(Group):
 
 
 def last_lines(path: Path) -> str:
-    """The end of a log as people read it, from the beginning of a line; empty where there is none."""
+    """Return the last lines of a log in readable form; empty where there is none."""
     try:
         with path.open("rb") as file:
             begin = max(0, path.stat().st_size - LOG_BYTES)

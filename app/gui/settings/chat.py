@@ -1,4 +1,4 @@
-"""Settings, Chat: what every new chat begins with."""
+"""Settings, Chat: the defaults of new chats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBER_WIDTH, SYSTEM_LINES = 112, 5
 
 
 class Chat(Group):
-    """A chat that has values of its own keeps them."""
+    """The Chat page; chats with values of their own keep them."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Chat"))

@@ -1,4 +1,4 @@
-"""What a new chat begins with, as chosen in Settings: sampling, system message, the key that sends."""
+"""The defaults of new chats, as chosen in Settings: sampling, system message, and the key that sends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENTER, CTRL_ENTER = "enter", "ctrl_enter"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One number of sampling: its name in the node's API, its default, its range."""
+    """A sampling value: its name in the node's API, its default, and its range."""
 
     name: str
     default: float
@@ -23,13 +23,13 @@ class Value:
 
     @property
     def key(self) -> str:
-        """Of the preference."""
+        """The key of the preference."""
         return f"chat/{self.name}"
 
     def chosen(self, preferences: Preferences) -> float:
-        """Within its range, whatever the file says."""
-        found = preferences.number(self.key, self.default)
-        return min(self.most, max(self.least, found))
+        """Return the chosen value, limited to its range."""
+        number = preferences.number(self.key, self.default)
+        return min(self.most, max(self.least, number))
 
 
 # Names and defaults are those of `sampling` of POST /ask.
@@ -43,27 +43,29 @@ VALUES = (
 
 
 def sampling(preferences: Preferences) -> dict[str, float | int]:
-    """For the body of POST /ask."""
-    return {one.name: one.chosen(preferences) if one.digits else round(one.chosen(preferences)) for one in VALUES}
+    """Return the sampling values for the body of POST /ask."""
+    return {
+        value.name: value.chosen(preferences) if value.digits else round(value.chosen(preferences)) for value in VALUES
+    }
 
 
 def system_message(preferences: Preferences) -> str:
-    """Empty: none."""
+    """Return the system message; empty: none."""
     return preferences.text(SYSTEM).strip()
 
 
 def sends_with_enter(preferences: Preferences) -> bool:
-    """Else Ctrl+Enter sends, and Enter begins a new line."""
+    """Return whether Enter sends; otherwise Ctrl+Enter does, and Enter begins a new line."""
     return preferences.text(SEND_KEY, ENTER) != CTRL_ENTER
 
 
 def reads_paragraphs(preferences: Preferences) -> bool:
-    """A screen reader is told of each finished paragraph; else of the answer at its end."""
+    """Return whether a screen reader hears each finished paragraph, or the whole answer at its end."""
     return preferences.flag(PARAGRAPHS)
 
 
 def beginning(preferences: Preferences) -> tuple[str, dict[str, float | int]]:
-    """What a new chat begins with: the system message, and of sampling what a person changed."""
+    """Return the system message, and the sampling values that a person changed."""
     now = sampling(preferences)
-    changed = {one.name: now[one.name] for one in VALUES if now[one.name] != one.default}
+    changed = {value.name: now[value.name] for value in VALUES if now[value.name] != value.default}
     return system_message(preferences), changed

@@ -1,4 +1,4 @@
-"""Settings, General: language, look, motion, sign-in, the first steps again."""
+"""Settings, General: language, look, motion, start at sign-in, and the first steps again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP_PERCENT = 10
 
 
 class General(Group):
-    """Changes of the look are seen at once."""
+    """The General page; changes of the look take effect at once."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("General"))
@@ -32,7 +32,7 @@ class General(Group):
         ]
         self.scheme = Choice(schemes, self._choose_scheme)
         percents = range(round(100 * MIN_SCALE), round(100 * MAX_SCALE) + 1, STEP_PERCENT)
-        self.scale = Choice([(str(one), f"{one} %") for one in percents], self._choose_scale)
+        self.scale = Choice([(str(percent), f"{percent} %") for percent in percents], self._choose_scale)
         motions = [(SYSTEM, self.tr("As the system")), (ALWAYS, self.tr("Always")), (NEVER, self.tr("Never"))]
         self.motion = Choice(motions, services.motion.choose)
         self.autostart = AutostartSwitch(services)
@@ -93,7 +93,7 @@ class General(Group):
             self.services.preferences.forget(LANGUAGE)
 
     def _speak(self, before: str) -> None:
-        """At once. Where something in the window would be lost, the list goes on saying what the window speaks."""
+        """Change the language at once; keep the old one where something unsaved in the window would be lost."""
         if not self.services.renew():
             self._keep_language(before)
             self.refresh()

@@ -1,4 +1,4 @@
-"""Settings, Household: who belongs to it, what each may do, and how to leave it."""
+"""Settings, Household: its members, their roles, and how to leave it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IN_A_FILE = "in a file only you can read"  # the node's words
 
 
 class Household(Group):
-    """The list follows the pool."""
+    """The Household page; its list follows the pool."""
 
     can_reset = False
 
@@ -75,7 +75,7 @@ class Household(Group):
 
     def _tell(self) -> None:
         machines = machines_of(self.services.pool.now)
-        if [_face(one) for one in machines] == [_face(one) for one in self._shown]:
+        if [*map(_face, machines)] == [*map(_face, self._shown)]:
             return
         self._shown = machines
         may = may_change(machines)
@@ -96,13 +96,13 @@ class Household(Group):
         about = " · ".join([part, machine_words.roles_text(sorted(machine.roles))] if machine.roles else [part])
         texts = row(picture, gap=sizes.M)
         texts.addLayout(column(label(machine.name), paragraph(about, "caption"), gap=0), 1)
-        who = QWidget()
-        who.setLayout(texts)
+        head = QWidget()
+        head.setLayout(texts)
         acts = []
         if may and not machine.this:
             acts.append(self._act(self.tr("Roles…"), RolesSheet, machine))
             acts.append(self._act(self.tr("Remove…"), RemoveSheet, machine))
-        box = Beside(who, *acts)
+        box = Beside(head, *acts)
         box.setContentsMargins(0, sizes.S, 0, sizes.S)
         made = QWidget()
         made.setLayout(box)
@@ -120,12 +120,12 @@ class Household(Group):
 
 
 def _face(machine: MachineFacts) -> tuple[object, ...]:
-    """What a line of it shows."""
+    """Return the facts that the line of a machine shows."""
     return machine.id, machine.name, machine.state, machine.roles
 
 
 def kept(where: str) -> str:
-    """Where something is kept, as a sentence of its own: the node says "in the system keyring"."""
+    """Return the place of a secret as a sentence of its own: the node says "in the system keyring"."""
     match where:
         case "in the system keyring":
             return QCoreApplication.translate("Household", "In the system keyring")

@@ -1,4 +1,4 @@
-"""Settings, Local API: whether other programs of this computer may use the pool, where, and by which key."""
+"""Settings, Local API: whether other programs may use the pool, at which address, and with which keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Change = Callable[[list[str], list[str]], None]  # what is added, and what is re
 
 
 class KeyLimitRows:
-    """A row for each key, with two numbers."""
+    """A row for each key, with its two limits."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -40,7 +40,7 @@ class KeyLimitRows:
         self._card = group.add(title=_tr("How much a single key may have"))
 
     def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
-        """The keys there are, and what some of them may have."""
+        """Show the keys, and the limits that some of them have."""
         for name in keys:
             if name not in self.rows:
                 self.rows[name] = self._row(name)
@@ -54,7 +54,7 @@ class KeyLimitRows:
         self._group.search_again()
 
     def reset(self) -> None:
-        """Every key may have what all may."""
+        """Remove the limits of single keys."""
         for name in self._limited:
             body = {"name": name, "at_once": None, "tokens_a_minute": None}
             self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
@@ -63,10 +63,10 @@ class KeyLimitRows:
         save = partial(self._save, name)
         at_once = Number(AS_ALL_AT_ONCE, MOST_AT_ONCE, 0, save)
         tokens = Number(AS_ALL_TOKENS, MOST_TOKENS, 0, save)
-        for field, what in ((at_once, _tr("Requests at once of {key}")), (tokens, _tr("Tokens a minute of {key}"))):
+        for field, title in ((at_once, _tr("Requests at once of {key}")), (tokens, _tr("Tokens a minute of {key}"))):
             field.setSpecialValueText(_tr("as for all"))
-            field.setAccessibleName(what.format(key=name))
-            field.setToolTip(what.format(key=name))
+            field.setAccessibleName(title.format(key=name))
+            field.setToolTip(title.format(key=name))
             field.setMinimumWidth(self._group.services.theme.px(LIMIT_WIDTH))
         about = _tr("Requests at once, and tokens a minute (0: any number).")
         return at_once, tokens, Setting(name, about, Flow(at_once, tokens), words="key limit guest")
@@ -105,7 +105,7 @@ class AllowedNames:
         self._rows: dict[str, Setting] = {}
 
     def tell(self, names: list[str]) -> None:
-        """Those that are allowed now."""
+        """Show the names that are allowed now."""
         if set(names) - set(self.names):  # what was typed is in the list now
             self.edit.clear()
         self.names = list(names)
@@ -127,7 +127,7 @@ class AllowedNames:
 
 
 class AccessLists:
-    """Both lists. `save` sends a part of the node's request; its answer comes back by `tell`."""
+    """The lists of host names and web origins. `save` sends a part of the node's request; `tell` shows its answer."""
 
     def __init__(self, group: Group, save: Callable[[dict[str, object]], None]) -> None:
         self._group, self._save = group, save
@@ -166,7 +166,7 @@ class AccessLists:
         self._group.search_again()
 
     def removed(self) -> dict[str, object]:
-        """The part of a request that removes all of them."""
+        """Return the part of a request that removes all of them."""
         return {"remove_host_names": self.hosts.names, "remove_origins": self.origins.names}
 
     def _allow_offered(self) -> None:
@@ -177,7 +177,7 @@ class AccessLists:
 
 
 class LocalApi(Group):
-    """What is chosen here holds at once; the node keeps it."""
+    """The Local API page; every choice takes effect at once, and the node keeps it."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Local API"))
@@ -222,11 +222,11 @@ class LocalApi(Group):
         kept = self.tr("Keys and other servers are kept; those servers are off.")
         return f"{super().reset_words()} {kept}"
 
-    def _switch(self, name: str, what: str) -> Switch:
-        return Switch(self.services.theme, name, lambda on: self._save({what: on}))
+    def _switch(self, name: str, field: str) -> Switch:
+        return Switch(self.services.theme, name, lambda on: self._save({field: on}))
 
-    def _number(self, least: int, most: int, what: str) -> Number:
-        made = Number(least, most, 0, lambda value: self._save({what: int(value)}))
+    def _number(self, least: int, most: int, field: str) -> Number:
+        made = Number(least, most, 0, lambda value: self._save({field: int(value)}))
         made.setFixedWidth(self.services.theme.px(PORT_WIDTH))
         return made
 

@@ -1,4 +1,4 @@
-"""Settings, Models: where they lie, how much they take, and the token for gated ones."""
+"""Settings, Models: their folder, its size, and the access token for gated models."""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ from app.gui.widgets.layouts import column
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
 
-# The folder of models in the settings: whether it is there, another one, and how the move stands.
-
 
 class ModelsPlace(QWidget):
-    """Shows what the node's snapshot says of it."""
+    """The folder of models: whether it is there, the choice of another one, and the progress of a move."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -47,7 +45,7 @@ class ModelsPlace(QWidget):
         self.tell()
 
     def tell(self) -> None:
-        """How it stands."""
+        """Show the folder and the move as they are now."""
         now = self._services.pool.now.models_folder
         move = now.move
         elsewhere = [folder for folder in now.elsewhere if folder.there]
@@ -56,7 +54,7 @@ class ModelsPlace(QWidget):
         problems = [here(reason) for reason in (*reasons, now.stopped) if reason]
         self.problem.say("\n".join(problems))
         self.problem.setVisible(bool(problems))
-        lines = [_moving(move)] if move else [_lies(one) for one in elsewhere]
+        lines = [_moving(move)] if move else [_lies(folder) for folder in elsewhere]
         self.words.setText("\n".join(lines))
         self.words.setVisible(bool(lines))
         self.bar.tell(move.done_bytes / move.total_bytes if move and move.total_bytes else None)
@@ -103,7 +101,7 @@ def _lies(folder: FormerFolder) -> str:
 
 
 def _quiet(_: object) -> None:
-    """The snapshot shows what came of it."""
+    """The snapshot shows the result."""
 
 
 def _tr(text: str) -> str:
@@ -114,7 +112,7 @@ FIELD_WIDTH = 260
 
 
 class Models(Group):
-    """The token itself never comes back from the node: only whether there is one, and where it is kept."""
+    """The Models page. The node never returns the token: only whether there is one, and where it is kept."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Models"))
@@ -172,27 +170,27 @@ class Models(Group):
         self.ask("GET", "/token", self._tell_token, answer=TokenState)
 
     def reset(self) -> None:
-        """Folders and the token are no defaults: they stay."""
+        """Stop sharing; folders and the token have no default and stay."""
         self._share(on=False)
 
     def reset_words(self) -> str:
         return self.tr("No machine copies models from here any more. Folders and token stay as they are.")
 
     def _look_again(self) -> None:
-        """The folder is another now, or its disk came or went."""
+        """Ask again if the folder changed, or its disk came or went."""
         now = self.services.pool.now.models_folder
         seen = (now.folder, now.there, now.move is None)
         if seen != self._shown_folder and self.isVisible():
             self._shown_folder = seen
             self.ask("GET", "/settings", self._tell_folders, answer=Settings)
 
-    def _open(self, what: str) -> QPushButton:
-        made = button(self.tr("Open"), lambda: self._show(what))
+    def _open(self, folder: str) -> QPushButton:
+        made = button(self.tr("Open"), lambda: self._show(folder))
         made.setAccessibleName(self.tr("Open the folder"))
         return made
 
-    def _show(self, what: str) -> None:
-        if path := self._paths.get(what):
+    def _show(self, folder: str) -> None:
+        if path := self._paths.get(folder):
             QDesktopServices.openUrl(QUrl.fromLocalFile(path))
 
     def _share(self, on: bool) -> None:

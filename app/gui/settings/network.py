@@ -1,4 +1,4 @@
-"""Settings, Network: the name of this machine, where others reach it, and over what."""
+"""Settings, Network: the name of this machine, its address, and its interfaces."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOOPBACK = "loopback"
 
 
 class InterfaceList(QWidget):
-    """`chosen(names)` is called with those that shall be used besides the usual ones."""
+    """The network interfaces; `chosen(names)` is called with those to use besides the usual ones."""
 
     def __init__(self, theme: Theme, chosen: Callable[[list[str]], object]) -> None:
         super().__init__()
@@ -41,15 +41,15 @@ class InterfaceList(QWidget):
         self._shown: list[Interface] = []
 
     def show_all(self, interfaces: Sequence[Interface]) -> None:
-        """As the node sees them now."""
-        shown = [one for one in interfaces if _matters(one)]
+        """Show the interfaces as the node sees them now."""
+        shown = [interface for interface in interfaces if _matters(interface)]
         if shown == self._shown:
             return
         self._shown = shown
-        self._extra = {one.name for one in shown if one.chosen}
+        self._extra = {interface.name for interface in shown if interface.chosen}
         clear(self._box)
-        for one in shown:
-            self._box.addWidget(self._line(one))
+        for interface in shown:
+            self._box.addWidget(self._line(interface))
         if not shown:
             self._box.addWidget(paragraph(self.tr("This computer is on no network."), "muted"))
 
@@ -87,7 +87,7 @@ def _matters(interface: Interface) -> bool:
 
 
 def kind_word(kind: str) -> str:
-    """What carries a link."""
+    """Return the word for a kind of interface."""
     translate = QCoreApplication.translate
     return {
         "ethernet": translate("Settings", "Cable"),
@@ -99,11 +99,8 @@ def kind_word(kind: str) -> str:
     }.get(kind, translate("Settings", "Network"))
 
 
-# Machines that are not reached, each with a field for its address; or the way into a household.
-
-
 class Reaching(QWidget):
-    """`refresh` follows the pool; a field that somebody types in stays."""
+    """An address field for each machine that is not reached, or the way into a household; a field in use stays."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -115,7 +112,7 @@ class Reaching(QWidget):
 
     def refresh(self) -> None:
         machines = machines_of(self._services.pool.now)
-        away = tuple(one.name for one in machines if not one.this and not one.online)
+        away = tuple(machine.name for machine in machines if not machine.this and not machine.online)
         state = away or (("",) if len(machines) > 1 else ())
         if state == self._shown:
             return
@@ -129,9 +126,9 @@ class Reaching(QWidget):
         elif not away:
             words = self.tr("All machines of your household are connected.")
             self._box.addWidget(paragraph(words, "muted"))
-        for one in machines:
-            if one.name in away and not one.this:
-                form = AddressForm(self._services, one.name, one.address or "", self.refresh)
+        for machine in machines:
+            if machine.name in away and not machine.this:
+                form = AddressForm(self._services, machine.name, machine.address or "", self.refresh)
                 form.button.setProperty("role", None)
                 self.forms.append(form)
                 self._box.addWidget(form)
@@ -140,11 +137,8 @@ class Reaching(QWidget):
         JoinSheet(self._services, self.window()).open()
 
 
-# A row that offers to start the node anew.
-
-
 class RestartRow(QFrame):
-    """Says that something waits for a new start, and offers it."""
+    """A row that says that changes need a restart, and offers it."""
 
     def __init__(self, services: AppContext, sentence: str) -> None:
         super().__init__()
@@ -160,7 +154,7 @@ MOST_PORT, FIELD_WIDTH = 65535, 220
 
 
 class Network(Group):
-    """What is saved counts from the node's next start; the page says so and offers it."""
+    """The Network page. Changes take effect when the node restarts; the page says so and offers that."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))

@@ -1,4 +1,4 @@
-"""A number in its range, typed or stepped; the wheel scrolls the page instead."""
+"""Fields for settings: a list and a number. The wheel scrolls the page instead of changing them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from PySide6.QtWidgets import QDoubleSpinBox
 
 from app.gui.widgets.fields import DropDown
 
-# A list of which one is chosen, bound to values.
-
 LEAST_LETTERS = 16
 
 
 class Choice(DropDown):
-    """`chosen(value)` is called when a person picked another, not when `show_value` did."""
+    """A list to choose a value from; `chosen(value)` is called for a person's choice, not for `show_value`."""
 
     def __init__(self, options: Sequence[tuple[str, str]], chosen: Callable[[str], object]) -> None:
         super().__init__()
@@ -39,7 +37,7 @@ class Choice(DropDown):
 
 
 class Number(QDoubleSpinBox):
-    """`chosen(value)` is called when it was typed or stepped, not when `show_value` set it."""
+    """A number in a range; `chosen(value)` is called when it is typed or stepped, not for `show_value`."""
 
     def __init__(self, least: float, most: float, digits: int, chosen: Callable[[float], object]) -> None:
         super().__init__()
@@ -53,7 +51,7 @@ class Number(QDoubleSpinBox):
         self.valueChanged.connect(self._changed)
 
     def show_value(self, value: float) -> None:
-        """As it is now; not while somebody types."""
+        """Show a value, unless a person is typing."""
         if not self.hasFocus():
             self._shown = value
             self.setValue(value)

@@ -27,11 +27,15 @@ from app.gui.widgets.labels import Value, label, paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.progress import Progress
 
-LATE_MS = 3000  # a node that does not answer: whoever deletes waits for its end
+LATE_MS = 3000  # after which a node that does not answer is not waited for
+SOON_MS = 1000
 
 
 class EraseSheet(Sheet):
-    """Nothing happens before the window and its node have ended; `end` ends the window."""
+    """The dialog that deletes all data of Poolhouse on this computer, and quits.
+
+    Nothing is deleted before the window and its node have ended; `end` ends the window.
+    """
 
     needs_node = False
 
@@ -62,7 +66,7 @@ class EraseSheet(Sheet):
         self.keep(services.client.get("/settings", self._tell_size, answer=Settings))
 
     def erase(self) -> None:
-        """Ends the node, then the window; what ended both then deletes."""
+        """End the node, then the window; the launcher then deletes the data."""
         services = self.services
         services.launcher.erase_at_end()
         services.client.endpoint = services.client.endpoint or services.launcher.find()
@@ -81,15 +85,10 @@ class EraseSheet(Sheet):
         self.act.setText(self.tr("Delete everything, {size}").format(size=formats.size(n_bytes)))
 
 
-# How far the encrypting of the chats is; seen only where it takes over a second.
-
-SOON_MS = 1000
-
-
 class TurningDialog(Dialog):
-    """In front of the window until it is over, so that nobody renames or deletes meanwhile.
+    """The progress of encrypting chats, in front of the window so that nobody renames or deletes one meanwhile.
 
-    It cannot be stopped, but the window can be closed: then it is done as a whole or not at all.
+    It cannot be canceled, but the window can be closed: then it is done completely or not at all.
     """
 
     def __init__(self, lock: ChatLock, parent: QWidget, *, on: bool) -> None:
@@ -112,7 +111,7 @@ class TurningDialog(Dialog):
         lock.history.turning.progressed.connect(self._show)
 
     def begin(self) -> None:
-        """Turn it on or off; the dialog goes by itself."""
+        """Turn encryption on or off; the dialog closes itself."""
         self._soon.start()
         self._lock.turn(self._on)
 
@@ -129,7 +128,7 @@ class TurningDialog(Dialog):
 
 
 class Privacy(Group):
-    """It says what is so, and what it is at this moment. To choose: whether chats are encrypted."""
+    """The Privacy page: it reports connections and places of secrets, and lets a person encrypt the chats."""
 
     can_reset = False
 
@@ -226,8 +225,8 @@ class Privacy(Group):
         self.ask("GET", "/updates", self._tell_updates, answer=Updates)
 
     def _tell_machines(self) -> None:
-        others = [one for one in machines_of(self.services.pool.now) if not one.this]
-        contacts = (f"{one.name}: {self._contact(one)}" for one in others)
+        machines = [machine for machine in machines_of(self.services.pool.now) if not machine.this]
+        contacts = (f"{machine.name}: {self._contact(machine)}" for machine in machines)
         self.machines.setText("; ".join(contacts) or self.tr("None yet"))
         snapshot = self.services.pool.now
         self.nearby.setText(self.tr("On") if snapshot.discovery.on else self.tr("Off"))

@@ -19,7 +19,7 @@ from app.gui.widgets.layouts import card, column, line
 
 
 class Setting(QWidget):
-    """The control stands at the right, or below where it is `wide`."""
+    """A setting: its title, its explanation, its default, and its control at the right, or below if it is `wide`."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Setting(QWidget):
         words: str = "",
     ) -> None:
         super().__init__()
-        self.gone = False  # what it is about is no more: no search shows it
+        self.gone = False  # its subject no longer exists, so no search shows it
         self._words = f"{title} {about} {default} {words}".casefold()
         self.title = label(title)
         self.title.setWordWrap(True)
@@ -60,22 +60,19 @@ class Setting(QWidget):
         show_if(texts, bool(title or about or default))  # its gap is none without words
 
     def tell(self, about: str) -> None:
-        """Another line below the title."""
+        """Change the explanation below the title."""
         self.about.setText(about)
         show_if(self.about, bool(about))
         show_if(self._texts, True)
 
     def matches(self, words: list[str]) -> bool:
-        """Whether every searched word stands in it."""
+        """Return whether it contains every searched word."""
         said = f"{self._words} {self.about.text().casefold()}"
         return all(word in said for word in words)
 
 
-# A card of settings: its heading, and a hairline between each two that are shown.
-
-
 class Card:
-    """Settings may come later; while none is shown there is neither card nor heading."""
+    """A card with a heading, and a hairline between each two settings; hidden while none of them is shown."""
 
     def __init__(self, page: QVBoxLayout, title: str) -> None:
         self.heading = label(title, "muted") if title else None
@@ -92,7 +89,7 @@ class Card:
         page.addWidget(self.frame)
 
     def put(self, *settings: Setting) -> None:
-        """At its end. They are seen after the next `show`."""
+        """Append settings; they are visible after the next `show`."""
         for setting in settings:
             between = line() if self._rows else None
             if between is not None:
@@ -101,14 +98,14 @@ class Card:
             self._rows.append((between, setting))
 
     def show(self, words: list[str]) -> int:
-        """Only settings in which all `words` stand; how many."""
+        """Show only settings that contain all `words`, and return how many."""
         shown = 0
         for between, setting in self._rows:
-            found = not setting.gone and setting.matches(words)
-            show_if(setting, found)
+            matches = not setting.gone and setting.matches(words)
+            show_if(setting, matches)
             if between is not None:
-                show_if(between, found and shown > 0)
-            shown += found
+                show_if(between, matches and shown > 0)
+            shown += matches
         show_if(self.frame, shown > 0)
         if self.heading is not None:
             show_if(self.heading, shown > 0)
@@ -140,7 +137,7 @@ class Group(QWidget):
         services.theme.changed.connect(self._level)
 
     def add(self, *settings: Setting, title: str = "") -> Card:
-        """A card with these settings, and with those that are put into it later."""
+        """Add a card with these settings."""
         made = Card(self.box, title)
         self._cards.append(made)
         made.put(*settings)
@@ -148,36 +145,36 @@ class Group(QWidget):
         return made
 
     def _level(self) -> None:
-        """Headings stand at the same height on every page, with a button beside them or without."""
+        """Keep headings at the same height on every page, with or without a button beside them."""
         self.heading.setMinimumHeight(self.services.theme.px(sizes.CONTROL_HEIGHT))
 
     def search(self, words: list[str]) -> int:
-        """Show only settings in which all `words` stand; how many."""
+        """Show only settings that contain all `words`, and return how many."""
         self._words = words
         show_if(self._reset, self.can_reset and not words)
         whole = all(word in self.title.casefold() for word in words)
-        return sum(one.show([] if whole else words) for one in self._cards)
+        return sum(card.show([] if whole else words) for card in self._cards)
 
     def search_again(self) -> None:
-        """Settings came or went: those are shown that the search finds, as before."""
+        """Repeat the search after settings came or went."""
         self.search(self._words)
 
     def refresh(self) -> None:
-        """The page came to the front, or the node came back."""
+        """Show the current values: the page came to the front, or the node came back."""
 
     def take_focus(self) -> None:
-        """The keyboard goes to what a person comes back to."""
+        """Focus the control that a person comes back to."""
 
     def reset(self) -> None:
-        """Everything of this page as it was when the app was new."""
+        """Restore all defaults of this page."""
 
     def reset_words(self) -> str:
-        """What is said of it once it is done."""
+        """Return the sentence that is shown when a reset is done."""
         words = self.tr("Everything on {page} is as it was at first.")
         return words.format(page=self.title)
 
     def _reset_all(self) -> None:
-        """Said when all that it asked of the node is done; a refusal is said instead."""
+        """Reset, and say so when all its requests are done; a refusal is shown instead."""
         waits = self._waits = set()
         self.reset()
         self._waits = None
@@ -186,8 +183,6 @@ class Group(QWidget):
     def _tell_reset(self, waits: set[object]) -> None:
         if not waits:
             self.told.emit(self.reset_words(), "info")
-
-    # asking the node
 
     def ask(
         self,
@@ -198,7 +193,7 @@ class Group(QWidget):
         *,
         answer: type[T] = RAW,
     ) -> None:
-        """Ask the node; a refusal becomes a sentence of the page. One that starts is asked once it is there."""
+        """Ask the node, and show a refusal on the page. A GET waits until the node is there."""
         if method == "GET" and not self.services.pool.is_there:
             return  # nobody asked for anything yet, so nothing failed
         self._calls[:] = [call for call in self._calls if call.running]
@@ -208,7 +203,7 @@ class Group(QWidget):
             self._calls.append(call)
 
     def _of_reset(self, done: Callable[[T], None], waits: set[object]) -> Callable[[T], None]:
-        """The last answer to a reset is the moment to say that it is done."""
+        """Wrap a callback: after the last answer to a reset, the page says that it is done."""
         mark = object()
         waits.add(mark)
 
@@ -223,7 +218,7 @@ class Group(QWidget):
         self.failed.emit(error)
 
     def cancel(self) -> None:
-        """Nothing more is heard of what was asked."""
+        """Cancel all requests in progress."""
         _end(self._calls)
 
 

@@ -1,4 +1,4 @@
-"""The page Settings: a search over everything, pages in a list, each with its Reset."""
+"""The Settings page: a search over everything, and a list of groups, each with its Reset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADVANCED = "Advanced"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the list. `name` is also that of the class."""
+    """An entry of the list. `name` is also that of the class."""
 
     name: str
     words: object  # translated when shown
@@ -118,7 +118,7 @@ SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect
 
 
 class SettingsPage(Page):
-    """One group is shown at a time; a search shows what fits, of all groups."""
+    """Shows one group at a time; a search shows matching settings of all groups."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
@@ -156,12 +156,12 @@ class SettingsPage(Page):
 
     @property
     def groups(self) -> list[Group]:
-        """All of them; those that were not needed yet are made."""
+        """All groups; those that were not needed yet are made."""
         return [self._group(number) for number in range(len(ENTRIES))]
 
     @property
     def group(self) -> Group:
-        """The one in front."""
+        """The group in front."""
         return self._group(max(0, self.list.currentRow()))
 
     @property
@@ -172,15 +172,13 @@ class SettingsPage(Page):
         self.group.take_focus()
 
     def open(self, name: str) -> None:
-        """Show one group, by its name in `groups.ENTRIES`."""
+        """Show the group of this name in `ENTRIES`."""
         self.search.clear()
         self.list.setCurrentRow([entry.name for entry in ENTRIES].index(name))
 
     def shown(self) -> None:
         self.group.refresh()
         self._rest.start()
-
-    # inside
 
     def _fill(self) -> None:
         self.nothing.hide()
@@ -199,7 +197,7 @@ class SettingsPage(Page):
         self._paint()
 
     def _group(self, number: int) -> Group:
-        """Made when it is first needed: all of them at once would hold the window for a moment."""
+        """Return a group, made when it is first needed: all of them at once would block the window for a moment."""
         if number not in self._made:
             group = ENTRIES[number].make(self.services)
             group.hide()  # laid out when it is shown
@@ -250,14 +248,14 @@ class SettingsPage(Page):
             self._show_group()
             return
         self.list.clearSelection()
-        found = 0
+        n_found = 0
         for group in self.groups:
             many = group.search(words)
             group.setVisible(many > 0)
             if many:
                 group.refresh()
-            found += many
-        self.nothing.setVisible(found == 0)
+            n_found += many
+        self.nothing.setVisible(n_found == 0)
         self._view.verticalScrollBar().setValue(0)
 
     def _tell(self, sentence: str, kind: str) -> None:

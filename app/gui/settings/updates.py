@@ -1,4 +1,4 @@
-"""Settings, Updates: which version this is, what it brought, whether there is a newer one, how to get it."""
+"""Settings, Updates: this version, its changes, and whether there is a newer one and how to get it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.gui.widgets.layouts import column
 
 
 class DailyCheck(QFrame):
-    """A card of its own; hidden until the node says whom it would ask."""
+    """The switch "Look for updates once a day" for the first run; hidden unless this copy names a place to ask."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -46,12 +46,12 @@ class DailyCheck(QFrame):
         self.hide()
 
     def look(self) -> None:
-        """Ask the node, where it is there."""
+        """Ask the node for the place, if it is there."""
         if self._pool.is_there:
             self._calls.keep("ask", self._client.get("/updates", self.tell, answer=UpdateState))
 
     def end(self) -> None:
-        """Hear nothing more of it."""
+        """Cancel all requests in progress."""
         self._calls.end_all()
 
     def tell(self, updates: UpdateState) -> None:
@@ -76,7 +76,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(Group):
-    """Nothing is downloaded: it opens the page of a version. Where no place is named to ask, the page says so."""
+    """The Updates page. It downloads nothing: it opens the page of a version, or says that there is no place to ask."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
@@ -165,7 +165,7 @@ class Updates(Group):
         self.ask("POST", "/updates", self._tell, answer=UpdateState)
 
     def fail(self, error: AppError) -> None:
-        """Also of the other questions: what is known is shown again."""
+        """Show the error, and what is known again."""
         super().fail(error)
         self._tell(self._updates)
 
@@ -180,7 +180,7 @@ class Updates(Group):
             QDesktopServices.openUrl(QUrl(self._page))
 
     def _tell(self, updates: UpdateState) -> None:
-        """As the node knows it; without a place there is nothing to press."""
+        """Show what the node knows; without a place to ask there is nothing to press."""
         self._updates, place = updates, updates.place
         self._nowhere.gone = place is not None
         self._place.gone = self._daily.gone = place is None
@@ -216,10 +216,10 @@ class Updates(Group):
         self.engine.setText(", ".join(engines) or self.tr("Not found"))
 
     def _tell_others(self) -> None:
-        others = [one for one in machines_of(self.services.pool.now) if not one.this]
-        odd = [f"{one.name} {one.other_version}" for one in others if one.other_version]
-        words = self.tr("%n with this version", "", sum(one.online for one in others))
-        self.others.setText(", ".join(odd) or (words if others else self.tr("None yet")))
+        machines = [machine for machine in machines_of(self.services.pool.now) if not machine.this]
+        odd = [f"{machine.name} {machine.other_version}" for machine in machines if machine.other_version]
+        words = self.tr("%n with this version", "", sum(machine.online for machine in machines))
+        self.others.setText(", ".join(odd) or (words if machines else self.tr("None yet")))
 
     def _show_changes(self) -> None:
         text = CHANGES.read_text("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Settings, Local API: other servers that may answer; added, tested, turned on, removed."""
+"""Settings, Local API: other servers that may answer, and the dialogs to add, test and remove them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_CERTIFICATE_BYTES = 1 << 14
 
 
 class AddServer(Sheet):
-    """Its key goes to the node once, and is shown nowhere again."""
+    """The dialog to add a server. Its key is sent to the node once, and never shown again."""
 
     def __init__(self, services: AppContext, known: Collection[str], done: Answered, parent: QWidget) -> None:
         """known: names that other servers have already."""
@@ -78,7 +78,7 @@ class AddServer(Sheet):
             return
         self.act.setEnabled(False)
         self.notice.clear()
-        pairs = [one.partition("=") for one in self.models.text().split(",") if one.strip()]
+        pairs = [pair.partition("=") for pair in self.models.text().split(",") if pair.strip()]
         body = {
             "name": name,
             "url": self.url.text().strip(),
@@ -93,9 +93,9 @@ class AddServer(Sheet):
         self.keep(self._adding)
 
     def _judge(self) -> None:
-        given = (self.name, self.url, self.models)
+        required = (self.name, self.url, self.models)
         busy = self._adding is not None and self._adding.running
-        self.act.setEnabled(not busy and all(one.text().strip() for one in given))
+        self.act.setEnabled(not busy and all(field.text().strip() for field in required))
 
     def _added(self, name: str, answer: Upstreams) -> None:
         self.key.clear()
@@ -118,10 +118,10 @@ class AddServer(Sheet):
         """Trust the certificate in this file alone."""
         try:
             with file.open("rb") as opened:
-                found = opened.read(MOST_CERTIFICATE_BYTES + 1)
-            if len(found) > MOST_CERTIFICATE_BYTES:
+                data = opened.read(MOST_CERTIFICATE_BYTES + 1)
+            if len(data) > MOST_CERTIFICATE_BYTES:
                 raise ValueError("no certificate is as long")
-            self._certificate = found.decode("ascii")
+            self._certificate = data.decode("ascii")
         except (OSError, ValueError):
             self.fail(BadInput("upstream_certificate", name=self.name.text() or file.name))
             return
@@ -130,7 +130,7 @@ class AddServer(Sheet):
 
 
 class _Asking(Sheet):
-    """Asks before the node does something about one server."""
+    """A question before the node changes something about one server."""
 
     act: QPushButton
 
@@ -151,7 +151,7 @@ class _Asking(Sheet):
 
 
 class CountAnew(_Asking):
-    """Asks before a server may spend all that its owner allows once more."""
+    """The question before a server may spend its whole allowance once more."""
 
     def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
         title = _tr("Count {name} anew").format(name=name)
@@ -169,7 +169,7 @@ class CountAnew(_Asking):
 
 
 class ForgetServer(_Asking):
-    """Asks before a server goes with its key."""
+    """The question before a server is removed with its key."""
 
     def __init__(self, services: AppContext, name: str, done: Answered, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
@@ -185,7 +185,7 @@ class ForgetServer(_Asking):
 
 
 class UpstreamRows:
-    """Rows of a group: one to add a server, and one for each that there is."""
+    """The rows of a group: one to add a server, and one for each server."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -207,7 +207,7 @@ class UpstreamRows:
         )
 
     def tell(self, servers: list[Upstream]) -> None:
-        """A switch for each, and what it has cost; no key is among this."""
+        """Show a switch for each server, and what it has cost; keys are not among this."""
         self._names = [server.name for server in servers]
         for name in self._names:
             if name not in self._rows:
@@ -229,7 +229,7 @@ class UpstreamRows:
         self._group.search_again()
 
     def reset(self) -> None:
-        """None may answer any more."""
+        """Turn all servers off."""
         for name in self._names:
             if self._rows[name][0].isChecked():
                 self._turn(name, on=False)
@@ -248,7 +248,7 @@ class UpstreamRows:
         return switch, Setting(name, "", parts, words="upstream openai count spent")
 
     def test(self, name: str) -> None:
-        """Ask it which models it has; costs no tokens."""
+        """Ask a server which models it has; this costs no tokens."""
         path = f"/api/upstreams/{segment(name)}/test"
         self._group.ask("POST", path, self._tested, {}, answer=UpstreamTest)
 

@@ -1,4 +1,4 @@
-"""What a model is: its name, its facts in a line, who made it, under which licence."""
+"""The description of a model: its name, its facts in a line, its maker and its license."""
 
 from __future__ import annotations
 

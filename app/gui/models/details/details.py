@@ -1,4 +1,4 @@
-"""The right side: the chosen model, whether it fits, how it would run, and its buttons."""
+"""The right side of the page: the chosen model, whether it fits, how it would run, and its buttons."""
 
 from __future__ import annotations
 
@@ -36,11 +36,9 @@ from app.gui.widgets.layouts import column, line
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.scroll_area import Inside
 
-# Whether the chosen model fits beside what is loaded, and how fast it would be there: above "Load as well".
-
 
 class BesideView(QWidget):
-    """Hidden by its owner where there is nothing to say. judgement: None where that is not known."""
+    """A line on whether the chosen model fits beside the loaded ones; its owner hides it where there are none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +62,7 @@ def _verdict(judgement: Judgement) -> str:
     return " · ".join(filter(None, (verdicts.title(judgement), verdicts.beside(judgement), speed)))
 
 
-LEAST_HEIGHT = 2 * sizes.XXL  # of what is told: three lines; the page scrolls before fewer are seen
+LEAST_HEIGHT = 2 * sizes.XXL  # three lines; the page scrolls before fewer are visible
 
 
 class Details(Whole):
@@ -80,11 +78,11 @@ class Details(Whole):
         self._planning, self._loading = planning, loading
         self.copies = Copies(services, self)
         self.item: Item | None = None
-        self._need_bytes = 0  # of what does not fit
+        self._need_bytes = 0  # of a model that does not fit
         self._make_form()
 
     def missing(self) -> tuple[Callable[[], object], ...]:
-        """Steps that make the rest: all at once would hold the window for a moment."""
+        """Return the steps that make the rest: all at once they would block the window for a moment."""
         return self._make_words, self._make, self._wire, lambda: self.show_item(None)
 
     @property
@@ -97,7 +95,7 @@ class Details(Whole):
         return replace(self.form.setup(self.item, self.files.file), may_join=joins)
 
     def show_item(self, item: Item | None) -> None:
-        """Another model, or the same one with news of it."""
+        """Show another model, or news of the same one."""
         same = item is not None and self.item is not None and item.key == self.item.key
         self.item = item
         self._stack.setCurrentIndex(0 if item is None else 1)
@@ -117,7 +115,7 @@ class Details(Whole):
         self.tell_actions()
 
     def plan(self) -> None:
-        """Ask what would come of the setup as it is."""
+        """Ask for a plan of the setup as it is."""
         setup = self.setup
         if setup is None:
             return
@@ -127,17 +125,17 @@ class Details(Whole):
             self._planning.ask(setup)
 
     def plan_again(self) -> None:
-        """News that nobody chose: a measurement goes on, and a plan follows it."""
+        """Plan again after a change that no person made; a measurement in progress goes on, and a plan follows it."""
         if not self._planning.measuring:
             self.plan()
 
     def ask_token(self) -> None:
-        """A download was refused for want of one."""
+        """Ask for an access token: a download was refused without one."""
         self.token.show()
         self.token.look()
 
     def tell_actions(self) -> None:
-        """What can be done may be another."""
+        """Show the buttons and notes for the model as it is now."""
         setup = self.setup
         if setup is None:
             return
@@ -205,7 +203,7 @@ class Details(Whole):
         self._size()
 
     def _size(self) -> None:
-        """It scrolls; what is pressed below it does not."""
+        """Keep a few lines of the scrolled part visible above the buttons."""
         self._area.setMinimumHeight(self._services.theme.px(LEAST_HEIGHT))
 
     def _wire(self) -> None:
@@ -225,7 +223,7 @@ class Details(Whole):
         self.copies.changed.connect(self.tell_actions)
 
     def _begin(self, item: Item) -> None:
-        """Nothing is known of it yet."""
+        """Show a model about which nothing is known yet."""
         loaded = self._services.pool.now.model(item.name) if item.is_here else None
         if loaded is not None:
             self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered)
@@ -242,7 +240,7 @@ class Details(Whole):
         self._area.verticalScrollBar().setValue(0)
 
     def _unsized(self, item: Item) -> str:
-        """Why nothing is said of whether it fits."""
+        """Return why nobody can say whether it fits."""
         file = item.file()
         if item.kind is not Kind.OFFER or file is None or file.size_bytes:
             return ""
@@ -280,7 +278,7 @@ class Details(Whole):
         self.tell_actions()
 
     def _tell_smaller(self) -> None:
-        """Of a model that is here and too big: which file of it would fit was found out for the list."""
+        """Name the smaller file that would fit, as the list found out, for a model that is here and too big."""
         known = self._judging.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._is_usual():
             self.verdict.show_smaller(known.quantisation)
@@ -316,7 +314,7 @@ class Details(Whole):
             self.plan()
 
     def _is_usual(self) -> bool:
-        """Whether the list would judge it with the same setup."""
+        """Return whether the list judges the model with the same setup."""
         setup = self.setup
         return (
             setup is not None

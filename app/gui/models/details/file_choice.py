@@ -1,4 +1,4 @@
-"""Which quantisation of a model: one is recommended; what cannot be used says why."""
+"""The choice of a file: its quantization, the machines that can give it, and the access token it may need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 
 
 class FileChoice(QWidget):
-    """Hidden where there is nothing to choose."""
+    """The list of quantizations. Hidden where there is nothing to choose."""
 
     changed = Signal()
 
@@ -50,12 +50,12 @@ class FileChoice(QWidget):
 
     @property
     def file(self) -> str | None:
-        """The chosen one's name."""
+        """The name of the chosen file."""
         data = self.combo.currentData()
         return str(data) if data else None
 
     def show_item(self, item: Item, keep: str | None = None) -> None:
-        """The files of a model; `keep`: the one to stand at, if it is there."""
+        """Show the files of a model. keep: the file to choose, if it is among them."""
         blocked = self.combo.blockSignals(True)
         self.combo.clear()
         for file in item.files:
@@ -68,7 +68,7 @@ class FileChoice(QWidget):
         self.setVisible(bool(item.files))
 
     def choose(self, quantisation: str) -> None:
-        """The first file of this quantisation."""
+        """Choose the first file of this quantization."""
         for n in range(self.combo.count()):
             if self.combo.itemText(n).startswith(quantisation):
                 self.combo.setCurrentIndex(n)
@@ -93,7 +93,7 @@ class FileChoice(QWidget):
 
 
 class Copies(QObject):
-    """Asked for each file that is chosen, and again when machines come or go."""
+    """The machines of the household that have the chosen file; asked again when machines come or go."""
 
     changed = Signal()
 
@@ -146,7 +146,7 @@ class Copies(QObject):
         self._tell(tuple(answer.machines))
 
     def _failed(self, _: AppError) -> None:
-        """Nobody asked for it: it can be downloaded."""
+        """Show no machine: the file can still be downloaded."""
         self._calls.done(ASK)
         self._tell(())
 
@@ -157,7 +157,7 @@ class Copies(QObject):
 
 
 class TokenField(QWidget):
-    """Says whether one is kept and where, and takes another."""
+    """The access token for gated models: whether one is kept and where, and a field for another."""
 
     failed = Signal(object)  # AppError
     kept = Signal()

@@ -1,4 +1,4 @@
-"""How it would run: two figures, the shape with its reason, and what would help most."""
+"""The forecast of a plan: two figures, the reasons for the placement, and what would help most."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.gui.widgets.progress import Progress as ProgressBar
 
 
 class Figure(QWidget):
-    """A number, large, with what it is below it."""
+    """A large number with a caption below it."""
 
     def __init__(self, caption: str) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Figure(QWidget):
         self._figure.setAccessibleName(f"{caption}: {figure}")
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """So wide that the caption is whole, where there is room."""
+        """Return a width that shows the whole caption, where there is room."""
         words = self._caption.fontMetrics().horizontalAdvance(self._caption.whole())
         hint = super().sizeHint()
         return QSize(max(hint.width(), words + 1), hint.height())
@@ -47,7 +47,7 @@ class Figure(QWidget):
 
 
 class ForecastView(QWidget):
-    """`measure` and `stop` begin and end a measurement; `reasons` stands elsewhere on the page."""
+    """`measure` and `stop` begin and end a measurement; the owner places `reasons` elsewhere."""
 
     def __init__(self, measure: Callable[[], object], stop: Callable[[], object]) -> None:
         super().__init__()
@@ -144,12 +144,12 @@ class ForecastView(QWidget):
         users = plan.users
         rate = forecast.together_tok_s if users > 1 else forecast.decode_tok_s
         if forecast.estimated:
-            many, one = self.tr("estimate, {count} people together"), self.tr("estimate")
+            many, alone = self.tr("estimate, {count} people together"), self.tr("estimate")
         elif is_rough(rate):
-            many, one = (self.tr("rough forecast, {count} people together"), self.tr("rough forecast"))
+            many, alone = (self.tr("rough forecast, {count} people together"), self.tr("rough forecast"))
         else:
-            many, one = self.tr("forecast, {count} people together"), self.tr("forecast")
-        caption = many if users > 1 else one
+            many, alone = self.tr("forecast, {count} people together"), self.tr("forecast")
+        caption = many if users > 1 else alone
         self.rate.say(formats.speed(rate), caption.format(count=users))
         if plan.first_token is not None:
             count = formats.number(plan.first_token.prompt_tokens)
@@ -168,6 +168,6 @@ class ForecastView(QWidget):
         self.reasons.setVisible(bool(reasons or advice))
 
     def clear(self) -> None:
-        """Nothing is known."""
+        """Hide everything: nothing is known."""
         self.hide()
         self.reasons.hide()

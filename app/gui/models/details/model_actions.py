@@ -1,4 +1,4 @@
-"""What can be done with the chosen model now; the first is what a person most likely wants."""
+"""The actions for the chosen model, the likeliest first, and the bar of their buttons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ translate = QCoreApplication.translate
 
 
 class Do(StrEnum):
-    """What a button does."""
+    """The action of a button."""
 
     LOAD = "load"
     BESIDE = "beside"  # load it, and keep what is loaded
@@ -42,7 +42,7 @@ class Do(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A button. role: primary, danger or nothing."""
+    """A button and its role: primary, danger or none."""
 
     do: Do
     text: str
@@ -52,7 +52,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """How the pool stands with the chosen model."""
+    """The state of the pool, as far as it decides what can be done with the chosen model."""
 
     loaded: LoadedModel | None  # the chosen model, if it is loaded, or else whatever is
     is_loading: bool  # some model is on its way
@@ -65,7 +65,7 @@ class Now:
 
 
 def actions(setup: Setup, now: Now) -> list[Action]:
-    """In the order of the buttons."""
+    """Return the actions in the order of their buttons."""
     item = setup.item
     match item.kind:
         case Kind.SHELF:
@@ -146,13 +146,11 @@ def _getting(file: HubFile | None, now: Now) -> list[Action]:
     return [Action(Do.DOWNLOAD, text, role, file.usable)]
 
 
-# The buttons below the details, made anew when others are possible.
-
-GOING = (Do.DELETE, Do.REMOVE)  # they stand apart, at the far end
+REMOVALS = (Do.DELETE, Do.REMOVE)  # at the far end, apart from the others
 
 
 class ActionBar(QWidget):
-    """`pressed` with what to do."""
+    """The buttons below the details, made anew when the actions change."""
 
     pressed = Signal(object)  # Do
 
@@ -164,21 +162,21 @@ class ActionBar(QWidget):
         self.setLayout(self._row)
 
     def show_actions(self, actions: list[Action]) -> None:
-        """These, in this order; the same ones are left alone, with their focus."""
+        """Show these actions in this order; unchanged ones keep their buttons and the focus."""
         if actions == self._shown:
             return
         focused = next((do for do, made in self.buttons.items() if made.hasFocus()), None)
         self._shown = actions
         clear(self._row)
         self.buttons = {}
-        self._row.right_from = sum(action.do not in GOING for action in actions)
+        self._row.right_from = sum(action.do not in REMOVALS for action in actions)
         for action in actions:
             self._row.addWidget(self._made(action))
         if focused in self.buttons:
             self.buttons[focused].setFocus()
 
     def focus(self) -> None:
-        """To the first that can be pressed."""
+        """Focus the first button that can be pressed."""
         for made in self.buttons.values():
             if made.isEnabled():
                 made.setFocus()

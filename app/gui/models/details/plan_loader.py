@@ -24,7 +24,7 @@ KEY = "chosen"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a model would be loaded for. context None: what the node takes by itself."""
+    """The settings that a model would be loaded with. context None: the node's own choice."""
 
     item: Item
     file: str | None = None
@@ -36,7 +36,7 @@ class Setup:
     may_join: bool = False  # others are loaded, beside which it could be too
 
     def order(self) -> dict[str, Any]:
-        """The body of a plan or a load."""
+        """Return the body of a request to plan or load."""
         return {
             "model": self.item.name,
             "context": self.context,
@@ -48,7 +48,7 @@ class Setup:
 
 
 class Planning(QObject):
-    """The newest setup counts; what was asked before is not heard any more."""
+    """Plans the newest setup; answers for earlier ones are ignored."""
 
     planned = Signal(object)  # Plan
     refused = Signal(object)  # AppError
@@ -72,7 +72,7 @@ class Planning(QObject):
         return self._calls.running(MEASURE)
 
     def ask(self, setup: Setup) -> None:
-        """Plan this, in a moment; while a slider moves, now and then."""
+        """Plan this setup after a short pause; while a slider moves, once in a while."""
         self.stop_measuring()
         if self._setup is None or self._setup.item.key != setup.item.key:
             self._calls.end(PLAN)
@@ -83,14 +83,16 @@ class Planning(QObject):
             self._soon.start()
 
     def forget(self) -> None:
-        """Nothing is chosen."""
+        """Stop: no model is chosen."""
         self._setup = None
         self._soon.stop()
         self._calls.end_all()
 
     def measure(self) -> None:
-        """Measure every machine with the chosen model, or with layers like those of one that is not here:
-        some ten seconds; and plan with that."""
+        """Measure every machine with the chosen model, then plan with the result. It takes about ten seconds.
+
+        For a model that is not here, layers like its own are measured.
+        """
         setup = self._setup
         if setup is None:
             return
@@ -152,7 +154,7 @@ class Planning(QObject):
         self.joined.emit(None)  # what needs all of it alone has no room beside others
 
     def _ask_beside(self) -> None:
-        """What a load would be that leaves the others their memory; as fast as is known by now."""
+        """Plan a load that leaves the other models their memory, with the measurements there are."""
         setup = self._setup
         self._calls.end(BESIDE)
         if setup is None or not setup.may_join or not setup.item.is_here:

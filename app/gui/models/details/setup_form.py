@@ -1,4 +1,4 @@
-"""How the chosen model is to be loaded: context, people at once, machines, shape."""
+"""The settings for loading the chosen model: context, simultaneous users, machines and placement."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 
 EXACT, SMALL = "f16", "q8_0"
-LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
+LEAST_CHARACTERS = 12  # of a line, visible at any width
 ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders
-NOISE_SHARE = 0.02  # a smaller difference is none
+NOISE_SHARE = 0.02  # a smaller difference between forecasts is none
 LEAST, USUAL = 512, 4096
-FACTORS = (2, 3)  # between two powers of two stands one and a half times the lower
+FACTORS = (2, 3)  # between two powers of two comes one and a half times the lower one
 MOST_PEOPLE = 16
-LONG = 1 << 17  # offered where nobody says what a model was trained for
+LONG = 1 << 17  # offered where the training context is not known
 
 
 class SetupForm(QWidget):
-    """`changed` at every move; nothing is loaded by it."""
+    """All settings; `changed` at every move. Nothing is loaded by it."""
 
     changed = Signal()
 
@@ -60,7 +60,7 @@ class SetupForm(QWidget):
         pool.changed.connect(self._tell_shapes)
 
     def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
-        """Contexts of another model. context, kv, shape: what it is loaded with; None: the usual ones."""
+        """Set the form up for another model. context, kv, shape: those it is loaded with; None: the defaults."""
         most = item.facts.context_length or LONG
         self.context.offer(min(most, MOST_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantised_kv)
@@ -70,7 +70,7 @@ class SetupForm(QWidget):
         self._tell_shapes()
 
     def setup(self, item: Item, file: str | None) -> Setup:
-        """As it stands now."""
+        """Return the settings as they are now."""
         return Setup(
             item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
         )
@@ -80,12 +80,12 @@ class SetupForm(QWidget):
 
 
 def steps(most: int) -> list[int]:
-    """Contexts to choose from: 512, 768, 1024, 1536, … and the longest of the model."""
-    found, power = [], LEAST
+    """Return the contexts to choose from: 512, 768, 1024, 1536, … and the longest of the model."""
+    contexts, power = [], LEAST
     while power < most:
-        found += [size for factor in FACTORS if (size := power * factor // 2) < most]
+        contexts += [size for factor in FACTORS if (size := power * factor // 2) < most]
         power *= 2
-    return [*found, most]
+    return [*contexts, most]
 
 
 class ContextSlider(QWidget):
@@ -111,11 +111,11 @@ class ContextSlider(QWidget):
 
     @property
     def usual(self) -> int:
-        """Where it stands before anybody moves it."""
+        """The context before a person moves the slider."""
         return self._steps[self._place(USUAL)]
 
     def offer(self, most: int, context: int | None = None) -> None:
-        """Steps for a model of this longest context; stands at `context`, or where it fits before it."""
+        """Offer the steps up to the longest context of a model, and choose `context` or the next shorter one."""
         self._steps = steps(max(1, most))
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, len(self._steps) - 1)
@@ -126,7 +126,7 @@ class ContextSlider(QWidget):
         self._tell()
 
     def choose(self, context: int) -> None:
-        """The longest step that is not longer."""
+        """Choose the longest step that is not longer."""
         self.slider.setValue(self._place(context))
 
     def _place(self, context: int) -> int:
@@ -148,7 +148,7 @@ class ContextSlider(QWidget):
 
 
 class KvChoice(QWidget):
-    """`changed` when a person picks another."""
+    """The format of the KV cache: exact, or about half the memory; `changed` when a person picks another."""
 
     changed = Signal()
 
@@ -175,7 +175,7 @@ class KvChoice(QWidget):
         return str(self.combo.currentData())
 
     def offer(self, kind: str | None, *, possible: bool) -> None:
-        """For another model; `kind`: what it is loaded with. not possible: its heads are too small."""
+        """Set it up for another model. kind: the format it is loaded with. possible: its heads are large enough."""
         self._possible, self._bytes = possible, {}
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or EXACT)) if possible else 0)
@@ -236,16 +236,16 @@ class MachineTicks(QWidget):
 
     @property
     def without(self) -> tuple[str, ...]:
-        """Ids of machines that are there and left out."""
+        """The IDs of listed machines that are left out."""
         return tuple(sorted(self._without & set(self.boxes)))
 
     def offer(self, *, splits: bool) -> None:
-        """For a model that runs whole there is no choice."""
+        """Hide the choice for a model that cannot be split."""
         self._useful = splits
         self.setVisible(self._useful and len(self._shown) > 1)
 
     def tell(self) -> None:
-        """The household as it is now."""
+        """Show the machines of the household as they are now."""
         rows = [
             (machine.id, self._words(machine), machine.this or _lends(machine))
             for machine in self._pool.now.sorted_machines
@@ -300,7 +300,7 @@ def _lends(machine: Machine) -> bool:
 
 
 class ShapeChoice(QWidget):
-    """How the model is placed: as the planner chooses, or in one of the other ways, each with its forecast.
+    """The placement of the model: the planner's choice or another one, each with its forecast.
 
     `changed` when a person picks another. Hidden where there is nothing to choose.
     """
@@ -329,11 +329,11 @@ class ShapeChoice(QWidget):
 
     @property
     def kind(self) -> str | None:
-        """As an order names it; None: the planner chooses."""
+        """The placement as a request names it; None: the planner chooses."""
         return (str(self.combo.currentData()) or None) if self._useful else None
 
     def offer(self, kind: str | None) -> None:
-        """For another model; `kind`: what it is loaded as, by order. The planner's choice else."""
+        """Set it up for another model. kind: the placement it is loaded with; None: the planner's choice."""
         self._best, self._rates = "", {}
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or "")))
@@ -341,7 +341,7 @@ class ShapeChoice(QWidget):
         self._tell()
 
     def set_useful(self, useful: bool) -> None:
-        """Whether this model could stand otherwise: it can be split, and more than one machine is here."""
+        """Show the choice where the model can be split and more than one machine is here."""
         self._useful = useful
         self.setVisible(useful)
 
@@ -394,7 +394,7 @@ class ShapeChoice(QWidget):
         self.combo.setAccessibleDescription(self.hint.text())
 
     def _slower(self, chosen: str) -> str:
-        """Said before it is loaded: what was chosen is slower than the best, by more than a forecast's grain."""
+        """Say that the choice is slower than the best, where the difference exceeds the accuracy of forecasts."""
         now, best = self._rates.get(chosen), self._rates.get(self._best)
         if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""

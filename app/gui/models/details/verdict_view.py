@@ -1,4 +1,4 @@
-"""The verdict in words, and under `memory` its sum and the bar of each machine."""
+"""The verdict in words, and under `memory` its sum and a bar for each machine."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from app.gui.widgets.layouts import clear, column, held, row
 translate = QCoreApplication.translate
 PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colours
 HEIGHT = SWATCH = sizes.S
-NAME = 12  # characters of a name that are shown at least
+NAME = 12  # characters of a name that stay visible
 
 
 class VerdictView(QWidget):
-    """`use_context` and `use_file` are asked to choose what would fit."""
+    """`use_context` and `use_file` are called to choose a context or a file that would fit."""
 
     def __init__(self, theme: Theme, use_context: Callable[[int], object], use_file: Callable[[str], object]) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class VerdictView(QWidget):
         self.clear()
 
     def clear(self, sentence: str = "") -> None:
-        """Nothing is known: it is being asked for, or cannot be."""
+        """Show that nothing is known; sentence: why."""
         self.judgement = None
         self.title.setText("")
         self._beside.say("")
@@ -68,13 +68,13 @@ class VerdictView(QWidget):
         self.use.hide()
 
     def show_plan(self, plan: Plan) -> Judgement:
-        """A model that is here."""
+        """Show the verdict for a model that is here."""
         judgement = verdicts.of_plan(plan)
         self._show(judgement, "", plan)
         return judgement
 
     def show_estimate(self, estimate: node_models.Verdict, quantisation: str, *, splits: bool) -> Judgement:
-        """A model that is not here yet. quantisation: a smaller one that fits."""
+        """Show the verdict for a model that is not here. quantisation: a smaller one that fits."""
         judgement = verdicts.of_estimate(estimate)
         plan = estimate.plan
         words = ""
@@ -90,7 +90,7 @@ class VerdictView(QWidget):
         return judgement
 
     def show_error(self, error: AppError) -> Judgement | None:
-        """It does not fit, or cannot be planned at all."""
+        """Show that it does not fit, or cannot be planned at all."""
         judgement = verdicts.of_error(error)
         if judgement is None:
             self.clear(verdicts.sentence(error))
@@ -99,7 +99,7 @@ class VerdictView(QWidget):
         return judgement
 
     def show_smaller(self, quantisation: str) -> None:
-        """Beside a verdict that it is too big: a file of the same model that would fit."""
+        """Offer a smaller file of the same model that would fit, where the verdict is that it is too big."""
         judgement = self.judgement
         if judgement is None or judgement.verdict.word is not VerdictWord.TOO_BIG or judgement.estimate:
             return
@@ -120,7 +120,7 @@ class VerdictView(QWidget):
             announce(self, self.title.text())
 
     def _offer(self, fitting: str) -> None:
-        """A way out: another file, or the context that the verdict names."""
+        """Offer another file, or the context that the verdict names."""
         judgement = self.judgement
         smaller = judgement is not None and judgement.verdict.word is VerdictWord.SMALLER
         self._fitting = fitting
@@ -219,7 +219,7 @@ class Bar(QWidget):
 
 
 class Swatch(QWidget):
-    """The colour of a part, in the legend."""
+    """The color of a part, in the legend."""
 
     def __init__(self, theme: Theme, colour: str) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ class Swatch(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one machine would hold, of what it lends."""
+    """The memory that one machine would use, and what it lends."""
 
     name: str
     weights: int
@@ -275,7 +275,7 @@ def lent_bytes(plan: Plan) -> int:
 
 
 def whole_sum(plan: Plan) -> str:
-    """`Weights 39.7 GiB + KV cache 2.5 GiB (8,192 tokens) + work memory 2.2 GiB = 44.4 of 57.7 GiB`."""
+    """Return `Weights 39.7 GiB + KV cache 2.5 GiB (8,192 tokens) + work memory 2.2 GiB = 44.4 of 57.7 GiB`."""
     parts = memories(plan)
     cells = plan.context * plan.users
     words = translate(
@@ -294,7 +294,7 @@ def whole_sum(plan: Plan) -> str:
 
 
 def short_sum(parts: Parts) -> str:
-    """The same for a model that does not fit."""
+    """Return the same sum for a model that does not fit."""
     words = translate(
         "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are free for models now."
     )
@@ -308,7 +308,7 @@ def short_sum(parts: Parts) -> str:
 
 
 def of_machine(part: Memory) -> str:
-    """The same for one machine."""
+    """Return the same sum for one machine."""
     words = translate("Models", "weights {weights} + KV {kv} + work {work}, {left} left")
     return words.format(
         weights=formats.size(part.weights),
