@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api.plans import MachineNeed, Plan
 from app.core.errors import DoesNotFit
 from app.gui.api.node_state import Link
 from app.gui.look.sentences import GUIDE
@@ -15,8 +16,8 @@ from app.gui.welcome.steps import KEY, LEND
 from app.gui.welcome.welcome import GuideAhead, Welcome
 from tests.gui.desk import Desk
 
-PLAN = {"machines": [{"needs_bytes": 1 << 20, "lends_bytes": 8 << 30}]}
-TIGHT = {"machines": [{"needs_bytes": 8 << 30, "lends_bytes": 8 << 30}]}
+PLAN = Plan(model=GUIDE, machines=[MachineNeed("den", needs_bytes=1 << 20, lends_bytes=8 << 30)])
+TIGHT = Plan(model=GUIDE, machines=[MachineNeed("den", needs_bytes=8 << 30, lends_bytes=8 << 30)])
 
 
 @pytest.mark.long
@@ -48,7 +49,7 @@ def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, A
     away.services.pool.link, away.services.pool.snapshot = Link.THERE, {"node": {}}
     monkeypatch.setattr(
         away.services.client, "post",
-        lambda path, _, done, failed: found.append((path, done, failed)),
+        lambda path, _, done, failed, **types: found.append((path, done, failed)),
     )  # fmt: skip
     return found
 

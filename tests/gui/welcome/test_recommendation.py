@@ -10,6 +10,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.api.models import CatalogueModel, Starter
+from app.decoding import convert
 from app.gui.look import formats
 from app.gui.models.details.about_view import about_of
 from app.gui.models.starter_card import why
@@ -43,7 +45,7 @@ def test_it_recommends_what_the_node_names_and_nothing_where_nothing_fits(
         models = at.control("GET", "/catalogue")["models"]
         facts = next(one for one in models if one["id"] == starter["id"])
         assert made.title.text() == f"Recommended: {starter['name']}"
-        assert made.about.text() == f"{about_of(facts)} {why(starter)}"
+        assert made.about.text() == f"{about_of(convert(facts, CatalogueModel))} {why(convert(starter, Starter))}"
         size = formats.size(starter["size_bytes"])
         assert made.fetch.text() == f"{size} download from huggingface.co."
     parts.services.pool.stop()
