@@ -82,18 +82,18 @@ def check_json(check: Check) -> dict[str, Any]:
     }
 
 
-def check_of(told: Mapping[str, Any]) -> Check:
+def check_of(finding: Mapping[str, Any]) -> Check:
     """Return the finding of an object that `check_json` made. Raises KeyError."""
-    cause, cure = told.get("cause_facts"), told.get("cure_facts")
+    cause, cure = finding.get("cause_facts"), finding.get("cure_facts")
     return Check(
-        told["name"],
-        told["ok"],
+        finding["name"],
+        finding["ok"],
         Reason.from_json(cause) if cause else None,
         Reason.from_json(cure) if cure else None,
-        told.get("code", ""),
-        told.get("machine", ""),
-        told.get("address", ""),
-        told.get("tested", True),
+        finding.get("code", ""),
+        finding.get("machine", ""),
+        finding.get("address", ""),
+        finding.get("tested", True),
     )
 
 

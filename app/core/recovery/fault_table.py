@@ -335,8 +335,8 @@ def cause_code(reason: Reason) -> str:
     """Return the code of a reason; of what a lender says, the code of that."""
     if reason.code != "lender_said":
         return reason.code
-    what = reason.facts.get("what")
-    return what.code if isinstance(what, Reason) else ""
+    inner = reason.facts.get("what")
+    return inner.code if isinstance(inner, Reason) else ""
 
 
 def classify(reason: Reason) -> FaultClass:
