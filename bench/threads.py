@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.machine.sensors.cpu_load import other_programs_share
+from app.machine.hardware.devices import other_programs_share
 from bench import report
 from bench.children import Children, Place
 from bench.figures import Summary, summary

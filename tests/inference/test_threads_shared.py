@@ -14,9 +14,9 @@ from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker.layer_benchmark import TrialRun, Watched, silent
 from app.inference.worker.worker import Worker, threads_now
+from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads, beside_others
-from app.machine.sensors import cpu_load
-from app.machine.sensors.cpu_load import OtherProgramsLoad
+from app.machine.hardware.devices import OtherProgramsLoad
 from backends.contract import Layers, Number, Role, StageConfig
 
 WIDTH = 64
@@ -67,7 +67,7 @@ class Times:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.every_s, self.own_s, self.now_s = 100.0, 10.0, 0.0
         monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(user=self.every_s, system=0.0))
-        monkeypatch.setattr(cpu_load, "_used_s", lambda _: self.own_s)
+        monkeypatch.setattr(devices, "_used_s", lambda _: self.own_s)
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
 
 

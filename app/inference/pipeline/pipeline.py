@@ -25,9 +25,8 @@ from app.core.recovery.recovery import (
     reconnected_notice,
     reconnecting_notice,
 )
-from app.core.scheduler.queue_eta import QueuedRequest
 from app.core.scheduler.routing import COLD_STEPS, ReplicaState, pace_of
-from app.core.scheduler.schedule import Limits
+from app.core.scheduler.schedule import Limits, QueuedRequest
 from app.inference.pipeline.recovering import Rebuilder, recovered
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
 from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s

@@ -10,8 +10,8 @@ from functools import partial
 
 from app.core.errors import Reason, StageLost
 from app.core.recovery.recovery import Loss, Notice, leaving_notice
-from app.core.scheduler.queue_eta import QueuedRequest
 from app.core.scheduler.routing import ReplicaState, route
+from app.core.scheduler.schedule import QueuedRequest
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Finish, Request, Token, heard
 from app.inference.pipeline.sequence import Sequence as Asking

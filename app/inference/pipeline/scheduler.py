@@ -19,15 +19,18 @@ from app.core.errors import AppError, BadInput, Busy
 from app.core.log_line import log_extra
 from app.core.recovery import fault_table
 from app.core.recovery.recovery import Loss, Notice, ended_in_step, may_recover, too_often_reason
-from app.core.scheduler.queue_eta import QueuedRequest, UsualDuration, queue_place, queued_requests
 from app.core.scheduler.schedule import (
     Admission,
     Batch,
     IdleSlot,
     Limits,
+    QueuedRequest,
+    UsualDuration,
     admit,
     has_spare_machine,
     next_batch,
+    queue_place,
+    queued_requests,
     reusable,
 )
 from app.core.scheduler.speculation import Gain

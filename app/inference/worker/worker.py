@@ -28,7 +28,7 @@ from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_of, ended, refused, telling
 from app.machine.hardware.cores import Threads, beside_others
-from app.machine.sensors.cpu_load import OtherProgramsLoad
+from app.machine.hardware.devices import OtherProgramsLoad
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head
 from backends.worker.confine import READS

@@ -35,7 +35,7 @@ from app.core.recovery.placement_lifecycle import (
     step,
 )
 from app.core.recovery.recovery import Loss, Notice
-from app.core.scheduler.queue_eta import QueuedRequest
+from app.core.scheduler.schedule import QueuedRequest
 from app.inference.pipeline.completion import Completer
 from app.inference.pipeline.replica_set import Replica, Replicas
 from app.inference.pipeline.speed_measurement import StageFigures

@@ -16,7 +16,7 @@ from app.core.planner.speed_estimates import Speed
 from app.inference.worker.layer_benchmark import Gauge, Report, measure, silent
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
-from app.machine.sensors.cpu_load import other_programs_share
+from app.machine.hardware.devices import other_programs_share
 from app.node.hardware import Hardware
 from app.node.planning.speed_cache import SpeedCache, key_of
 from app.node.verification.spare_memory import SpareMemory

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from app.core.scheduler.queue_eta import queue_place
 from app.core.scheduler.schedule import (
     CHUNK_ROWS,
     MAX_OVERTAKEN,
@@ -21,6 +20,7 @@ from app.core.scheduler.schedule import (
     admit,
     next_batch,
     prompt_chunks,
+    queue_place,
     shared_prefix,
 )
 from backends.contract import Segment

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import StageLost
-from app.core.scheduler.queue_eta import FIRST_S
+from app.core.scheduler.schedule import FIRST_S
 from app.inference.pipeline.known_answer import KNOWN, PROOF_TOKENS, SAME, Likely, Proof, agree, is_asked_whole, prove
 from app.inference.pipeline.sequence import Finish, Request, Token
 from backends.contract import GREEDY

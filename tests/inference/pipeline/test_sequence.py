@@ -17,8 +17,7 @@ import pytest
 from app.core.errors import BadInput, Reason
 from app.core.recovery.machine_health import RecentFailures
 from app.core.recovery.recovery import Loss, Notice
-from app.core.scheduler.queue_eta import queue_place
-from app.core.scheduler.schedule import Batch
+from app.core.scheduler.schedule import Batch, queue_place
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
 from app.inference.pipeline.sequence import ALIKE_S, MAX_UNREAD, PAUSE_S, Sequence, Token, check_request

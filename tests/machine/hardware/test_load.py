@@ -9,14 +9,14 @@ import time
 import psutil
 import pytest
 
-from app.machine.sensors import cpu_load
+from app.machine.hardware import devices
 
 
 def test_this_process_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the computer is, what this process uses of it is taken off."""
     monkeypatch.setattr(psutil, "cpu_percent", _computed)
     n_cores = psutil.cpu_count() or 1
-    assert cpu_load.other_programs_share() < 1 - 0.1 / n_cores
+    assert devices.other_programs_share() < 1 - 0.1 / n_cores
 
 
 def _computed(seconds: float) -> float:
@@ -30,7 +30,7 @@ def test_a_busy_program_is_seen() -> None:
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     late = time.monotonic() + 10  # it takes a moment to begin
     try:
-        while cpu_load.other_programs_share() <= 0.3 / (psutil.cpu_count() or 1):
+        while devices.other_programs_share() <= 0.3 / (psutil.cpu_count() or 1):
             assert time.monotonic() < late
     finally:
         busy.kill()

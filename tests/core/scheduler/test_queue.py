@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.scheduler.queue_eta import QueuedRequest, UsualDuration, queued_requests
+from app.core.scheduler.schedule import QueuedRequest, UsualDuration, queued_requests
 
 
 def known(seconds: float) -> UsualDuration:
