@@ -299,7 +299,7 @@ class Shelf:
         """Wait until no other thread hashes this file."""
         turn = self._turns.setdefault(entry.path, threading.Lock())
         while not turn.acquire(timeout=TURN_SECONDS):
-            progress(0, entry.model.file_bytes)  # whoever waits may be stopped
+            progress(0, entry.model.file_bytes)  # a waiting caller may be stopped
         try:
             yield
         finally:

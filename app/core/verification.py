@@ -128,7 +128,7 @@ def _row(payload: bytes, width: int, number: Number) -> Row:
 def _scaled(value: float, exponent: int) -> float:
     try:
         return math.ldexp(value, exponent)
-    except OverflowError:  # whoever sent this: infinitely far from anything honest
+    except OverflowError:  # infinitely far from any honest value
         return math.inf
 
 

@@ -45,7 +45,7 @@ class Autostart:
 
 
 def state(entry: Entry | None = None) -> Autostart:
-    """Read back from the system, whoever wrote it. Blocks for a moment."""
+    """Read the state back from the system, whatever program wrote it. Blocks for a moment."""
     entry = entry or entry_here()
     return Autostart(entry.is_on(), entry.where)
 

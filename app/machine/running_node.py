@@ -59,7 +59,7 @@ class HomeLock:
 
     def remove(self) -> None:
         """The file goes, and with it the lock. Raises OSError."""
-        if sys.platform == "win32":  # deletes no open file, and whoever opens it next keeps it
+        if sys.platform == "win32":  # deletes no open file, and the next process to open it would keep it
             self.release()
         self._path.unlink(missing_ok=True)
         self.release()

@@ -47,7 +47,7 @@ def is_model(file: str) -> bool:
 
 
 def recommended(files: Sequence[str]) -> str | None:
-    """The one to begin with; of the same quantisation rather in one file than in several."""
+    """Return the file to begin with; of the same quantization, one file rather than several."""
     ranked = sorted(files, key=lambda file: parts_of(file) is not None)
     whole = {quantisation_of(file): file for file in reversed(ranked)}
     return next((whole[quant] for quant in _LIKED if quant in whole), None)

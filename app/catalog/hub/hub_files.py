@@ -202,7 +202,7 @@ def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
     )
 
 
-SILENT_SECONDS = 4.0  # without an answer; then it is told: a person gladly waits for five
+SILENT_SECONDS = 4.0  # without an answer before it is reported: a person gladly waits for five
 
 
 NOTHING_ANSWERS = Reason("nothing_answers")

@@ -32,7 +32,7 @@ async def listed(
 ) -> bytes:
     """The JSON that the hub answers. named: what was asked for, for the sentence that says it is not there.
 
-    Asks once: whoever searches would rather be told. Raises AppError.
+    It asks once: a person who searches would rather hear of a failure at once. Raises AppError.
     """
     source = hub.host
     try:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 LEFT_FREE_BYTES = 5 << 30  # UX.md FR2
 WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between tries; then a person decides
-TURN_SECONDS = 3.0  # between looks whether it is our turn: whoever serves another one is not away
+TURN_SECONDS = 3.0  # between looks whether it is our turn: a source that serves another machine is not away
 MY_TURN = "copy_waits"  # the code of that
 PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the count begins again
 
@@ -215,5 +215,5 @@ async def to_its_end(work: Callable[[], T], stop: Callable[[], None] = lambda: N
             except asyncio.CancelledError:
                 continue
         if not done.cancelled():
-            done.exception()  # looked at, so that nobody is told of it later
+            done.exception()  # retrieved, so that asyncio does not log it later
         raise

@@ -135,7 +135,7 @@ def _from_the_disk(file: BinaryIO) -> None:
 
 
 def _broke(folder: Path, source: Path, error: OSError) -> AppError:
-    """A full disk is told as such; else what the system says of which file."""
+    """Return the error: a full disk by that name, else the system's reason and the file."""
     disk_failure = disk_error(folder, error, _size(source))
     if disk_failure.reason.code == "disk_full":
         return disk_failure

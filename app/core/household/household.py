@@ -17,7 +17,7 @@ MOST_FORMER = 64  # names that machines had before
 NAMING = ("name", "machine")  # facts of reasons that name a machine
 ENDS = ("stage_unreachable", "stage_silent", "stage_lost")  # how the end of a machine is seen from its connections
 CLOSED = "shutting_down"  # what it said itself
-MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no home
+MOST_STRANGERS = 64  # a home has fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Household:
     def today(self, reason: Reason) -> Reason:
         """The same with the names that machines have now: it may be older than a renaming.
 
-        Of a machine that said that it closes, this is told, and not that its connection broke.
+        A machine that announced its shutdown is reported as closed, not as a broken connection.
         """
         taken = {machine.name for machine in self.machines.values()}
         now = {
@@ -270,7 +270,7 @@ def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapp
 
 
 def _with_stranger(strangers: Mapping[str, Announced], seen: Announced) -> Mapping[str, Announced]:
-    """The stranger comes last; beyond the limit, whoever was heard first goes."""
+    """Add the stranger as the last; beyond the limit, the one heard longest ago is dropped."""
     others_near = [(key, other) for key, other in strangers.items() if key != seen.id16]
     return dict([*others_near[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 

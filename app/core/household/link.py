@@ -36,7 +36,7 @@ class Link:
 
     round_trip_s: float  # median: an empty frame, there and back
     round_trip_p95_s: float
-    jitter_s: float  # mean difference between neighbouring round trips
+    jitter_s: float  # mean difference between neighboring round trips
     out_bytes_per_s: float  # from this machine
     in_bytes_per_s: float  # to this machine
     interface: str  # as the system calls it here; "" where it does not tell

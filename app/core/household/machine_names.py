@@ -53,7 +53,7 @@ def is_taken(name: str, names: Iterable[str]) -> bool:
 def unless_taken(announced: str, otherwise: str, names: Iterable[str]) -> str:
     """Return the name that a machine gives itself, or `otherwise` where another has it.
 
-    With one name for two, what is told of the one would seem said of the other.
+    With one name for two machines, a report about one would seem to be about the other.
     """
     return otherwise if is_taken(announced, names) else clean_name(announced)
 

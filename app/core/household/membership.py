@@ -175,7 +175,7 @@ def removed_machines(log: Log) -> frozenset[MachineId]:
 
 
 def added_by(log: Log, machine: MachineId) -> tuple[Operation, ...]:
-    """The `add`s signed by `machine`: whoever removes it confirms which of them are kept."""
+    """Return the `add`s signed by `machine`: its removal confirms which of them are kept."""
     return tuple(
         operation
         for operation in log.operations

@@ -9,7 +9,7 @@ from app.core.errors import Reason
 from app.core.lending.hours import Span, within
 
 RESERVE_BYTES = 1 << 30  # never lent, for what the owner starts next; a tenth of a small machine
-STEP_BYTES = 64 << 20  # free memory is told in steps: the others need not hear of every page
+STEP_BYTES = 64 << 20  # free memory is reported in steps: the others need not hear of every page
 SHORT_SHARE = 0.5  # of the reserve: with less free, the owner's programs need what is lent
 CRITICAL_SHARE = 0.125  # of the reserve: then no answer is waited for
 BATTERY_GAP_PERCENT = 10  # resumes so much above the level at which it paused (UX.md TC3)

@@ -240,7 +240,7 @@ def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, w
 
 
 def _smaller(model: Model, n: int) -> Model:
-    """The model as a file of n / SHARES of its size: of another quantisation."""
+    """Return the model as a file of n / SHARES of its size, as another quantization would be."""
     weights = replace(
         model.weights,
         layer_bytes=tuple(size * n // SHARES for size in model.weights.layer_bytes),

@@ -25,7 +25,7 @@ class Fault(StrEnum):
     HOUSEHOLD = "household"  # who belongs to it, pairing, identities
     SOURCE = "source"  # a server or a computer that models come from, or another server that answers
     APP = "app"  # this installation: its files, its settings, its own mistakes
-    NEWS = "news"  # nothing is wrong: something is told
+    NEWS = "news"  # nothing is wrong: a piece of news
 
 
 class Retry(StrEnum):
@@ -325,7 +325,8 @@ _ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # at fault on every machine
 OF_ONE_MACHINE = frozenset({Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER})  # not of those beside it
 
 
-# What is told to the machine that it names, and what that one says of it: a name that another gave would be anybody's.
+# Reasons given to the machine that they name, and the codes under which that machine reports them: it cannot trust a
+# name that another machine gave.
 OF_WHO_ASKS = {"role_missing": "role_missing_here"}
 # Facts that name machines: in every reason, and in those that speak of machines.
 ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "older", "newer"})

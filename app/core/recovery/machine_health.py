@@ -46,7 +46,7 @@ class RecentFailures:
                 times.pop()
 
     def forget(self) -> None:
-        """A person has a model placed: whoever is there gets another chance."""
+        """Forget all failures when a person places a model: every machine gets another chance."""
         self._at_s.clear()
 
     def left_out(self) -> frozenset[str]:

@@ -96,7 +96,7 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
 
 def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
     """Choose the segments of micro-batch `number`, or None while nothing is ready: of one that stands apart, or of
-    the others, whoever waits longest.
+    the others, whichever has waited longest.
 
     rows: the running sequences that may compute now. under_way: micro-batches that have not come back.
     While anybody hears an answer there is no spare one: groups of answers would crumble into more and

@@ -160,7 +160,7 @@ class CallFinder:
         self._reading: ParserSteps[ReadResult] | None = None  # of a call that may have begun
         self._begun = False  # something but blanks has come
         self._peek: ObjectPeek | None = None
-        self._name: str | None = None  # of the call that is told in pieces
+        self._name: str | None = None  # of the call that is reported in pieces
         self._pieces: list[str] = []
         self._n_reported = 0  # calls of what is read that were told already
 

@@ -29,7 +29,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of what was written, in its order. `written` is what the model wrote of it, `text` what is told."""
+    """A piece of the output, in its order. `written` is the model's own text, `text` the text that is shown."""
 
     kind: Kind
     text: str
@@ -43,7 +43,7 @@ class AnswerStart:
     in_thought: bool = False  # the prompt opened one
     in_answer: bool = False  # an answer goes on, or its thought was ended in the prompt
     goes_on: bool = False  # what is open has words already
-    passes_calls: bool = False  # messages to tools are told as they are, for who looks for calls
+    passes_calls: bool = False  # messages to tools are passed on unchanged, for the finder of calls
 
 
 def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:

@@ -167,7 +167,7 @@ class KeyringStore:
 
 
 async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
-    """The result of a call that may hang for ever. Raises TimeoutError, or what it raised.
+    """Return the result of a call that may hang forever. Raises TimeoutError, or the call's own error.
 
     A daemon thread: `asyncio.to_thread` would keep the process alive behind a dialog.
     """

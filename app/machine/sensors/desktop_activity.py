@@ -78,7 +78,7 @@ def linux_idle_seconds(
         if seconds is not None:
             return seconds
     elif environment.get("DISPLAY"):
-        seconds = x11_seconds(run(X11_IDLE) or "")  # a process of its own: Xlib ends whoever loses it
+        seconds = x11_seconds(run(X11_IDLE) or "")  # a process of its own: Xlib ends the process that loses its display
         if seconds is not None:
             return seconds
     if has_screen:

@@ -123,7 +123,7 @@ SCREEN_SECONDS = 10.0
 NETWORK_SECONDS = 30.0  # on Windows a start of PowerShell
 PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")  # of Linux
 POSSIBLE_CELSIUS = (1.0, 150.0)  # beyond, a sensor is broken
-TOOL_SECONDS = 2.0  # some of these wait for ever when their service hangs (UX.md TC4)
+TOOL_SECONDS = 2.0  # some of these wait forever when their service hangs (UX.md TC4)
 
 log = logging.getLogger(__name__)
 

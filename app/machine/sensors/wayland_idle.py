@@ -16,7 +16,7 @@ SILENT_SECONDS = 5  # without input, then it is said
 ANSWER_SECONDS = 2.0  # to say what there is
 MOST_BYTES = 1 << 20  # of what was said since the last time
 HEAD, WORD = struct.Struct("=II"), struct.Struct("=I")  # the order of bytes is the machine's
-DISPLAY, REGISTRY, CALLBACK, SEAT, NOTIFIER, NOTICE = range(1, 7)  # who is spoken of
+DISPLAY, REGISTRY, CALLBACK, SEAT, NOTIFIER, NOTICE = range(1, 7)  # ids of the objects
 SYNC, GET_REGISTRY, BIND, PLAIN, INPUT_ONLY = 0, 1, 0, 1, 2  # what is asked of them
 ERROR, GLOBAL, DONE, IDLED, RESUMED = 0, 0, 0, 0, 1  # what they say
 NEEDS = {"wl_seat": (SEAT, 1), "ext_idle_notifier_v1": (NOTIFIER, 2)}  # at most of this version
