@@ -86,18 +86,24 @@ class Node:
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         self.hardware = Hardware(threads, self.changed)
-        self.lending = LendingPolicy(choices, self._uses, self.household.rights.lends, self._lends_to, self.changed)
-        self.changed.subscribe(self.lending.look_soon)
+        self.lending_policy = LendingPolicy(
+            choices, self._uses, self.household.rights.lends, self._lends_to, self.changed
+        )
+        self.changed.subscribe(self.lending_policy.look_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         shelf = Shelf(home.models, paths.guide_file(), stages)
-        self.shop = ModelSources(home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network)
-        self.shop.pins.note = self.journal.note
-        stage_host = StageHost(self.lending.lent_bytes, choices.now.name)
-        self.lent = LendingService(stage_host, shelf, stages, self.lending, threads, group, self.changed)
+        self.model_sources = ModelSources(
+            home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network
+        )
+        self.model_sources.pins.note = self.journal.note
+        stage_host = StageHost(self.lending_policy.lent_bytes, choices.now.name)
+        self.lending_service = LendingService(
+            stage_host, shelf, stages, self.lending_policy, threads, group, self.changed
+        )
         choice = choice_of(options, choices.now)
-        self.lending.limit_links = self.network.pace.limit
-        self.shop.downloads.arrived = self.network.pace.arrived
+        self.lending_policy.limit_links = self.network.pace.limit
+        self.model_sources.downloads.arrived = self.network.pace.arrived
         self.links = LinkRegistry(
             self.network,
             home.household / "links.json",
@@ -106,9 +112,9 @@ class Node:
             limit=LinkLimits(self.network.pace, self.household).of,
             note=self.journal.note,
         )
-        self.finding = DiscoveryService(self.network, choices, choice, self.household.tell)
+        self.discovery = DiscoveryService(self.network, choices, choice, self.household.tell)
         loaded = LoadedModels()
-        here = Here(self.hardware, self.lent, loaded, self.lending)
+        here = Here(self.hardware, self.lending_service, loaded, self.lending_policy)
         self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
         outlook = PlannerInputs(
             self._candidates,
@@ -116,13 +122,15 @@ class Node:
             self.links,
             ForecastHistory(home.household / "forecasts.json"),
             Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
-            self.lending.check_room,
+            self.lending_policy.check_room,
         )
         sources = partial(Sources, shelf, stages, self._lenders, outlook)
-        self.hosting = ModelManager(loaded, shelf, sources, outlook, threads, group, self.journal, self.changed)
-        self.guesting = Guesting(self.network, self.household.rights, self.hosting)
-        self._telling = StatusBroadcaster(self._status, self.links.measured, self.network, self.hosting.loaded.asked_of)
-        self.changed.subscribe(self._telling.changed)
+        self.model_manager = ModelManager(loaded, shelf, sources, outlook, threads, group, self.journal, self.changed)
+        self.guest_answers = Guesting(self.network, self.household.rights, self.model_manager)
+        self._broadcaster = StatusBroadcaster(
+            self._status, self.links.measured, self.network, self.model_manager.loaded.asked_of
+        )
+        self.changed.subscribe(self._broadcaster.changed)
         self.household.tell(facts.Member(me.id, choices.now.name, ()))
         self.household.tell(facts.Connected(me.id, None))
 
@@ -131,14 +139,14 @@ class Node:
         async with asyncio.TaskGroup() as group:
             for work, name in (
                 (self.events.run(), "events"),
-                (self._telling.run(), "tell the others"),
-                (self.lending.run(), "lend by the rules"),
+                (self._broadcaster.run(), "tell the others"),
+                (self.lending_policy.run(), "lend by the rules"),
                 (self.naming.run(), "take over names"),
                 (self.hardware.run(), "look at devices"),
                 (self.links.run(), "measure links"),
-                (self.finding.run(), "find others"),
-                (self.shop.run(), "get models"),
-                (self.journal.run(lambda: self.lent.passed), "journal"),
+                (self.discovery.run(), "find others"),
+                (self.model_sources.run(), "get models"),
+                (self.journal.run(lambda: self.lending_service.passed), "journal"),
             ):
                 group.create_task(work, name=name)
 
@@ -158,34 +166,34 @@ class Node:
                 "version": __version__,
                 "peer_address": str(self.network.address),
                 **with_reason("reason", dismissed),
-                "lending": self.lending.json(),
+                "lending": self.lending_policy.json(),
             },
             "machines": machines_json(self._with_layers(), self.network.id),
-            **self.finding.json(household.strangers),
+            **self.discovery.json(household.strangers),
             "links": self.links.json(),
-            "links_between": self._telling.gossip.json(self.network.links),
-            **with_names(self.hosting.loaded_json(), household),
-            "embeds": with_names(self.hosting.embeddings.json(), household),
-            "forecasts": self.hosting.outlook.lessons.json(),
+            "links_between": self._broadcaster.gossip.json(self.network.links),
+            **with_names(self.model_manager.loaded_json(), household),
+            "embeds": with_names(self.model_manager.embeddings.json(), household),
+            "forecasts": self.model_manager.outlook.forecasts.json(),
             **pairing_routes.json(self.network.window),
-            "answers": {**self.hosting.answers(), "line": line_json(self.hosting.loaded)},
-            **self.guesting.json(),
-            **self.shop.json(),
+            "answers": {**self.model_manager.answers(), "line": line_json(self.model_manager.loaded)},
+            **self.guest_answers.json(),
+            **self.model_sources.json(),
             "journal": {"last": self.journal.number},
         }
 
     # Local: what the network asks
 
     def offer(self) -> Offer:
-        free = max(0, self.lending.lent_bytes() - self.lent.used_bytes)
+        free = max(0, self.lending_policy.lent_bytes() - self.lending_service.used_bytes)
         total = devices.memory().total_bytes
         return Offer(self.settings.name, *self.hardware.told, total, free)
 
     def work(self) -> Work:
-        return Work(*self.lent.work())
+        return Work(*self.lending_service.work())
 
     def busy(self) -> bool:
-        return self.hosting.busy() or self.lent.busy() or self.shop.server.is_busy
+        return self.model_manager.busy() or self.lending_service.busy() or self.model_sources.server.is_busy
 
     def link_end(self, own: str, other: str) -> LinkEnd:
         return self.links.end(own, other)
@@ -196,26 +204,26 @@ class Node:
         await self._lenders.closings.linked(link.peer, link)
         self.household.tell(facts.Connected(link.peer, str(link.address)))
         self.household.tell(greeted(link))
-        if ending := self.lent.host_came(link.peer, link.hello.instance):
+        if ending := self.lending_service.host_came(link.peer, link.hello.instance):
             await asyncio.wait(ending)  # it started anew, and needs these layers no more
         self.links.connected(link.peer)
-        await self._telling.begin(link)
+        await self._broadcaster.begin(link)
 
     async def message(self, link: PeerLink, message: messages.Message) -> None:
         match message:
             case messages.Status():
                 self.household.tell(news := told(link, message))
-                self.hosting.lender_told(news)
+                self.model_manager.lender_told(news)
             case messages.LinksMeasured():
-                self._telling.gossip.heard(link.peer, message, self.network.members.keys())
+                self._broadcaster.gossip.heard(link.peer, message, self.network.members.keys())
                 self.events.changed()
             case messages.OpenStage():
                 if member := self.network.members.get(link.peer):
-                    await self.lent.open(member, message, link.send)
+                    await self.lending_service.open(member, message, link.send)
             case messages.CloseStage(pipeline=pipeline):
-                await self.lent.close(link.peer, pipeline_id(pipeline))
+                await self.lending_service.close(link.peer, pipeline_id(pipeline))
             case messages.Answering(now=now):
-                self.lent.host_answers(link.peer, now)
+                self.lending_service.host_answers(link.peer, now)
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
                 self._lenders.answers.heard(link.peer, link.name, message)
             case messages.MeasureSpeed():
@@ -229,8 +237,8 @@ class Node:
     async def disconnected(self, link: PeerLink) -> None:
         self._lenders.answers.gone(link.peer, link.name)
         self.measuring.gone(link.peer, link.name)
-        self.hosting.lender_left(link.peer)
-        self.lent.host_left(link.peer)
+        self.model_manager.lender_left(link.peer)
+        self.lending_service.host_left(link.peer)
         self.household.tell(facts.Disconnected(link.peer, link.ended, time.time()))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:
@@ -243,50 +251,50 @@ class Node:
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         self.links.keep_only(members)
-        self.hosting.outlook.lessons.keep_only(members)
-        self.hosting.outlook.doubts.keep_only(members)
+        self.model_manager.outlook.forecasts.keep_only(members)
+        self.model_manager.outlook.quarantine.keep_only(members)
         me = self.network.id
         for machine in self.household.now.machines.keys() - members.keys() - {me}:
             code = "removed_from_household" if self.network.dismissed else "machine_removed"
-            self.hosting.without(machine, StageLost(code, name=self.household.name(machine)))
+            self.model_manager.without(machine, StageLost(code, name=self.household.name(machine)))
             self.household.tell(facts.Removed(machine))
-            self.lent.close_soon(machine)
+            self.lending_service.close_soon(machine)
         other_names = [other.name for other in members.values() if other.id != me]
         for member in members.values():
             own = member.id == me
             name = unless_taken(self.settings.name, member.name, other_names) if own else member.name
             self.household.tell(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
-        self.lent.follow(members)
+        self.lending_service.follow(members)
         self.naming.members_changed(members.get(me))
-        self.finding.members_changed()
+        self.discovery.members_changed()
 
     def pairing_changed(self, state: pairing.State) -> None:
-        self.finding.pairing_changed(self.hardware.device)
+        self.discovery.pairing_changed(self.hardware.device)
         self.changed()
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
-        return await self.lent.stage_offer(member, pipeline, body)
+        return await self.lending_service.stage_offer(member, pipeline, body)
 
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
-        return await self.lent.pieces(member, pipeline, chunks)
+        return await self.lending_service.pieces(member, pipeline, chunks)
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:
-        self.lent.expects(member, pipeline)
+        self.lending_service.expects(member, pipeline)
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
-        await self.lent.data(member, pipeline, channel)
+        await self.lending_service.data(member, pipeline, channel)
 
     # inside
 
     def _models_in_use(self) -> list[str]:
-        held = self.hosting.embeddings.held
-        return [*self.hosting.loaded.ids, *([held.entry.model.id] if held else [])]
+        held = self.model_manager.embeddings.held
+        return [*self.model_manager.loaded.ids, *([held.entry.model.id] if held else [])]
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """Return this machine and the lenders here; `released`: bytes of ours that they are freeing now."""
         me, guest = self.network.id, self.household.rights.is_guest()
-        memory, uses, hardware = self.lending.memory, self._uses(), self.hardware.told
-        gives = max(0, memory.own_bytes(*uses) - self.hosting.loaded.stays(me, released))
+        memory, uses, hardware = self.lending_policy.memory, self._uses(), self.hardware.told
+        gives = max(0, memory.own_bytes(*uses) - self.model_manager.loaded.stays(me, released))
         host = Candidate(
             me,
             self.settings.name,
@@ -300,8 +308,8 @@ class Node:
     def _uses(self) -> tuple[int, int, int]:
         """Return the bytes on this machine that are promised to others, not loaded yet (for anyone), and of its own
         models."""
-        own, comes = own_uses(self.hosting, self.network.id)
-        return self.lent.used_bytes, self.lent.unloaded_bytes + comes, own
+        own, comes = own_uses(self.model_manager, self.network.id)
+        return self.lending_service.used_bytes, self.lending_service.unloaded_bytes + comes, own
 
     def _with_layers(self) -> Household:
         me = self.household.now.machines[self.network.id]
@@ -311,26 +319,28 @@ class Node:
             self.hardware.device,
             devices.memory().total_bytes,
             self.offer().lendable_bytes,
-            self.lent.used_bytes,
-            self.hosting.word(self.lending.state_word()),
-            self.lending.reason(),
-            self.lending.hottest_c(),
+            self.lending_service.used_bytes,
+            self.model_manager.word(self.lending_policy.state_word()),
+            self.lending_policy.reason(),
+            self.lending_policy.hottest_c(),
             about(self._status()),
         )
         household = with_unlinkable(apply(self.household.now, own), self.network.calls.kept_out)
-        held = self.hosting.loaded.layers()
-        held[me.id] = (*held.get(me.id, ()), *self.lent.layers())
-        replaced = self.hosting.outlook.doubts.reasons(household.machines, self.hosting.loaded.replaced())
+        held = self.model_manager.loaded.layers()
+        held[me.id] = (*held.get(me.id, ()), *self.lending_service.layers())
+        replaced = self.model_manager.outlook.quarantine.reasons(
+            household.machines, self.model_manager.loaded.replaced()
+        )
         return apply(household, facts.LayersHeld(held, replaced))
 
     def _lends_to(self) -> list[str]:
-        return sorted(self.household.name(machine) for machine in self.lent.borrowers())
+        return sorted(self.household.name(machine) for machine in self.lending_service.borrowers())
 
     def _status(self) -> messages.Status:
-        return status_of(self.offer(), self.lent.used_bytes, self.lending)
+        return status_of(self.offer(), self.lending_service.used_bytes, self.lending_policy)
 
     def _named(self, name: str) -> None:
         """Apply this machine's new name."""
         me = self.household.now.machines[self.network.id]
         self.household.tell(facts.Member(me.id, name, me.roles))
-        self.lent.machine = name
+        self.lending_service.machine = name

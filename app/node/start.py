@@ -147,12 +147,12 @@ async def _main(
     group = asyncio.TaskGroup()
     node = Node(options, home, choices, me, sock, group)
     log.info("node %s starts in %s", node.settings.name, home.root)
-    async with node.lent.stage_host, group:
+    async with node.lending_service.stage_host, group:
         try:
-            await node.lending.begin(node.lent)
+            await node.lending_policy.begin(node.lending_service)
             await _serve(node, Servers(node, stop.set), group, ready, stop, stopping)
         finally:
-            node.lent.end()
+            node.lending_service.end()
     log.info("node stopped")
 
 
@@ -174,17 +174,17 @@ async def _serve(
             node.changed()
             identity_facts = {"id": node.network.id, "name": node.settings.name}
             ready(identity_facts | {"peer_port": node.network.port, "control_port": control.port})
-            hear = listen(partial(follow, node.lending))
+            hear = listen(partial(follow, node.lending_policy))
             own.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
             own.append(group.create_task(hear, name="hear of sleep"))
             await stop.wait()
-            await node.lending.leave()
+            await node.lending_policy.leave()
         finally:
             stopping()
             place.unlink(missing_ok=True)
-            node.hosting.close()
+            node.model_manager.close()
             await doors.stop()
-            await node.hosting.unload()
+            await node.model_manager.unload()
             for task in own:
                 task.cancel()
 

@@ -21,54 +21,54 @@ from tests.node.placement.test_stages import Lender, Place, place
 __all__ = ["hosting", "place", "scene", "shelf"]  # fixtures
 
 
-def laid_ahead(placing: StageSet, plan: Plan, closed: list[str]) -> None:
+def laid_ahead(stage_set: StageSet, plan: Plan, closed: list[str]) -> None:
     """These stages are loaded, as far as it knows."""
     for stage in plan.stages:
         closing = AsyncExitStack()
         closing.callback(closed.append, f"{stage.name} {stage.layers.first}")
         client = cast("StageClient", type("Client", (), {"lost": None}))
-        placing._held[_key(stage)] = Held(stage, cast("Run", None), "", client, closing)
+        stage_set._held[_key(stage)] = Held(stage, cast("Run", None), "", client, closing)
 
 
 async def test_only_what_lies_ahead_there_is_given_up(place: Place) -> None:
     serving, ahead = place.plan(1, 2, 1), place.plan(1, 1, 2)
     closed: list[str] = []
     async with AsyncExitStack() as stack:
-        placing = place.placing(Lender(), stack)
+        stage_set = place.stage_set(Lender(), stack)
         for one in (serving, ahead):
-            laid_ahead(placing, one, closed)
-        assert [one.machine for one in placing.ahead(serving)] == [ATTIC]
-        await placing.give_up_ahead(serving, {ATTIC})
+            laid_ahead(stage_set, one, closed)
+        assert [one.machine for one in stage_set.ahead(serving)] == [ATTIC]
+        await stage_set.give_up_ahead(serving, {ATTIC})
         assert closed == ["attic 1"]
-        assert not placing.ahead(serving)
-        assert not placing._hurry.is_set()
+        assert not stage_set.ahead(serving)
+        assert not stage_set._hurry.is_set()
 
 
 async def test_what_this_machine_goes_over_from_is_no_spare(place: Place) -> None:
     """A model that goes on here alone still holds its ends for a moment, and has its whole claimed: who counted them
     as spare would plan on memory that is not there."""
     async with AsyncExitStack() as stack:
-        placing = place.placing(Lender(), stack)
-        laid_ahead(placing, before := place.plan(1, 2, 1), [])
+        stage_set = place.stage_set(Lender(), stack)
+        laid_ahead(stage_set, before := place.plan(1, 2, 1), [])
         over = replace(before, stages=())
-        assert [one.machine for one in placing.ahead(over)] == [ATTIC]
+        assert [one.machine for one in stage_set.ahead(over)] == [ATTIC]
 
 
 async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
     serving, begun = place.plan(1, 2, 1), asyncio.Event()
     async with AsyncExitStack() as stack:
-        placing = place.placing(Lender(), stack)
+        stage_set = place.stage_set(Lender(), stack)
 
         async def slow(*_: Any) -> None:
             begun.set()
             await asyncio.sleep(60)
 
-        placing._ahead = slow  # type: ignore[assignment, method-assign]
+        stage_set._ahead = slow  # type: ignore[assignment, method-assign]
         async with asyncio.TaskGroup() as group:
-            ahead = group.create_task(prepared(placing, serving), name="ahead")
+            ahead = group.create_task(prepared(stage_set, serving), name="ahead")
             await begun.wait()
             async with asyncio.timeout(30):
-                await placing.give_up_ahead(serving, {ATTIC})
+                await stage_set.give_up_ahead(serving, {ATTIC})
         assert ahead.result() == "pipeline_closed"
 
 
@@ -85,17 +85,17 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
         waited.append(two.state.asked.is_set() and two.asked_s > rested_s)
 
     async with AsyncExitStack() as stack:
-        placing = place.placing(Lender(), stack)
-        placing.room = replace(hosting.rooms.of(one), make=moves)
-        await placing.open(replace(place.plan(1, 2, 1), stages=()))
+        stage_set = place.stage_set(Lender(), stack)
+        stage_set.room = replace(hosting.rooms.of(one), make=moves)
+        await stage_set.open(replace(place.plan(1, 2, 1), stages=()))
     assert waited == [True]
     assert not two.state.asked.is_set()
     assert two.asked_s == rested_s  # nobody has asked: what waited goes on at once
 
 
-async def prepared(placing: StageSet, plan: Plan) -> str:
+async def prepared(stage_set: StageSet, plan: Plan) -> str:
     with pytest.raises(Exception, match="pipeline_closed"):
-        await placing.prepare(plan.stages[1])
+        await stage_set.prepare(plan.stages[1])
     return "pipeline_closed"
 
 
@@ -107,10 +107,10 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
     [one] = hosting.loaded
     closed: list[str] = []
     async with AsyncExitStack() as stack:
-        placing = place.placing(Lender(), stack)
-        laid_ahead(placing, place.plan(1, 2, 1), closed)
-        one.holds.placings.append(placing)
-        spare = sum(stage.total_bytes for stage in placing.ahead(one.plan) if stage.machine == ATTIC)
+        stage_set = place.stage_set(Lender(), stack)
+        laid_ahead(stage_set, place.plan(1, 2, 1), closed)
+        one.holds.stage_sets.append(stage_set)
+        spare = sum(stage.total_bytes for stage in stage_set.ahead(one.plan) if stage.machine == ATTIC)
         assert spare > 0
         order = requests.LoadModel(model="two", split=[1, 2, 1], beside=True)
         await hosting.plan(order, lambda _: None)
@@ -123,7 +123,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         assert two is not None
         await hosting.rooms.make(two, two.plan)  # as its placing does before it opens
         assert closed == ([] if room[0] == "e" else ["attic 1"])
-        one.holds.placings.clear()
+        one.holds.stage_sets.clear()
 
 
 async def test_what_is_lost_gets_the_spares_of_others_too(hosting: ModelManager, scene: Scene, place: Place) -> None:
@@ -131,15 +131,15 @@ async def test_what_is_lost_gets_the_spares_of_others_too(hosting: ModelManager,
     await load(hosting, "two", beside=True)
     one, two = hosting.loaded
     async with AsyncExitStack() as stack:
-        placing = place.placing(Lender(), stack)
-        laid_ahead(placing, place.plan(1, 2, 1), [])
-        two.holds.placings.append(placing)
+        stage_set = place.stage_set(Lender(), stack)
+        laid_ahead(stage_set, place.plan(1, 2, 1), [])
+        two.holds.stage_sets.append(stage_set)
         own = one.releases()[ATTIC]
         spare = sum(stage.total_bytes for stage in two.holds.ahead() if stage.machine == ATTIC)
-        await hosting._elsewhere.options(one, frozenset())
+        await hosting._replanner.options(one, frozenset())
         assert scene.released[-1][ATTIC] == own  # nobody needs it: others keep theirs
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(one), "news", "lost")
-            await hosting._elsewhere.options(one, frozenset())
+            await hosting._replanner.options(one, frozenset())
         assert scene.released[-1][ATTIC] == own + spare
-        two.holds.placings.clear()
+        two.holds.stage_sets.clear()

@@ -20,10 +20,10 @@ class HouseholdRoutes:
     """See the module. `loaded`: what looks anew at a machine that is used again."""
 
     def __init__(
-        self, network: Network, household: KnownHousehold, names: Naming, doubts: Quarantine, loaded: LoadedModels
+        self, network: Network, household: KnownHousehold, names: Naming, quarantine: Quarantine, loaded: LoadedModels
     ) -> None:
         self._network, self._household, self._names = network, household, names
-        self._doubts, self._loaded = doubts, loaded
+        self._doubts, self._loaded = quarantine, loaded
 
     def routes(self) -> list[web.RouteDef]:
         return [

@@ -146,13 +146,13 @@ class Servers:
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
         """`stop` ends the node."""
-        choices, interfaces = node.choices, node.finding.choice.interfaces
+        choices, interfaces = node.choices, node.discovery.choice.interfaces
         self.api = ChatApi(
             node.home,
             choices,
-            node.hosting,
-            node.shop.models,
-            node.guesting,
+            node.model_manager,
+            node.model_sources.models,
+            node.guest_answers,
             node.household.rights,
             node.journal,
             LanDoor(node.home, lambda: interfaces, SlowClientGuard(), node.network.expects),
@@ -166,7 +166,7 @@ class Servers:
         kept = DetachedAnswers()
         self.control = Control(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
         node.network.mount(GUEST_PATH, self.api.for_guests())
-        node.network.mount(MODELS_PATH, node.shop.server.application())
+        node.network.mount(MODELS_PATH, node.model_sources.server.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         await self.control.start(group)
@@ -181,20 +181,20 @@ class Servers:
 
 def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], None]) -> list[web.RouteDef]:
     """All of the control API."""
-    home, network, household, hosting = node.home, node.network, node.household, node.hosting
-    doctor = Doctor(home, network, household, node.finding, node.lending, node.links, hosting, node.busy)
-    settings = OwnSettings(home, node.options, node.choices, network, node.finding, node.shop.folders)
+    home, network, household, hosting = node.home, node.network, node.household, node.model_manager
+    doctor = Doctor(home, network, household, node.discovery, node.lending_policy, node.links, hosting, node.busy)
+    settings = OwnSettings(home, node.options, node.choices, network, node.discovery, node.model_sources.folders)
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
-    machines = HouseholdRoutes(network, household, node.naming, hosting.outlook.doubts, hosting.loaded)
-    models = ModelRoutes(node.shop.models, hosting, node.guesting, node.measuring, household)
-    answers = AnswerRoutes(hosting, node.guesting, api.upstreams, kept)
-    machine = MachineRoutes(home, node.hardware, node.shop.folders, settings)
+    machines = HouseholdRoutes(network, household, node.naming, hosting.outlook.quarantine, hosting.loaded)
+    models = ModelRoutes(node.model_sources.models, hosting, node.guest_answers, node.measuring, household)
+    answers = AnswerRoutes(hosting, node.guest_answers, api.upstreams, kept)
+    machine = MachineRoutes(home, node.hardware, node.model_sources.folders, settings)
     return [
         *state.routes(),
         *machines.routes(),
-        *lending_route_defs(node.lending),
+        *lending_route_defs(node.lending_policy),
         *models.routes(),
-        *model_routes.routes(node.shop),
+        *model_routes.routes(node.model_sources),
         *api_routes.routes(api),
         *history_key_routes(ChatKey(home)),
         *answers.routes(),

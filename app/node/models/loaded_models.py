@@ -40,18 +40,14 @@ class HostMemory:
     """The memory of this host, shared by its placements. vectors: has the embedding model free this many bytes."""
 
     def __init__(
-        self,
-        loaded: LoadedModels,
-        outlook: PlannerInputs,
-        vectors: Callable[[int], Awaitable[None]],
-        quiet: IdleTracker,
+        self, loaded: LoadedModels, outlook: PlannerInputs, vectors: Callable[[int], Awaitable[None]], idle: IdleTracker
     ) -> None:
         self._loaded, self._outlook, self._vectors = loaded, outlook, vectors
-        self.choosing, self._quiet = asyncio.Lock(), quiet
+        self.choosing, self._idle = asyncio.Lock(), idle
 
     def of(self, running: Placement) -> Reservation:
         """Return the reservation of one placement."""
-        return Reservation(partial(self.make, running), self.choosing, self._quiet.stirred)
+        return Reservation(partial(self.make, running), self.choosing, self._idle.transfer)
 
     async def make(self, running: Placement, plan: Plan) -> None:
         """Free memory for a plan. Raises DoesNotFit where another model has taken it meanwhile."""

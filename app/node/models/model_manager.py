@@ -128,14 +128,14 @@ class ModelManager:
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
-        self.loaded, self._quiet = loaded, IdleTracker()
+        self.loaded, self._idle = loaded, IdleTracker()
         here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
         self.embeddings = Embeddings(shelf, here, threads.begin or threads.most, changed, outlook.checks)
-        self.rooms: HostMemory = HostMemory(self.loaded, outlook, self.embeddings.make_room, self._quiet)
+        self.rooms: HostMemory = HostMemory(self.loaded, outlook, self.embeddings.make_room, self._idle)
         self._shelf = shelf
         self._sources = sources
         self.outlook, self._planner = outlook, Planner(outlook, threads)
-        self._elsewhere = Replanner(self._planner, outlook, self.loaded)
+        self._replanner = Replanner(self._planner, outlook, self.loaded)
         self._outcomes, self._lender_news = Outcomes(outlook, group, changed), LenderChanges()
         self._group, self._journal, self._changed = group, journal, changed
         self._loads = LoadQueue(self.loaded, journal)
@@ -294,7 +294,7 @@ class ModelManager:
         if running.answerer is None:
             raise BadInput("nothing_loaded")
         with (
-            self._outcomes.company.joined() as guest,
+            self._outcomes.concurrent.count() as guest,
             self._journal.answering(running.entry.name, question.request, question.whose) as noted,
         ):
             self._changed()
@@ -381,7 +381,7 @@ class ModelManager:
             brought = await self._load(entry, requests.LoadModel(model=entry.name), stays, report)
             brought.by_question = True
             return brought
-        order, before = await self._elsewhere.order(lost), self.loaded.ids
+        order, before = await self._replanner.order(lost), self.loaded.ids
         try:
             return await self._load(entry, order, stays, report)
         except BaseException:  # the next question tries again, instead of asking another model
@@ -405,7 +405,7 @@ class ModelManager:
         """Load in place of all but the placements in `stays`. Call it with the lock held."""
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
-        with self._loads.turn.sparing(stays), self._quiet.broken(), self._outcomes.company.joined():
+        with self._loads.turn.sparing(stays), self._idle.request(), self._outcomes.concurrent.count():
             # nothing is done ahead, or learnt
             running = await self._planned_and_placed(entry, order, stays, report)
         self._load_failed = None
@@ -449,11 +449,11 @@ class ModelManager:
             chosen = with_others(chosen, self._loads.turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
-            running = Placement(entry, order, chosen, described, sizes, self._quiet)
+            running = Placement(entry, order, chosen, described, sizes, self._idle)
             self.loaded.add(running, order.first)
         self._changed()
         sources = self._sources(self.rooms.of(running))
-        replan = partial(self._elsewhere.options, running)
+        replan = partial(self._replanner.options, running)
         work = running.run(sources, report, self._changed, replan)
         task = self._group.create_task(work, name=f"placement of {entry.name}")
         try:

@@ -80,7 +80,7 @@ class ConcurrentAnswers:
         self._guests: list[AnswerSpan] = []
 
     @contextmanager
-    def joined(self) -> Iterator[AnswerSpan]:
+    def count(self) -> Iterator[AnswerSpan]:
         """Count an answer while the block runs."""
         guest = AnswerSpan(alone=not self._guests)
         for other in self._guests:
@@ -118,37 +118,37 @@ async def counted(
 
 
 class Outcomes:
-    """The outcomes of all answers of this host. `group` outlives the answers; `company`: those made now."""
+    """The outcomes of all answers of this host. `group` outlives the answers; `concurrent`: those made now."""
 
     def __init__(self, outlook: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]) -> None:
         self._outlook, self._group, self._changed = outlook, group, changed
-        self.company = ConcurrentAnswers()
+        self.concurrent = ConcurrentAnswers()
 
     def ended(self, summary: Summary, running: Placement, alone: bool) -> Json:
         """Return the end of an answer; its outcome is kept when it had the pool to itself."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
-        lessons = self._outlook.lessons
-        expected = lessons.expected(chosen, model, computed, len(summary.token_ids))
-        if alone and not summary.recoveries and (outcome := lessons.learn(chosen, model, summary)):
+        forecasts = self._outlook.forecasts
+        expected = forecasts.expected(chosen, model, computed, len(summary.token_ids))
+        if alone and not summary.recoveries and (outcome := forecasts.learn(chosen, model, summary)):
             running.outcome = outcome
-            refresh_forecast(running, lessons.anew(running.plan).machines)
+            refresh_forecast(running, forecasts.anew(running.plan).machines)
             self._group.create_task(self._noted(running, chosen, outcome), name="note what came of a forecast")
         elif alone and summary.recoveries:
-            running.outcome = lessons.interrupted(chosen, model, summary) or running.outcome
+            running.outcome = forecasts.interrupted(chosen, model, summary) or running.outcome
         answer = answer_json(summary, running.entry.name, chosen.stages, expected)
         names = {stage.machine: stage.name for stage in chosen.stages}
-        doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]
+        doubted = [name for machine, name in names.items() if machine in self._outlook.quarantine]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
         return answer | with_reasons("doubted", why)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
         """Save the outcome, and doubt the measurements behind the forecast if it is far off."""
-        lessons = self._outlook.lessons
-        await asyncio.to_thread(lessons.save, lessons.content())
+        forecasts = self._outlook.forecasts
+        await asyncio.to_thread(forecasts.save, forecasts.content())
         used = {stage.machine for stage in chosen.stages}
         if outcome.is_far_off and await self._outlook.doubt(running.entry, BATCH_ROWS, used):
-            await asyncio.to_thread(lessons.save, lessons.content())
+            await asyncio.to_thread(forecasts.save, forecasts.content())
             with suppress(StageLost):
                 over = StageLost("load_stopped", model=running.entry.name)
                 await run_until(running.ended, measure_again(running, self._outlook), over)

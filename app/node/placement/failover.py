@@ -40,14 +40,14 @@ class Failover:
 
     def __init__(
         self,
-        placing: StageSet,
+        stage_set: StageSet,
         replan: Replan,
         state: PlacementState,
         place: int,
         failures: RecentFailures | None = None,
     ) -> None:
         """`failures` counts failures by machine; all models of a host share it."""
-        self.placing, self._replan, self._state, self._place = placing, replan, state, place
+        self.stage_set, self._replan, self._state, self._place = stage_set, replan, state, place
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
@@ -64,14 +64,14 @@ class Failover:
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
         self._state.news.clear()
-        async with self.placing.room.choosing:
+        async with self.stage_set.room.choosing:
             try:
                 chosen, _ = self._chosen = await self._choose(frozenset(map(MachineId, without)))
             except BaseException:
-                self.placing.claimed = None  # nothing fits: others may have what it does not hold
+                self.stage_set.claimed = None  # nothing fits: others may have what it does not hold
                 raise
-            self.placing.claimed = chosen
-        names = dict.fromkeys(stage.name for stage in self.placing.moving(chosen))
+            self.stage_set.claimed = chosen
+        names = dict.fromkeys(stage.name for stage in self.stage_set.moving(chosen))
         replay_s = chosen.forecast.ttft_s if chosen.forecast else 0.0
         return recovery.Planned(tuple(names), self._moving_s(chosen), replay_s)
 
@@ -127,7 +127,7 @@ class Failover:
         """Return the same as `soonest`, also considering that another machine may already hold the layers that were
         lost."""
         options = list(await self.options(without))
-        if lost := self.placing.lost() - without:
+        if lost := self.stage_set.lost() - without:
             with suppress(AppError):
                 options += await self.options(without | lost)
         return self._first(options)
@@ -162,17 +162,17 @@ class Failover:
     def missing(self, plan: Plan) -> list[PlannedStage]:
         """Return the stages of this plan that other machines would have to load."""
         here = plan.stages[0].machine
-        return [stage for stage in self.placing.moving(plan) if stage.machine != here]
+        return [stage for stage in self.stage_set.moving(plan) if stage.machine != here]
 
     async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
         """Make other machines store those layers on disk and, if `load`, load them into memory. Raises AppError."""
         for stage in [only] if only else self.missing(plan):
-            if load or not self.placing.was_sent(stage):
-                await self.placing.prepare(stage, load=load)
+            if load or not self.stage_set.was_sent(stage):
+                await self.stage_set.prepare(stage, load=load)
 
     def _moving_s(self, plan: Plan) -> float:
-        moving = self.placing.moving(plan)
-        sent = [stage for stage in moving if self.placing.was_sent(stage)]
+        moving = self.stage_set.moving(plan)
+        sent = [stage for stage in moving if self.stage_set.was_sent(stage)]
         return moving_s(plan, moving, sent, self.bytes_per_second)
 
     async def build(self) -> list[StageClient]:
@@ -180,7 +180,7 @@ class Failover:
         plan, described = self._chosen
         if plan is not self._state.part(self._place):  # else only a worker is started anew
             self._state.place(self._place, plan, described)
-        return await self.placing.open(plan)
+        return await self.stage_set.open(plan)
 
     async def changed(self) -> None:
         await asyncio.sleep(LEAST_PAUSE_SECONDS)
@@ -189,11 +189,11 @@ class Failover:
                 await self._state.news.wait()
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
-        stage = self.placing.failed
+        stage = self.stage_set.failed
         if stage is None:
             return "", "", False
         is_gone = isinstance(error, Unreachable | Refused | DoesNotFit)
-        return "" if self.placing.is_here(stage) else stage.machine, stage.name, is_gone
+        return "" if self.stage_set.is_here(stage) else stage.machine, stage.name, is_gone
 
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
         return recovery.Misfit(recovery.shortage_reason(loss, error.reason))

@@ -69,17 +69,16 @@ class Placement:
         plan: Plan,
         described: Json,
         sizes: Sizes,
-        quiet: IdleTracker | None = None,
+        idle: IdleTracker | None = None,
     ) -> None:
         self.entry, self.order, self._sizes = entry, order, sizes
-        self.state = PlacementState(entry.model, plan, described, order.split, quiet or IdleTracker())
+        self.state = PlacementState(entry.model, plan, described, order.split, idle or IdleTracker())
         self.holds = MemoryClaims(self.state)
         self.answerer: Completer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
         self.ended = asyncio.Event()
         self.by_question = False  # a question brought it, where nothing of it was
-        self._replicas: Replicas | None = None  # of one machine or a split, one
-        self._keeper: ReplicaSupervisor | None = None
+        self._supervisor: ReplicaSupervisor | None = None
         self._leaving: set[MachineId] = set()  # others take over what they hold
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
@@ -88,6 +87,11 @@ class Placement:
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
         self._progress: dict[str, Json] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
+
+    @property
+    def _replicas(self) -> Replicas | None:
+        """The open pipelines; None until the placement answers. One machine or a split is a single replica."""
+        return self.state.pipelines if self._supervisor is not None else None
 
     @property
     def plan(self) -> Plan:
@@ -142,11 +146,11 @@ class Placement:
     async def leave(self, machine: MachineId, why: StageLost) -> None:
         """Leave a machine that wants its memory back. Other machines load its layers while it still computes; then
         running answers change over between two tokens."""
-        if self._replicas is None or self._keeper is None or machine in self._leaving:
+        if self._replicas is None or self._supervisor is None or machine in self._leaving:
             return
         self._leaving.add(machine)
         with suppress(AppError):  # nobody can: it keeps what it has until its owner's patience ends
-            failover = self._keeper.only
+            failover = self._supervisor.only
             if failover is not None:  # else the other replicas are there already
                 say = partial(self._replicas.tell_leaving, self._loss(machine, why).name)
                 await failover.hand_over(frozenset({machine}), say)
@@ -201,8 +205,8 @@ class Placement:
 
     def _present(self) -> list[PlannedStage]:
         """Return its stages without those of lost replicas."""
-        keeper = self._keeper if self.state.is_several else None
-        return [stage for stage in self.plan.stages if not (keeper and keeper.is_lost(stage.machine))]
+        supervisor = self._supervisor if self.state.is_several else None
+        return [stage for stage in self.plan.stages if not (supervisor and supervisor.is_lost(stage.machine))]
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """Return the layers each machine holds of this model, once it is ready."""
@@ -302,19 +306,19 @@ class Placement:
 
         try:
             async with AsyncExitStack() as stack:
-                replicas, placings = self.state.pipelines, self.holds.placings
-                opener = PipelineOpener(self.entry, sources, self._sizes, tell, self.state, placings)
+                replicas, stage_sets = self.state.pipelines, self.holds.stage_sets
+                opener = PipelineOpener(self.entry, sources, self._sizes, tell, self.state, stage_sets)
                 on_news = partial(self._told, changed)
-                keeper = ReplicaSupervisor(self.state, opener, replan, on_news)
+                supervisor = ReplicaSupervisor(self.state, opener, replan, on_news)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
-                stack.callback(keeper.end)
+                stack.callback(supervisor.end)
                 stack.callback(self.holds.end)
                 try:
                     start = time.monotonic()
-                    text = await self._unless_stopped(self._opened(keeper, group, stack))
+                    text = await self._unless_stopped(self._opened(supervisor, group, stack))
                     self._seconds = time.monotonic() - start
                     self._fetched_bytes = opener.fetched_bytes
-                    self._begin(text, replicas, keeper)
+                    self._begin(text, replicas, supervisor)
                     replicas.on_news = on_news
                     changed()
                     await self._until_over(replicas, changed)
@@ -331,19 +335,19 @@ class Placement:
             self.ended.set()
             changed()
 
-    def _begin(self, text: Text, replicas: Replicas, keeper: ReplicaSupervisor) -> None:
+    def _begin(self, text: Text, replicas: Replicas, supervisor: ReplicaSupervisor) -> None:
         """Start answering."""
         self.holds.is_loaded = True
-        self._keeper, self._replicas, self.answerer = keeper, replicas, Completer(text, replicas)
+        self._supervisor, self.answerer = supervisor, Completer(text, replicas)
         self._progress.clear()
         self._step(Opened())
         self._step(Noticed(replicas.news))
         self._outcome.set_result(None)
 
-    async def _opened(self, keeper: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack) -> Text:
+    async def _opened(self, supervisor: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack) -> Text:
         text = await Text.open(self.entry.path)
         await stack.enter_async_context(text)
-        await keeper.begin(group)
+        await supervisor.begin(group)
         return text
 
     def _told(self, changed: Callable[[], None]) -> None:

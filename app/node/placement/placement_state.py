@@ -34,7 +34,7 @@ class IdleTracker:
         return time.monotonic() if self.asked.is_set() else self.since_s
 
     @contextmanager
-    def broken(self) -> Iterator[None]:
+    def request(self) -> Iterator[None]:
         """Count a request while the block runs."""
         self._n_askers += 1
         self.asked.set()
@@ -47,7 +47,7 @@ class IdleTracker:
             self._rest()
 
     @contextmanager
-    def stirred(self) -> Iterator[None]:
+    def transfer(self) -> Iterator[None]:
         """Count a transfer of layers while the block runs: background work waits for it and goes on right
         afterwards."""
         self._n_moves += 1
@@ -134,7 +134,7 @@ class PlacementState:
         self.n_askers += 1
         self.unused.clear()
         try:
-            with self.idle.broken():
+            with self.idle.request():
                 yield
         finally:
             self.n_askers -= 1

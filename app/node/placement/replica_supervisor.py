@@ -41,7 +41,7 @@ LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before one that was lo
 
 class PipelineOpener:
     """Opens the pipelines of one placement. The stack given to `open` closes them; until then they are in
-    `placings`."""
+    `stage_sets`."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class PipelineOpener:
         sizes: Sizes,
         tell: Progress,
         state: PlacementState,
-        placings: list[StageSet],
+        stage_sets: list[StageSet],
     ) -> None:
-        self._state, self._placings = state, placings
+        self._state, self._placings = state, stage_sets
         self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
         self._known = Proof(entry.proof) if entry.proof else None
         self.fetched_bytes = 0  # weights that crossed the network
@@ -61,27 +61,27 @@ class PipelineOpener:
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
         """Open pipeline number `place` of the placement, with its failover. Raises AppError."""
         began, sources, plan = time.monotonic(), self._sources, self._state.part(place)
-        placing = StageSet(self._entry, sources, self._sizes, stack, self._tell)
-        self._placings.append(placing)
-        stack.callback(self._placings.remove, placing)
-        rebuilder = Failover(placing, replan, self._state, place, sources.outlook.failures)
+        stage_set = StageSet(self._entry, sources, self._sizes, stack, self._tell)
+        self._placings.append(stage_set)
+        stack.callback(self._placings.remove, stage_set)
+        failover = Failover(stage_set, replan, self._state, place, sources.outlook.failures)
         try:
-            pipeline = await self._opened(plan, stack, placing, rebuilder)
+            pipeline = await self._opened(plan, stack, stage_set, failover)
         except AppError:
-            self.failed = rebuilder.last_failed
+            self.failed = failover.last_failed
             raise
         loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)
-        rebuilder.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)
-        self.fetched_bytes += placing.fetched_bytes
-        return pipeline, rebuilder
+        failover.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)
+        self.fetched_bytes += stage_set.fetched_bytes
+        return pipeline, failover
 
-    async def _opened(self, plan: Plan, stack: AsyncExitStack, placing: StageSet, rebuilder: Failover) -> Pipeline:
+    async def _opened(self, plan: Plan, stack: AsyncExitStack, stage_set: StageSet, failover: Failover) -> Pipeline:
         """Open the stages and verify them. Failures are counted."""
         sources, sizes, model = self._sources, self._sizes, self._entry.model
         try:
-            clients = await placing.open(plan)
+            clients = await stage_set.open(plan)
         except AppError as error:
-            rebuilder.failed(loss_of(error, rebuilder))
+            failover.failed(loss_of(error, failover))
             raise
         shape = PipelineConfig(
             sizes.slots,
@@ -95,8 +95,8 @@ class PipelineOpener:
         )
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
         again = Recompute(self._entry, sources.shelf, sources.stages, sizes, sources.outlook.checks)
-        rebuilder.checks = Verifier(samples, placing, again, sources.outlook.doubts)
-        pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
+        failover.checks = Verifier(samples, stage_set, again, sources.outlook.quarantine)
+        pipeline = await stack.enter_async_context(Pipeline(clients, shape, failover, samples))
         await self._prove(plan, pipeline, shape)
         return pipeline
 
@@ -131,7 +131,7 @@ class ReplicaSupervisor:
     def __init__(
         self, state: PlacementState, opener: PipelineOpener, replan: ReplanPlacement, changed: Callable[[], None]
     ) -> None:
-        self._state, self._opener, self._replicas = state, opener, state.pipelines
+        self._state, self._opener = state, opener
         self._replan, self._changed = replan, changed
         self._lost: set[int] = set()
         self._splits = {
@@ -170,7 +170,7 @@ class ReplicaSupervisor:
 
     async def _keep(self, place: int, opened: asyncio.Future[None]) -> None:
         pause_s = LEAST_PAUSE_SECONDS
-        while not self._replicas.drop_if_over():
+        while not self._state.pipelines.drop_if_over():
             try:
                 async with AsyncExitStack() as stack:
                     await self._place(place, again=place in self._lost)
@@ -180,7 +180,7 @@ class ReplicaSupervisor:
                     first = part.stages[0]
                     here = first.machine == part.host
                     replica = Replica(first.name, pipeline, _machines(part), here)
-                    self._replicas.put(place, replica)
+                    self._state.pipelines.put(place, replica)
                     self._failover = None if self._state.is_several else failover
                     self._lost.discard(place)
                     pause_s = LEAST_PAUSE_SECONDS
@@ -189,7 +189,7 @@ class ReplicaSupervisor:
                     self._changed()
                     why = await self._until_lost(place, pipeline, failover)
                     log.warning("the replica of %s is lost: %s", first.name, why.reason)
-                    if self._replicas.drop_if_over():
+                    if self._state.pipelines.drop_if_over():
                         return
             except AppError as error:
                 if not opened.done():
@@ -200,7 +200,7 @@ class ReplicaSupervisor:
                 fault_entry = fault_table.classify(error.reason)
                 if fault_entry.retry is Retry.NEVER and fault_entry.fault in (Fault.MODEL, Fault.ENGINE):
                     self._lost.add(place)  # it would not be there the next time either
-                    self._replicas.drop_if_over()
+                    self._state.pipelines.drop_if_over()
                     self._changed()
                     return
             self._lost.add(place)

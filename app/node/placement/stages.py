@@ -48,7 +48,7 @@ class Reservation:
 
     make: Callable[[Plan], Awaitable[None]]
     choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    stirred: Callable[[], AbstractContextManager[None]] = nullcontext
+    transfer: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
@@ -134,7 +134,7 @@ class StageSet:
         next plan."""
         self.claimed = plan
         try:
-            with self.room.stirred():
+            with self.room.transfer():
                 async with self._at_once():
                     return await self._open(plan)
         except BaseException:
@@ -437,20 +437,20 @@ class MemoryClaims:
 
     def __init__(self, state: PlacementState) -> None:
         self._state = state
-        self.placings: list[StageSet] = []  # one for each pipeline that is open, or opens
+        self.stage_sets: list[StageSet] = []  # one for each pipeline that is open, or opens
         self.is_loaded = False  # all of it was open once
 
     def ahead(self) -> list[PlannedStage]:
         """Return the stages that other machines hold in memory as standby."""
         if self._state.is_several:
             return []
-        return [stage for placing in self.placings for stage in placing.ahead(self._state.plan)]
+        return [stage for stage_set in self.stage_sets for stage in stage_set.ahead(self._state.plan)]
 
     async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
         """Free the standby layers on these machines for another model; they can be loaded again later."""
         if any(stage.machine in machines for stage in self.ahead()):  # else it is not waited for
-            for placing in list(self.placings):
-                await placing.give_up_ahead(self._state.plan, machines)
+            for stage_set in list(self.stage_sets):
+                await stage_set.give_up_ahead(self._state.plan, machines)
 
     def here(self, me: MachineId) -> tuple[int, int]:
         """Return the bytes of this machine that it holds or is about to, and how many of them are not allocated yet. A
@@ -459,15 +459,15 @@ class MemoryClaims:
             planned = bytes_on(me, self._state.plan.stages)
             return planned, planned
         own = comes = 0
-        for placing in self.placings:
-            held = bytes_on(me, placing.held())
-            most = max(held, bytes_on(me, placing.claimed.stages) if placing.claimed else 0)
+        for stage_set in self.stage_sets:
+            held = bytes_on(me, stage_set.held())
+            most = max(held, bytes_on(me, stage_set.claimed.stages) if stage_set.claimed else 0)
             own, comes = own + most, comes + most - held
         return own, comes
 
     def end(self) -> None:
         """Keep the last stages known: lenders free them, and report it, a little later."""
-        self.placings = list(self.placings)  # whoever opened them forgets them in the old one
+        self.stage_sets = list(self.stage_sets)  # whoever opened them forgets them in the old one
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
         """Return the bytes each machine will free beyond its reported free memory. present: the stages of the plan that
@@ -475,7 +475,7 @@ class MemoryClaims:
         if over or not self.is_loaded:
             return _sums((*present, *self.ahead()))
         host = self._state.plan.host
-        held = _sums(stage for placing in self.placings for stage in placing.held())
+        held = _sums(stage for stage_set in self.stage_sets for stage in stage_set.held())
         return {key: n for key, n in (held | {host: self.here(host)[0]}).items() if n}
 
 

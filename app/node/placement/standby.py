@@ -66,11 +66,11 @@ class StandbyManager:
         state: PlacementState,
         place: int,
         pipeline: Pipeline,
-        rebuilding: Failover,
+        failover: Failover,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._placement, self._place, self._pipeline = state, place, pipeline
-        self._rebuilding, self._clock = rebuilding, clock
+        self._failover, self._clock = failover, clock
         self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # what was looked at last
         self._slowness = Slowness()
         self._looked_s, self._again_s = -LEAST_BETWEEN_SECONDS, math.inf
@@ -99,7 +99,7 @@ class StandbyManager:
         if slow := [stage.name for stage in now.stages if stage.machine in placement.replaced]:
             why = Reason("recovery_slow", {"machine": slow[0]})
         log.info("the pipeline of %s moves to a better placement", now.stages[0].name)
-        self._rebuilding.intend(option)
+        self._failover.intend(option)
         is_taken = self._pipeline.break_off(Loss("", "", why, time.monotonic()))
         placement.is_moving = is_taken and not placement.is_several
 
@@ -136,19 +136,19 @@ class StandbyManager:
 
     async def check(self) -> None:
         """Compare a waiting sample of a lender's work, if there is one."""
-        if self._rebuilding.checks is not None:
-            await self._rebuilding.checks.look(self._plan)
+        if self._failover.checks is not None:
+            await self._failover.checks.look(self._plan)
 
     async def look(self) -> None:
         """Look once: first for a better placement, then for layers that the loss of a machine would leave missing."""
         try:
             if (right := await self._without_doubted()) is not None:
-                await self._rebuilding.prepare(right[0])
+                await self._failover.prepare(right[0])
                 if self._doubted():  # nobody took it back meanwhile
                     self._move(right)
                     return
             if (better := await self._without_slow() or await self._better()) is not None:
-                await self._rebuilding.prepare(better[0])
+                await self._failover.prepare(better[0])
                 if self._may_move():
                     self._move(better)
                     return
@@ -171,27 +171,27 @@ class StandbyManager:
         now, placement = self._clock(), self._placement
         if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
-        failed = self._rebuilding.left_out()  # until some minutes have passed, which is news as well
+        failed = self._failover.left_out()  # until some minutes have passed, which is news as well
         odd = frozenset(self._slowness.slow) | self._doubted() | failed
         seen = placement.n_changes, self._may_move(), odd
         is_new, self._seen = seen != self._seen, seen
         return is_new or now >= self._again_s
 
     def _checks_are_due(self) -> bool:
-        checks, now = self._rebuilding.checks, self._clock()
+        checks, now = self._failover.checks, self._clock()
         return checks is not None and checks.is_due and now - self._placement.asked_s >= QUIET_S
 
     def _doubted(self) -> frozenset[MachineId]:
         """Return its machines that computed wrong numbers."""
-        checks, stages = self._rebuilding.checks, self._plan.stages
-        return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.doubts)
+        checks, stages = self._failover.checks, self._plan.stages
+        return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.quarantine)
 
     async def _without_doubted(self) -> Option | None:
         """Return a placement without machines that computed wrong numbers; the planner leaves those out."""
         if not self._doubted():
             return None
         try:
-            return await self._rebuilding.soonest(frozenset())
+            return await self._failover.soonest(frozenset())
         except DoesNotFit:
             return None  # each of its answers says so
 
@@ -204,7 +204,7 @@ class StandbyManager:
             return None
         now = self._plan
         away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
-        best_steps, *alternatives = await self._rebuilding.options(away)
+        best_steps, *alternatives = await self._failover.options(away)
         same = [plan for plan, _ in alternatives if plan.stages == now.stages]
         ordered = self._placement.split
         if best_steps[0].stages == now.stages or not same:
@@ -222,7 +222,7 @@ class StandbyManager:
         now, slow = self._plan, self._slowness.slow
         for machine in {stage.machine for stage in now.stages[1:-1]} & slow.keys() - {now.host}:
             try:
-                option, *_ = await self._rebuilding.options(frozenset(slow) - {now.host})
+                option, *_ = await self._failover.options(frozenset(slow) - {now.host})
             except DoesNotFit:
                 continue  # slow is better than not at all
             borne = now.forecast and slowed_forecast(now.forecast, machine, slow[machine])
@@ -237,9 +237,9 @@ class StandbyManager:
         if plan is None:
             return
         lends = {candidate.id: candidate.lends_bytes for candidate in plan.machines}
-        for stage in self._rebuilding.missing(plan):
+        for stage in self._failover.missing(plan):
             load = may_load_ahead(stage.total_bytes, lends[stage.machine])
-            await self._rebuilding.prepare(plan, only=stage, load=load)
+            await self._failover.prepare(plan, only=stage, load=load)
 
     async def _soonest_without(self, machine: MachineId) -> Plan | None:
         """Return the placement without this machine, on slow machines too where nothing else fits; None where nothing
@@ -247,7 +247,7 @@ class StandbyManager:
         slow = frozenset({machine, *self._slowness.slow}) - {self._plan.host}
         for without in dict.fromkeys((slow, frozenset({machine}))):
             try:
-                plan, _ = await self._rebuilding.soonest(without)
+                plan, _ = await self._failover.soonest(without)
             except DoesNotFit:
                 continue
             return plan

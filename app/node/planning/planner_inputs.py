@@ -64,8 +64,8 @@ class PlannerInputs:
     candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
     measures: Measures
     links: Links
-    lessons: ForecastHistory
-    doubts: Quarantine
+    forecasts: ForecastHistory
+    quarantine: Quarantine
     checks: SpareMemory  # what samples of their work may take here
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
 
@@ -116,17 +116,17 @@ class PlannerInputs:
         """Return host and lenders with everything measured of them. `released`: bytes they are freeing now."""
         host, lenders = self.candidates(released)
         seen = [
-            self.lessons.corrected(
+            self.forecasts.corrected(
                 replace(
                     lender,
                     speed=speeds.get(lender.id),
                     link=self.links.link(lender.id),
-                    doubted=lender.id in self.doubts,
+                    doubted=lender.id in self.quarantine,
                 )
             )
             for lender in lenders
         ]
-        return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
+        return self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), seen
 
     async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
         """Doubt the measurements behind a forecast that was far off; they are repeated when there is time.
@@ -135,7 +135,7 @@ class PlannerInputs:
         """
         me = self.candidates({})[0].id
         doubted = (await self.measures.doubt(entry, batch_rows, me)) & set(used)
-        self.lessons.unlearn(doubted)
+        self.forecasts.unlearn(doubted)
         for machine in set(used) - {me}:
             self.links.doubt(machine)
         return bool(doubted)

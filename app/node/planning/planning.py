@@ -79,7 +79,7 @@ class Planner:
 
     def __init__(self, outlook: PlannerInputs, threads: Threads) -> None:
         self._outlook, self._threads = outlook, threads
-        self._states = StateRule(outlook.lessons.reading)
+        self._states = StateRule(outlook.forecasts.reading)
 
     async def plan(
         self,

@@ -61,9 +61,9 @@ class Check:
 class Verifier:
     """Verifies the lenders of one pipeline until it is closed."""
 
-    def __init__(self, samples: Samples, placing: StageSet, computing: Recompute, doubts: Quarantine) -> None:
-        self.doubts = doubts
-        self._samples, self._placing, self._computing = samples, placing, computing
+    def __init__(self, samples: Samples, stage_set: StageSet, computing: Recompute, quarantine: Quarantine) -> None:
+        self.quarantine = quarantine
+        self._samples, self._placing, self._computing = samples, stage_set, computing
 
     @property
     def is_due(self) -> bool:
@@ -98,7 +98,7 @@ class Verifier:
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
         """Return whether another try with this sample would find nothing more."""
         stage = self._placing.stage_of(sample.run)
-        if stage is None or stage.machine in self.doubts:
+        if stage is None or stage.machine in self.quarantine:
             return True
         try:
             again = await self._computing.rows(stage, sample)
@@ -121,9 +121,9 @@ class Verifier:
                 return False
         match final_finding(lender, third):
             case Finding.DIFFERS:
-                await self.doubts.differs(machine, name)
+                await self.quarantine.differs(machine, name)
             case Finding.UNCLEAR if lender is Finding.DIFFERS:
-                self.doubts.unclear(name)
+                self.quarantine.unclear(name)
         return True
 
     async def _third(self, check: Check, stage: PlannedStage) -> Finding | None:
@@ -131,7 +131,7 @@ class Verifier:
         sample = check.sample
         step = Step.of([Segment(0, sample.n_rows, 0)], (), sample.given)
         answer = await self._placing.computed_elsewhere(stage, step)
-        if answer is None or answer[0].machine in self.doubts:
+        if answer is None or answer[0].machine in self.quarantine:
             return None
         other, payload = answer
         return await asyncio.to_thread(check.of, payload, other.machine, other.name)

@@ -333,8 +333,8 @@ async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
     nobody = SimpleNamespace(gone=lambda *_: None, lender_left=lambda _: None)
     household = SimpleNamespace(tell=lambda _: None)
     lenders = SimpleNamespace(answers=nobody)
-    node = SimpleNamespace(_lenders=lenders, measuring=nobody, hosting=nobody, household=household)
-    node.lent = bench.lending
+    node = SimpleNamespace(_lenders=lenders, measuring=nobody, model_manager=nobody, household=household)
+    node.lending_service = bench.lending
     link = SimpleNamespace(peer=member().id, name="den", ended=None)
     await Node.disconnected(cast("Any", node), cast("Any", link))
     assert list(bench.lending._unlinked) == [member().id]

@@ -25,9 +25,9 @@ ATTIC = machine("attic", 1600, speed(0.002), link())
 
 async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
-    doubts = Quarantine(tmp_path / "doubts.json")
-    lessons = SimpleNamespace(learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None)
-    outlook: Any = SimpleNamespace(doubts=doubts, lessons=lessons)
+    quarantine = Quarantine(tmp_path / "doubts.json")
+    forecasts = SimpleNamespace(learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None)
+    outlook: Any = SimpleNamespace(quarantine=quarantine, forecasts=forecasts)
     entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
@@ -35,7 +35,7 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     async with asyncio.TaskGroup() as group:
         outcomes = Outcomes(outlook, group, lambda: None)
         assert outcomes.ended(summary, running, alone=True)["doubted"] == []
-        await doubts.differs(ATTIC.id, "attic")
+        await quarantine.differs(ATTIC.id, "attic")
         (said,) = outcomes.ended(summary, running, alone=True)["doubted"]
     assert said.startswith("attic computed a part of it, and gave wrong numbers")
 
@@ -43,8 +43,8 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
 async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp_path: Path) -> None:
     made = model([100 * MIB] * 8)
     chosen = plan(DEN, [ATTIC], made, Workload(context=1024), [1, 6, 1])
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
-    outlook: Any = SimpleNamespace(doubts=Quarantine(tmp_path / "doubts.json"), lessons=lessons)
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
+    outlook: Any = SimpleNamespace(quarantine=Quarantine(tmp_path / "doubts.json"), forecasts=forecasts)
     entry = SimpleNamespace(model=made, name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen, outcome=None)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
@@ -54,4 +54,4 @@ async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp
         outcomes = Outcomes(outlook, group, lambda: None)
         outcomes.ended(replace(summary, recoveries=(lost,)), running, alone=True)
     assert (running.outcome.output_tokens, running.outcome.interruptions) == (20, 1)
-    assert lessons.json()["answers"] == 0
+    assert forecasts.json()["answers"] == 0

@@ -61,23 +61,23 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
     """At once, and with how long it takes: the answer goes on meanwhile. What lies there already is no wait."""
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
     then = spread(STUDY, KITCHEN, sizes=[2, 2, 2, 2])
-    placing = Placing(now, then.stages if has_spare else ())
+    stage_set = Placing(now, then.stages if has_spare else ())
     told: list[tuple[list[str], float, int]] = []
 
     async def replan(_: object) -> list[Any]:
         return [(then, {})]
 
     def say(others: Sequence[str], seconds: float) -> None:
-        told.append((list(others), seconds, len(placing.prepared)))
+        told.append((list(others), seconds, len(stage_set.prepared)))
 
-    made = Failover(placing, replan, NOTHING, 0)  # type: ignore[arg-type]
+    made = Failover(stage_set, replan, NOTHING, 0)  # type: ignore[arg-type]
     await made.hand_over(frozenset({ATTIC.id}), say)
     assert made.intends
     if has_spare:
         assert told == []
         return
     [(others, seconds, n_before)] = told
-    assert others == ["study"] == placing.prepared
+    assert others == ["study"] == stage_set.prepared
     assert seconds > 0
     assert n_before == 0
 

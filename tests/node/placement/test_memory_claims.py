@@ -51,7 +51,7 @@ async def nothing_goes(_: Plan) -> None:
 
 def holds(placed: Any, now: Plan) -> MemoryClaims:
     made = MemoryClaims(PlacementState(MODEL, now, {}, None, IdleTracker()))
-    made.placings.append(placed)
+    made.stage_sets.append(placed)
     made.is_loaded = True
     return made
 

@@ -74,8 +74,8 @@ class Opened:
 
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
         self.parts.append(self.state.part(place))
-        placing = cast("StageSet", self.placed)
-        self.rebuilders.append(Failover(placing, replan, self.state, place))
+        stage_set = cast("StageSet", self.placed)
+        self.rebuilders.append(Failover(stage_set, replan, self.state, place))
         return (await stack.enter_async_context(pool(8))).pipeline, self.rebuilders[-1]
 
 

@@ -99,7 +99,7 @@ class Place:
         room = Candidate(DEN, "den", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)]
         return plan(*room, self.entry.model, Workload(512), split)
 
-    def placing(self, lender: Lender, stack: AsyncExitStack) -> StageSet:
+    def stage_set(self, lender: Lender, stack: AsyncExitStack) -> StageSet:
         def tell(progress: Json) -> None:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
@@ -113,12 +113,12 @@ class Place:
 
     async def cut_out(self, stage: PlannedStage) -> str:
         async with AsyncExitStack() as stack:
-            path = await self.placing(Lender(), stack)._cut_out(stage, stack)
+            path = await self.stage_set(Lender(), stack)._cut_out(stage, stack)
             assert self.stages._held
             return path
 
     async def open_there(self, lender: Lender, stack: AsyncExitStack) -> None:
-        await self.placing(lender, stack)._open_there(self.plan(1, 2, 1).stages[1], stack)
+        await self.stage_set(lender, stack)._open_there(self.plan(1, 2, 1).stages[1], stack)
 
 
 @pytest.fixture
@@ -246,13 +246,13 @@ async def test_nobody_waits_for_the_end_on_a_machine_that_hangs(place: Place) ->
     elsewhere = replace(there, stages=(replace(middle, machine=MachineId("c" * 64)),))
     lender = Connected()
     async with asyncio.timeout(30), AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-        placing = place.placing(lender, stack)
-        await placing.open(there)
+        stage_set = place.stage_set(lender, stack)
+        await stage_set.open(there)
         hangs = lender.channels[ATTIC]
-        await placing.open(elsewhere)
+        await stage_set.open(elsewhere)
         await hangs.closing.wait()
         assert not lender.closed
-        again = group.create_task(placing.open(there), name="open there again")
+        again = group.create_task(stage_set.open(there), name="open there again")
         lender.channels[elsewhere.stages[0].machine].may_close.set()
         await asyncio.sleep(0.05)
         assert len(lender.closed) == 1
@@ -266,7 +266,7 @@ async def test_nobody_waits_for_the_end_on_a_machine_that_hangs(place: Place) ->
 async def test_what_goes_wrong_above_a_placement_is_told_as_it_is(place: Place) -> None:
     middle, lender = place.plan(1, 2, 1).stages[1], Connected()
     stack = AsyncExitStack()
-    await place.placing(lender, stack).open(replace(place.plan(1, 2, 1), stages=(middle,)))
+    await place.stage_set(lender, stack).open(replace(place.plan(1, 2, 1), stages=(middle,)))
     lender.channels[ATTIC].may_close.set()
     why = StageLost("stage_gone")
     assert not await stack.__aexit__(StageLost, why, None)  # no group of errors is raised
@@ -278,15 +278,15 @@ async def test_what_is_opened_ahead_is_given_back_when_the_placement_ends(place:
     spare = replace(middle, machine=MachineId("c" * 64))
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         async with AsyncExitStack() as stack:
-            placing = place.placing(lender, stack)
-            await placing.open(replace(place.plan(1, 2, 1), stages=(middle,)))
+            stage_set = place.stage_set(lender, stack)
+            await stage_set.open(replace(place.plan(1, 2, 1), stages=(middle,)))
             lender.channels[ATTIC].may_close.set()
-            await placing.prepare(spare)
+            await stage_set.prepare(spare)
             lender.channels[spare.machine].may_close.set()
-            assert placing.ahead(replace(place.plan(1, 2, 1), stages=(middle,))) == [spare]
+            assert stage_set.ahead(replace(place.plan(1, 2, 1), stages=(middle,))) == [spare]
             lender.hears_at = asyncio.Event()
             other = replace(spare, machine=MachineId("e" * 64))
-            late = group.create_task(_fails(placing.prepare(other)), name="opened ahead")
+            late = group.create_task(_fails(stage_set.prepare(other)), name="opened ahead")
             await asyncio.sleep(0.05)
         lender.hears_at.set()
         assert await late == "pipeline_closed"

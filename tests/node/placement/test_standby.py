@@ -276,8 +276,8 @@ async def until(holds: Any) -> None:
 class Checking:
     """In place of app/node/verification/verifier.py: who is doubted, and whether a sample waits."""
 
-    def __init__(self, *doubts: MachineId, is_due: bool = False) -> None:
-        self.doubts, self.is_due, self.looked = set(doubts), is_due, 0
+    def __init__(self, *quarantine: MachineId, is_due: bool = False) -> None:
+        self.quarantine, self.is_due, self.looked = set(quarantine), is_due, 0
         self.begun = asyncio.Event()
         self.until = asyncio.Event()
 
@@ -339,7 +339,7 @@ async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(mon
     checks = scene.checks = Checking(ATTIC.id)
 
     async def used_again(*_: Any, **__: Any) -> None:
-        checks.doubts.clear()
+        checks.quarantine.clear()
 
     monkeypatch.setattr(scene, "prepare", used_again)
     await scene.ahead.look()

@@ -47,59 +47,59 @@ def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summar
     )  # fmt: skip
 
 
-def corrected_rate(lessons: ForecastHistory) -> float:
-    machines = tuple(lessons.corrected(one) for one in SPLIT.machines)
+def corrected_rate(forecasts: ForecastHistory) -> float:
+    machines = tuple(forecasts.corrected(one) for one in SPLIT.machines)
     known = predicted(replace(SPLIT, machines=machines), MODEL, 64, 100)
     assert known is not None
     return known.decode_tok_s
 
 
 def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None:
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
-    before = corrected_rate(lessons)
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
+    before = corrected_rate(forecasts)
     for _ in range(12):
         # each plan is made with what was learned by then, as the node does
-        machines = tuple(lessons.corrected(one) for one in SPLIT.machines)
+        machines = tuple(forecasts.corrected(one) for one in SPLIT.machines)
         now = replace(SPLIT, machines=machines)
-        assert lessons.learn(now, MODEL, as_it_is(now)) is not None
-    assert corrected_rate(lessons) == pytest.approx(before / 1.5, rel=0.05)
-    lessons.save(lessons.content())
+        assert forecasts.learn(now, MODEL, as_it_is(now)) is not None
+    assert corrected_rate(forecasts) == pytest.approx(before / 1.5, rel=0.05)
+    forecasts.save(forecasts.content())
     again = ForecastHistory(tmp_path / "forecasts.json")
-    assert corrected_rate(again) == pytest.approx(corrected_rate(lessons))
-    assert again.json() == lessons.json()
+    assert corrected_rate(again) == pytest.approx(corrected_rate(forecasts))
+    assert again.json() == forecasts.json()
     assert again.json()["answers"] == 12
 
 
 def test_one_placement_learns_the_same_as_many(tmp_path: Path) -> None:
     """A model that stays loaded is planned once: what its answers say of its machines is said once, not each time."""
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
-    before = corrected_rate(lessons)
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
+    before = corrected_rate(forecasts)
     for _ in range(30):
-        lessons.learn(SPLIT, MODEL, answered(1.5))
-    assert corrected_rate(lessons) == pytest.approx(before / 1.5, rel=0.05)
-    outcome = lessons.learn(SPLIT, MODEL, answered(1.5))
+        forecasts.learn(SPLIT, MODEL, answered(1.5))
+    assert corrected_rate(forecasts) == pytest.approx(before / 1.5, rel=0.05)
+    outcome = forecasts.learn(SPLIT, MODEL, answered(1.5))
     assert outcome is not None
     assert outcome.errors == pytest.approx((0, 0), abs=0.05)  # and its forecast is a better one
 
 
 def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhere(tmp_path: Path) -> None:
     """Prompts and answers of it are off in ways of their own, and so are two placements of the same machines."""
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
     other = plan(DEN, [ATTIC], MODEL, Workload(1024), [4, 8, 4])
     for slower, late in ((1.5, 0.9), (1.45, 0.85), (1.55, 0.95)):
         once = answered(slower)
-        lessons.learn(SPLIT, MODEL, replace(once, ttft_s=once.ttft_s * late))
-    lessons.learn(other, MODEL, answered(0.8, other))
+        forecasts.learn(SPLIT, MODEL, replace(once, ttft_s=once.ttft_s * late))
+    forecasts.learn(other, MODEL, answered(0.8, other))
     plain = predicted(SPLIT, MODEL, 64, 100)
-    known = lessons.expected(SPLIT, MODEL, 64, 100)
+    known = forecasts.expected(SPLIT, MODEL, 64, 100)
     assert plain is not None
     assert known is not None
     assert known.decode_tok_s == pytest.approx(plain.decode_tok_s / 1.5, rel=0.02)
     assert known.ttft_s == pytest.approx(plain.ttft_s * 1.5 * 0.9, rel=0.02)
-    lessons.save(lessons.content())
+    forecasts.save(forecasts.content())
     assert ForecastHistory(tmp_path / "forecasts.json").expected(SPLIT, MODEL, 64, 100) == known
-    lessons.unlearn({ATTIC.id})
-    assert lessons.expected(SPLIT, MODEL, 64, 100) != known
+    forecasts.unlearn({ATTIC.id})
+    assert forecasts.expected(SPLIT, MODEL, 64, 100) != known
 
 
 def as_it_is(now: Plan) -> Summary:
@@ -111,52 +111,52 @@ def as_it_is(now: Plan) -> Summary:
 
 
 def test_an_outcome_says_how_far_off_the_forecast_was(tmp_path: Path) -> None:
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
-    outcome = lessons.learn(SPLIT, MODEL, answered(1.25))
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
+    outcome = forecasts.learn(SPLIT, MODEL, answered(1.25))
     assert outcome is not None
     assert outcome.errors == pytest.approx((-0.2, 0.25))
-    odd = lessons.learn(SPLIT, MODEL, answered(2.75))
+    odd = forecasts.learn(SPLIT, MODEL, answered(2.75))
     assert odd is not None
     assert (outcome.is_far_off, odd.is_far_off) == (False, True)
     assert odd.errors[1] == pytest.approx(2.75 / 1.25 - 1)  # as the one before was
-    assert lessons.json()["decode_error"] == pytest.approx((0.25 + odd.errors[1]) / 2)
+    assert forecasts.json()["decode_error"] == pytest.approx((0.25 + odd.errors[1]) / 2)
 
 
 def test_how_fast_prompts_are_read_is_known_of_each_model(tmp_path: Path) -> None:
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
 
     def learn(summary: Summary) -> None:
-        assert lessons.learn(SPLIT, MODEL, summary)
-        lessons.unlearn({DEN.id, ATTIC.id})  # else the forecasts themselves become better
+        assert forecasts.learn(SPLIT, MODEL, summary)
+        forecasts.unlearn({DEN.id, ATTIC.id})  # else the forecasts themselves become better
 
-    assert lessons.reading(MODEL.name) is None
+    assert forecasts.reading(MODEL.name) is None
     for slower in (1.5, 3.0, 1.5):
         learn(answered(slower))
-    assert lessons.reading(MODEL.name) == pytest.approx(1.5)
-    assert lessons.reading("another") is None
+    assert forecasts.reading(MODEL.name) == pytest.approx(1.5)
+    assert forecasts.reading("another") is None
     for _ in range(10):
         learn(answered(0.5))
-    assert lessons.reading(MODEL.name) == pytest.approx(0.5)  # it became quicker
+    assert forecasts.reading(MODEL.name) == pytest.approx(0.5)  # it became quicker
     short = replace(answered(9.0), prompt_tokens=8)
     for _ in range(10):
         learn(short)
-    assert lessons.reading(MODEL.name) == pytest.approx(0.5)
+    assert forecasts.reading(MODEL.name) == pytest.approx(0.5)
 
 
 def test_what_cannot_be_compared_teaches_nothing(tmp_path: Path) -> None:
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
     unknown = plan(DEN, [replace(ATTIC, speed=None)], MODEL, Workload(1024), [1, 9, 6])
-    assert lessons.learn(unknown, MODEL, answered(1.0)) is None
-    assert lessons.learn(SPLIT, MODEL, answered(1.0, n_tokens=3)) is None
-    assert lessons.learn(SPLIT, MODEL, replace(answered(1.0), guessed=3)) is None
-    assert lessons.json()["answers"] == 0
+    assert forecasts.learn(unknown, MODEL, answered(1.0)) is None
+    assert forecasts.learn(SPLIT, MODEL, answered(1.0, n_tokens=3)) is None
+    assert forecasts.learn(SPLIT, MODEL, replace(answered(1.0), guessed=3)) is None
+    assert forecasts.json()["answers"] == 0
 
 
 def test_a_removed_machine_is_forgotten(tmp_path: Path) -> None:
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
-    lessons.learn(SPLIT, MODEL, answered(1.5))
-    lessons.keep_only({DEN.id: None})
-    assert set(lessons.json()["factors"]) == {DEN.id}
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
+    forecasts.learn(SPLIT, MODEL, answered(1.5))
+    forecasts.keep_only({DEN.id: None})
+    assert set(forecasts.json()["factors"]) == {DEN.id}
 
 
 @pytest.mark.parametrize(
@@ -168,20 +168,20 @@ def test_a_removed_machine_is_forgotten(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_damaged_file_is_no_loss(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "forecasts.json").write_bytes(content)
-    lessons = ForecastHistory(tmp_path / "forecasts.json")
+    forecasts = ForecastHistory(tmp_path / "forecasts.json")
     odd = Candidate(MachineId("m"), "m", 1, CORE)
-    assert lessons.corrected(odd) == odd
+    assert forecasts.corrected(odd) == odd
 
 
 def test_company_is_noticed_on_both_sides() -> None:
     company = ConcurrentAnswers()
     seen: list[bool] = []
-    with company.joined() as first:
+    with company.count() as first:
         seen.append(first.alone)
-        with company.joined() as second:
+        with company.count() as second:
             seen.append(second.alone)
         seen.append(first.alone)
-    with company.joined() as third:
+    with company.count() as third:
         seen.append(third.alone)
     assert seen == [True, False, False, True]
 

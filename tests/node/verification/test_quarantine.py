@@ -26,10 +26,10 @@ MACHINES = {ATTIC: Machine(ATTIC, "attic", online=True), SHED: Machine(SHED, "sh
 async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) -> None:
     noted: list[str] = []
     file = tmp_path / "doubts.json"
-    doubts = Quarantine(file, lambda why: noted.append(why.code))
+    quarantine = Quarantine(file, lambda why: noted.append(why.code))
     for _ in range(2):
-        await doubts.differs(ATTIC, "attic")
-    await doubts.differs(SHED, "shed")
+        await quarantine.differs(ATTIC, "attic")
+    await quarantine.differs(SHED, "shed")
     again = Quarantine(file)
     assert ATTIC in again
     slow = {ATTIC: Reason("machine_replaced"), SHED: Reason("machine_replaced")}
@@ -37,9 +37,9 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
     both = again.reasons(MACHINES, slow)
     assert both == {ATTIC: why, SHED: slow[SHED]}  # a person can end the one, and is asked to
     assert said(why).startswith("attic gave wrong numbers in a check")
-    used = await doubts.use_again(MACHINES[ATTIC])
+    used = await quarantine.use_again(MACHINES[ATTIC])
     assert used == {"used_again": {"id": ATTIC, "name": "attic"}}
-    assert ATTIC not in doubts
+    assert ATTIC not in quarantine
     assert ATTIC not in Quarantine(file)
     assert SHED in Quarantine(file)
     assert noted == [*["log_machine_doubted"] * 2, "log_machine_used_again"]
@@ -48,14 +48,14 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
 async def test_placements_look_anew_at_a_machine_that_is_used_again(tmp_path: Path) -> None:
     looked: list[str] = []
     loaded = [SimpleNamespace(household_changed=lambda at=at: looked.append(at)) for at in "ab"]
-    doubts = Quarantine(tmp_path / "doubts.json")
-    await doubts.differs(ATTIC, "attic")
+    quarantine = Quarantine(tmp_path / "doubts.json")
+    await quarantine.differs(ATTIC, "attic")
     household: Any = SimpleNamespace(machine=lambda _: MACHINES[ATTIC])
     nobody: Any = None
     request: Any = SimpleNamespace(match_info={"ref": "attic"})
-    routes = HouseholdRoutes(nobody, household, nobody, doubts, cast("Any", loaded))
+    routes = HouseholdRoutes(nobody, household, nobody, quarantine, cast("Any", loaded))
     await routes.use_again(request)
-    assert (looked, ATTIC in doubts) == (["a", "b"], False)
+    assert (looked, ATTIC in quarantine) == (["a", "b"], False)
 
 
 async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
@@ -74,11 +74,11 @@ async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
         return None
 
     monkeypatch.setattr(module, "write_atomically", slow_at_first)
-    doubts = Quarantine(tmp_path / "doubts.json")
+    quarantine = Quarantine(tmp_path / "doubts.json")
     async with asyncio.TaskGroup() as group:
-        found = group.create_task(doubts.differs(ATTIC, "attic"), name="a check finds it")
+        found = group.create_task(quarantine.differs(ATTIC, "attic"), name="a check finds it")
         await asyncio.to_thread(writing.wait)
-        group.create_task(doubts.use_again(MACHINES[ATTIC]), name="taken back")
+        group.create_task(quarantine.use_again(MACHINES[ATTIC]), name="taken back")
         await asyncio.sleep(0.05)
         found.cancel()
         await asyncio.sleep(0.05)
@@ -94,10 +94,10 @@ async def test_what_nobody_said_cannot_be_taken_back(tmp_path: Path) -> None:
 
 
 async def test_who_left_the_household_is_forgotten(tmp_path: Path) -> None:
-    doubts = Quarantine(tmp_path / "doubts.json")
-    await doubts.differs(ATTIC, "attic")
-    doubts.keep_only({SHED: None})
-    assert ATTIC not in doubts
+    quarantine = Quarantine(tmp_path / "doubts.json")
+    await quarantine.differs(ATTIC, "attic")
+    quarantine.keep_only({SHED: None})
+    assert ATTIC not in quarantine
 
 
 async def test_a_damaged_file_doubts_nobody(tmp_path: Path) -> None:
@@ -110,11 +110,11 @@ async def test_a_damaged_file_doubts_nobody(tmp_path: Path) -> None:
 async def test_a_damaged_file_is_told_and_kept_aside(tmp_path: Path, content: bytes) -> None:
     file, told = tmp_path / "doubts.json", list[str]()
     file.write_bytes(content)
-    doubts = Quarantine(file, lambda why: told.append(said(why)))
-    assert ATTIC not in doubts
+    quarantine = Quarantine(file, lambda why: told.append(said(why)))
+    assert ATTIC not in quarantine
     (sentence,) = told
     aside = tmp_path / "doubts.damaged"
     assert str(aside) in sentence
     assert aside.read_bytes() == content
-    await doubts.differs(ATTIC, "attic")
+    await quarantine.differs(ATTIC, "attic")
     assert ATTIC in Quarantine(file)

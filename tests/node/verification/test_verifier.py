@@ -66,8 +66,8 @@ class Scene:
         self.room = SpareMemory(lambda: self.spare)
         self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
         self.samples = Samples(lambda: 0.0, lambda: float("inf"))
-        self.doubts = Quarantine(self.folder / "doubts.json", lambda why: self.said.append(why.code))
-        self.checks = Verifier(self.samples, self, self.computing, self.doubts)  # type: ignore[arg-type]
+        self.quarantine = Quarantine(self.folder / "doubts.json", lambda why: self.said.append(why.code))
+        self.checks = Verifier(self.samples, self, self.computing, self.quarantine)  # type: ignore[arg-type]
 
     # as app/node/placement/stages.py
 
@@ -165,7 +165,7 @@ async def sample(scene: Scene) -> Sample:
     scene.said.clear()
     scene.room = scene.computing._room = SpareMemory(lambda: scene.spare)  # of this test's loop
     scene.third = None
-    scene.doubts._since.clear()
+    scene.quarantine._since.clear()
     scene.samples._kept.clear()
     async with lender(scene, Number.F16) as (run,):
         return await answered(run, random.Random(SEED), 0, 32)
@@ -198,11 +198,11 @@ async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
     ]
     for one, scene.third, said in cases:
         scene.said.clear()
-        scene.doubts._since.clear()
+        scene.quarantine._since.clear()
         kept(scene, one)
         await scene.checks.look(scene.plan)
         assert scene.said == said
-        assert (ATTIC in scene.doubts) == ("log_machine_doubted" in said)
+        assert (ATTIC in scene.quarantine) == ("log_machine_doubted" in said)
         assert not scene.checks.is_due  # it is forgotten
 
 
@@ -254,7 +254,7 @@ async def test_what_a_doubted_machine_computes_is_neither_checked_nor_believed(
 ) -> None:
     wrong = with_error(sample, 0.3)
     scene.third = wrong.answered  # it says the same, but it was wrong before
-    await scene.doubts.differs(SHED, "shed")
+    await scene.quarantine.differs(SHED, "shed")
     kept(scene, wrong)
     await scene.checks.look(scene.plan)
     assert scene.said == ["log_machine_doubted"] * 2
