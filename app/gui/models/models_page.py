@@ -250,8 +250,8 @@ class ModelsPage(Page):
         self.starter.show_starter(self.library.starter, item)
 
     def _to_buttons(self) -> None:
-        self.details.bar.focus()
-        self._area.ensureWidgetVisible(self.details.bar)
+        self.details.foot.bar.focus()
+        self._area.ensureWidgetVisible(self.details.foot.bar)
 
     def _picked(self, item: Item) -> None:
         self.details.show_item(item)
@@ -306,7 +306,7 @@ class ModelsPage(Page):
         return len(snapshot.models) > 1 and snapshot.model(item.name) is not None
 
     def _delete_key(self) -> None:
-        removals = {Do.DELETE, Do.REMOVE} & set(self.details.bar.buttons)
+        removals = {Do.DELETE, Do.REMOVE} & set(self.details.foot.bar.buttons)
         if removals and self.details.item is not None:
             self.removal.ask(self.details.item)
 

@@ -43,14 +43,14 @@ def test_the_guide_is_asked_beside_what_is_loaded(
     chats.close_history()
     services.client.post("/unload", {}, lambda _: None)
     until(qtbot, lambda: not pool.models)
-    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
-    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:large") is None)
 
 
 @pytest.mark.long
 def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path) -> None:
-    pool, bar, services = at_lone.services.pool, page.details.bar, at_lone.services
+    pool, bar, services = at_lone.services.pool, page.details.foot.bar, at_lone.services
     bar.buttons[Do.LOAD].click()
     until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
     page.take_in([str(tiny.llama(tmp_path / "second.gguf"))])

@@ -75,7 +75,7 @@ def found_online(qtbot: QtBot, page: ModelsPage) -> None:
     assert page.library.searching
     until(qtbot, lambda: page.library.found)
     assert page.list.select(FOUND)
-    until(qtbot, lambda: Do.DOWNLOAD in page.details.bar.buttons)
+    until(qtbot, lambda: Do.DOWNLOAD in page.details.foot.bar.buttons)
 
 
 @pytest.mark.long
@@ -84,15 +84,15 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
     until(qtbot, lambda: page.details.verdict.judgement)
     assert page.details.verdict.judgement is not None
     assert page.details.verdict.judgement.estimate
-    page.details.bar.buttons[Do.DOWNLOAD].click()
+    page.details.foot.bar.buttons[Do.DOWNLOAD].click()
     until(qtbot, lambda: "downloaded and checked" in page.notice.sentence)
     button = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Show it")
     page.list.show_all()
     button.click()
     until(qtbot, lambda: page.list.chosen_key.startswith("shelf:Tiny"))
-    until(qtbot, lambda: Do.DELETE in page.details.bar.buttons)
-    assert page.details.bar.buttons[Do.DELETE].text().startswith("Delete ")
-    page.details.bar.buttons[Do.DELETE].click()
+    until(qtbot, lambda: Do.DELETE in page.details.foot.bar.buttons)
+    assert page.details.foot.bar.buttons[Do.DELETE].text().startswith("Delete ")
+    page.details.foot.bar.buttons[Do.DELETE].click()
     assert page.removal.question is not None
     words = [one for one in page.removal.question.findChildren(QPushButton) if one.text().startswith("Delete ")]
     words[0].click()
@@ -103,7 +103,7 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
 def test_a_download_is_paused_resumed_and_cancelled(qtbot: QtBot, page: ModelsPage, hub: HubServer) -> None:
     found_online(qtbot, page)
     hub.faults.pause_s, hub.faults.bytes_at_once = 0.2, 1 << 14
-    page.details.bar.buttons[Do.DOWNLOAD].click()
+    page.details.foot.bar.buttons[Do.DOWNLOAD].click()
     until(qtbot, lambda: any(one._shown.state == "running" for one in page.transfers.rows.values()))
     assert page.transfers.isVisibleTo(page)
     row = next(one for one in page.transfers.rows.values() if one._shown.state == "running")
@@ -118,8 +118,8 @@ def test_a_download_is_paused_resumed_and_cancelled(qtbot: QtBot, page: ModelsPa
 
 
 def test_much_that_came_is_not_thrown_away_without_a_question(qtbot: QtBot, page: ModelsPage) -> None:
-    snapshot = page.services.pool.snapshot
-    snapshot["downloads"] = {"d1": download("paused")}
+    pool = page.services.pool
+    pool.snapshot = {**pool.snapshot, "downloads": {"d1": download("paused")}}
     page.transfers.tell()
     page.transfers.rows["d1"].cancel.click()
     question = page.removal.question
@@ -127,7 +127,7 @@ def test_much_that_came_is_not_thrown_away_without_a_question(qtbot: QtBot, page
     assert any(one.text() == "Delete 10.0 GiB" for one in question.findChildren(QPushButton))
     question.reject()
     assert page.removal.question is None
-    snapshot["downloads"] = {}
+    pool.snapshot = {**pool.snapshot, "downloads": {}}
     page.transfers.tell()
     assert not page.transfers.isVisibleTo(page)
 
@@ -149,12 +149,12 @@ def test_a_file_of_another_app_is_used_where_it_lies(qtbot: QtBot, page: ModelsP
     assert isinstance(item.facts, FoundFile)
     assert item.facts.app == "LM Studio"
     assert page.list.select(item.key)
-    until(qtbot, lambda: Do.TAKE_IN in page.details.bar.buttons)
-    page.details.bar.buttons[Do.TAKE_IN].click()
+    until(qtbot, lambda: Do.TAKE_IN in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[Do.TAKE_IN].click()
     until(qtbot, lambda: page.list.chosen_key == f"shelf:{item.name}")
     until(qtbot, lambda: not page.library.others)
-    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
-    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.list.chosen_key == "shelf:guide")
     assert Path(item.facts.path).exists()
 
@@ -170,10 +170,10 @@ def test_what_is_too_big_names_the_smaller_version_that_fits(qtbot: QtBot, page:
     details.plan()
     until(qtbot, lambda: details.verdict.use.isVisibleTo(page))
     assert details.verdict.title.text().startswith("Too big by ")
-    assert details.bar.buttons[Do.DOWNLOAD].text() == "Download 39.7 GiB"
+    assert details.foot.bar.buttons[Do.DOWNLOAD].text() == "Download 39.7 GiB"
     details.verdict.use.click()
     until(qtbot, lambda: details.verdict.title.text() in ("Fits", "Tight"))
-    assert details.bar.buttons[Do.DOWNLOAD].text() == "Download 102 MiB"
+    assert details.foot.bar.buttons[Do.DOWNLOAD].text() == "Download 102 MiB"
     assert "Example licence 1.0" in details.about._licence.whole()
 
 

@@ -57,23 +57,23 @@ def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: Model
     assert details.verdict.title.text() == "Fits with a smaller context"
     for box in details.form.machines.boxes.values():
         box.setChecked(True)
-    qtbot.waitUntil(lambda: bool(details.bar.buttons[Do.LOAD].isEnabled()), timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: bool(details.foot.bar.buttons[Do.LOAD].isEnabled()), timeout=WITHIN_MS)
     shape = details.form.shape
     assert shape.isVisibleTo(page)
     assert shape.kind is None
     shape.combo.setCurrentIndex(shape.combo.findData("split"))
-    details.bar.buttons[Do.LOAD].click()
-    qtbot.waitUntil(lambda: Do.CHAT in details.bar.buttons, timeout=WITHIN_MS)
+    details.foot.bar.buttons[Do.LOAD].click()
+    qtbot.waitUntil(lambda: Do.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
     loaded = details._services.pool.loaded or {}
     assert (loaded["shape"], loaded["shape_ordered"]) == ("split", "split")
-    assert Do.LOAD not in details.bar.buttons
+    assert Do.LOAD not in details.foot.bar.buttons
     shape.combo.setCurrentIndex(shape.combo.findData("one"))  # other than what is loaded
-    qtbot.waitUntil(lambda: Do.LOAD in details.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: Do.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)
     shape.combo.setCurrentIndex(shape.combo.findData("split"))
     named = {step["machine"] for step in steps if step["step"] == "loading"}
     assert len(named) > 1
-    details.bar.buttons[Do.UNLOAD].click()
-    qtbot.waitUntil(lambda: Do.LOAD in details.bar.buttons, timeout=WITHIN_MS)
+    details.foot.bar.buttons[Do.UNLOAD].click()
+    qtbot.waitUntil(lambda: Do.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)
 
 
 @pytest.mark.long

@@ -59,7 +59,7 @@ def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.details.about.better.isVisibleTo(page)
     assert page.details.about.name.whole() == "Guide"  # as in every sentence
     assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
-    assert set(page.details.bar.buttons) == {Do.LOAD}
+    assert set(page.details.foot.bar.buttons) == {Do.LOAD}
 
 
 STARTER = {
@@ -210,9 +210,9 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     caption = f"first token (prompt of {formats.number(1000)})"
     shown = [one.text() for one in details.forecast.first.findChildren(QLabel)]
     assert caption in shown  # whole, not elided
-    details.bar.buttons[Do.LOAD].click()
-    until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.bar.buttons)
-    until(qtbot, lambda: Do.CHAT in details.bar.buttons, 30_000)
+    details.foot.bar.buttons[Do.LOAD].click()
+    until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.foot.bar.buttons)
+    until(qtbot, lambda: Do.CHAT in details.foot.bar.buttons, 30_000)
     assert any("Loaded" in line for line in lines(page))
     loaded = at_lone.services.pool.loaded
     assert loaded is not None
@@ -223,21 +223,21 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     until(qtbot, lambda: details.forecast.fact.isVisibleTo(page))
     assert details.forecast.fact.text().startswith("Last answer: ")
     details.form.people.setValue(2)
-    assert Do.LOAD in details.bar.buttons
-    details.bar.buttons[Do.CHAT].click()
+    assert Do.LOAD in details.foot.bar.buttons
+    details.foot.bar.buttons[Do.CHAT].click()
     assert at_lone.went == [f"{page_names.CHAT}/guide"]
-    details.bar.buttons[Do.UNLOAD].click()
+    details.foot.bar.buttons[Do.UNLOAD].click()
     until(qtbot, lambda: at_lone.services.pool.loaded is None)
-    until(qtbot, lambda: set(details.bar.buttons) == {Do.LOAD})
+    until(qtbot, lambda: set(details.foot.bar.buttons) == {Do.LOAD})
 
 
 def test_a_load_can_be_cancelled(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
-    page.details.bar.buttons[Do.LOAD].click()
+    page.details.foot.bar.buttons[Do.LOAD].click()
     assert page.details.steps.isVisibleTo(page)
     page.details.steps.cancel.click()
     until(qtbot, lambda: not page.loading.model and at_lone.services.pool.loaded is None)
     assert not page.notice.sentence
-    assert page.details.bar.isVisibleTo(page)
+    assert page.details.foot.bar.isVisibleTo(page)
 
 
 def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPage, tiny_model: Path) -> None:
@@ -246,8 +246,8 @@ def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPa
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
     assert not page.notice.sentence  # what the file before it was refused for is past
     assert page.details.about.name.whole() == "my-finetune"
-    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
-    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: "off the list" in page.notice.sentence)
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
     assert page.list.chosen_key == "shelf:guide"
@@ -255,8 +255,8 @@ def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPa
     undo = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Undo")
     undo.click()
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
-    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
-    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
 
 
@@ -309,13 +309,13 @@ def test_a_file_deleted_under_the_shelf_is_said(qtbot: QtBot, page: ModelsPage, 
     tiny_model.unlink()
     page.library.look()
     until(qtbot, lambda: any("File is gone" in line for line in lines(page)))
-    assert not page.details.bar.buttons[Do.LOAD].isEnabled()
+    assert not page.details.foot.bar.buttons[Do.LOAD].isEnabled()
     gone = page.library.item("shelf:my-finetune")
     assert gone is not None
     page.library.shelf = [replace(gone, facts=replace_fields(model_of(gone), away=True))]
     page.list.refresh()  # it comes back with its disk
     assert any("Disk not there" in line for line in lines(page))
-    page.details.bar.buttons[Do.REMOVE].click()
+    page.details.foot.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
 
 
@@ -360,7 +360,7 @@ def test_what_is_rebuilt_is_called_so_and_not_offered_again(page: ModelsPage, at
     pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "recovering"}}
     pool.changed.emit()
     assert any("Being rebuilt" in line for line in lines(page))
-    assert set(page.details.bar.buttons) == {Do.CHAT, Do.UNLOAD}
+    assert set(page.details.foot.bar.buttons) == {Do.CHAT, Do.UNLOAD}
 
 
 def test_a_load_that_is_being_stopped_is_no_load_any_more(page: ModelsPage, at_lone: Desk) -> None:
@@ -397,7 +397,7 @@ def test_search_and_filter(qtbot: QtBot, page: ModelsPage) -> None:
     page.list.filter.setCurrentIndex(0)
     page.list.view.setFocus()
     page.list.entered.emit()
-    assert QApplication.focusWidget() in (None, *page.details.bar.buttons.values())
+    assert QApplication.focusWidget() in (None, *page.details.foot.bar.buttons.values())
 
 
 def test_everything_that_takes_the_focus_has_a_name(page: ModelsPage) -> None:

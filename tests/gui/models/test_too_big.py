@@ -50,18 +50,18 @@ def opened(qtbot: QtBot, qapp: QApplication, at: TestNode) -> ModelsPage:
 @pytest.mark.long
 def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
-    qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert details.verdict.title.text().startswith("Too big by")
     assert "32 MiB are free for models now" in details.verdict.sum.text()
-    assert not details.bar.buttons[Do.LOAD].isEnabled()
-    details.bar.buttons[Do.ANYWAY].click()
+    assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
+    details.foot.bar.buttons[Do.ANYWAY].click()
     question = page.removal.question
     assert question is not None
     next(one for one in question.findChildren(QPushButton) if one.text() == "Try anyway").click()
-    qtbot.waitUntil(lambda: Do.CHAT in details.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: Do.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert page.removal.question is None
-    details.bar.buttons[Do.UNLOAD].click()
-    qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+    details.foot.bar.buttons[Do.UNLOAD].click()
+    qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
 
 
 def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, attic: TestNode) -> None:
@@ -70,14 +70,14 @@ def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, att
     given(attic, 1 << 30)
 
     def fits() -> bool:
-        buttons = details.bar.buttons
+        buttons = details.foot.bar.buttons
         return Do.ANYWAY not in buttons and buttons[Do.LOAD].isEnabled()
 
     qtbot.waitUntil(fits, timeout=WITHIN_MS)
     given(attic, 32 << 20)
-    qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert details.verdict.title.text().startswith("Too big by")
-    assert not details.bar.buttons[Do.LOAD].isEnabled()
+    assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
 
 
 @pytest.mark.long
@@ -91,7 +91,7 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
         page = opened(qtbot, qapp, study)
         page.list.select("shelf:large")
         details = page.details
-        qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+        qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
         large = details.item
         assert large is not None
         here = file("F16", 0, size_bytes=large.file_bytes, on_shelf="large")

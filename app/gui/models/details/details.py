@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QCoreApplication, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
 
 from app.api.models import Verdict
@@ -13,54 +13,25 @@ from app.api.plans import Plan
 from app.core.errors import AppError, Reason
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import reason_details
-from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
-from app.gui.models import verdicts
 from app.gui.models.details.about_view import AboutView
 from app.gui.models.details.file_choice import Copies, FileChoice, TokenField
 from app.gui.models.details.forecast_view import ForecastView
-from app.gui.models.details.model_actions import ActionBar, Now, actions
+from app.gui.models.details.model_actions import ActionFoot, Now, actions
 from app.gui.models.details.plan_loader import Planning, Setup
 from app.gui.models.details.setup_form import EXACT, SetupForm
 from app.gui.models.details.verdict_view import VerdictView
 from app.gui.models.model_item import Item, Kind
 from app.gui.models.model_loading import Loading, LoadSteps
 from app.gui.models.verdict_loader import Judging
-from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
-from app.gui.widgets.labels import Whole, paragraph
+from app.gui.widgets.labels import Whole
 from app.gui.widgets.layouts import column, line
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.scroll_area import Inside
-
-
-class BesideView(QWidget):
-    """A line on whether the chosen model fits beside the loaded ones; its owner hides it where there are none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.judgement: Judgement | None = None
-        self.words = paragraph("", "muted")
-        self.setLayout(column(self.words))
-        self.hide()
-
-    def show_result(self, result: Plan | AppError | None) -> None:
-        """Show a plan that leaves the other models their memory, or why there is none."""
-        refused = verdicts.of_error(result) if isinstance(result, AppError) else None
-        self.judgement = verdicts.of_plan(result) if isinstance(result, Plan) else refused
-        if self.judgement is not None:
-            words = QCoreApplication.translate("Models", "Load as well: {verdict}")
-            self.words.setText(words.format(verdict=_verdict(self.judgement)))
-
-
-def _verdict(judgement: Judgement) -> str:
-    """`Fits · 1.2 GiB to spare · 12.3 tok/s`"""
-    speed = formats.speed(judgement.tok_s) if judgement.tok_s and judgement.fits else ""
-    return " · ".join(filter(None, (verdicts.title(judgement), verdicts.beside(judgement), speed)))
-
 
 LEAST_HEIGHT = 2 * sizes.XXL  # three lines; the page scrolls before fewer are visible
 
@@ -142,11 +113,11 @@ class Details(Whole):
         mine = self._loading.model == setup.item.name
         self.steps.setVisible(mine)
         self._body.setVisible(not mine)
-        self._foot.setVisible(not mine)
+        self.foot.setVisible(not mine)
         if mine:
             self.steps.show_steps(setup.item.name, self._loading.steps)
-        self.beside.setVisible(setup.may_join and self.beside.judgement is not None)
-        self.bar.show_actions(actions(setup, self._now()))
+        self.foot.beside.setVisible(setup.may_join and self.foot.beside.judgement is not None)
+        self.foot.bar.show_actions(actions(setup, self._now()))
         self._tell_lost(setup.item)
         loaded = self._services.pool.now.model(setup.item.name)
         self.about.tell_notes(setup.item, None if setup.item.is_guide else loaded)
@@ -168,7 +139,7 @@ class Details(Whole):
         self.forecast = ForecastView(planning.measure, planning.stop_measuring)
         self.steps = LoadSteps(self._loading.cancel)
         self.lost = Remark(theme, self._services.go)
-        self.beside, self.bar = BesideView(), ActionBar()
+        self.foot = ActionFoot()
 
     def _make(self) -> None:
         set_role(self, "card")
@@ -184,12 +155,8 @@ class Details(Whole):
         box.addStretch(1)
         self._area = Inside(inner)
         inner.setLayout(box)
-        self._foot = QWidget()
-        below = column(self.beside, self.bar, gap=sizes.S)
-        below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
-        self._foot.setLayout(column(line(), below, gap=0))
         whole = QWidget()
-        halves = column(self._area, self._foot, gap=0)
+        halves = column(self._area, self.foot, gap=0)
         halves.setStretch(0, 1)
         whole.setLayout(halves)
         words = self.tr("Choose a model on the left to see whether it fits and how fast it runs.")
@@ -210,7 +177,7 @@ class Details(Whole):
         self.form.changed.connect(self._set_up)
         self.files.changed.connect(self._file_chosen)
         self._judging.changed.connect(self._tell_smaller)
-        self.bar.pressed.connect(lambda do: self.pressed.emit(do, self.setup))
+        self.foot.bar.pressed.connect(lambda do: self.pressed.emit(do, self.setup))
         self.about.recommend.connect(self.recommend)
         planning = self._planning
         planning.planned.connect(self._planned)
@@ -305,7 +272,7 @@ class Details(Whole):
         self.tell_actions()
 
     def _joined(self, result: Plan | AppError | None) -> None:
-        self.beside.show_result(result)
+        self.foot.beside.show_result(result)
         self.tell_actions()
 
     def _measuring(self) -> None:
@@ -340,7 +307,7 @@ class Details(Whole):
             0 < self._need_bytes <= (total_bytes or 0),
             snapshot.downloads,
             snapshot.embeds.model if snapshot.embeds else "",
-            self.beside.judgement,
+            self.foot.beside.judgement,
             self.copies.machines,
         )
 

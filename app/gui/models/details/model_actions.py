@@ -10,16 +10,19 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.api.downloads import Download
 from app.api.models import FoundFile, HubFile
-from app.api.plans import LoadedModel
+from app.api.plans import LoadedModel, Plan
 from app.api.snapshot import MachineRef
+from app.core.errors import AppError
 from app.gui.look import formats
 from app.gui.look import theme as sizes
+from app.gui.models import verdicts
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import Item, Kind
 from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.layouts import clear
+from app.gui.widgets.labels import paragraph
+from app.gui.widgets.layouts import clear, column, line
 
 translate = QCoreApplication.translate
 
@@ -187,3 +190,39 @@ class ActionBar(QWidget):
         made.setEnabled(action.enabled)
         self.buttons[action.do] = made
         return made
+
+
+class BesideView(QWidget):
+    """A line on whether the chosen model fits beside the loaded ones; its owner hides it where there are none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judgement: Judgement | None = None
+        self.words = paragraph("", "muted")
+        self.setLayout(column(self.words))
+        self.hide()
+
+    def show_result(self, result: Plan | AppError | None) -> None:
+        """Show a plan that leaves the other models their memory, or why there is none."""
+        refused = verdicts.of_error(result) if isinstance(result, AppError) else None
+        self.judgement = verdicts.of_plan(result) if isinstance(result, Plan) else refused
+        if self.judgement is not None:
+            words = QCoreApplication.translate("Models", "Load as well: {verdict}")
+            self.words.setText(words.format(verdict=_verdict(self.judgement)))
+
+
+def _verdict(judgement: Judgement) -> str:
+    """`Fits · 1.2 GiB to spare · 12.3 tok/s`"""
+    speed = formats.speed(judgement.tok_s) if judgement.tok_s and judgement.fits else ""
+    return " · ".join(filter(None, (verdicts.title(judgement), verdicts.beside(judgement), speed)))
+
+
+class ActionFoot(QWidget):
+    """The part below the details that does not scroll: the line about loading beside other models, and the buttons."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beside, self.bar = BesideView(), ActionBar()
+        below = column(self.beside, self.bar, gap=sizes.S)
+        below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
+        self.setLayout(column(line(), below, gap=0))

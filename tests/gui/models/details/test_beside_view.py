@@ -24,7 +24,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
 ) -> None:
     details, client = page.details, at_lone.services.client
-    bar, view = details.bar, details.beside
+    bar, view = details.foot.bar, details.foot.beside
     assert not view.isVisibleTo(page)
     bar.buttons[Do.LOAD].click()
     until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)

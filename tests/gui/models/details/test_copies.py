@@ -84,11 +84,11 @@ def test_from_one_window_to_the_other(
     page.list._online.click()
     until(qtbot, lambda: page.library.found)
     assert page.list.select(f"found:{REPOSITORY}")
-    until(qtbot, lambda: Do.COPY in page.details.bar.buttons)
-    assert page.details.bar.buttons[Do.COPY].text() == "Copy from den"
-    assert Do.DOWNLOAD in page.details.bar.buttons
+    until(qtbot, lambda: Do.COPY in page.details.foot.bar.buttons)
+    assert page.details.foot.bar.buttons[Do.COPY].text() == "Copy from den"
+    assert Do.DOWNLOAD in page.details.foot.bar.buttons
     asked = len(hub.requests)
-    page.details.bar.buttons[Do.COPY].click()
+    page.details.foot.bar.buttons[Do.COPY].click()
     until(qtbot, lambda: "is copied and checked" in page.notice.sentence)
     assert len(hub.requests) == asked
     settings.reset()

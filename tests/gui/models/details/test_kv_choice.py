@@ -23,8 +23,8 @@ def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage,
     until(qtbot, lambda: page.details.verdict.sum.text() != before)
     assert "instead of" in kv.hint.text()
     assert "197 stayed the same" in kv.hint.text()
-    page.details.bar.buttons[Do.LOAD].click()
-    until(qtbot, lambda: Do.CHAT in page.details.bar.buttons, 30_000)
+    page.details.foot.bar.buttons[Do.LOAD].click()
+    until(qtbot, lambda: Do.CHAT in page.details.foot.bar.buttons, 30_000)
     loaded = at_lone.services.pool.loaded or {}
     assert loaded["kv"] == "q8_0"
     kept = sum(stage["kv_bytes"] for stage in loaded["stages"])
@@ -34,9 +34,9 @@ def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage,
     body = {"messages": [{"role": "user", "content": "How do I add a computer?"}], "max_tokens": 24}
     client.call("POST", "/ask", body | {"sampling": {"temperature": 0}}, answers.append)
     until(qtbot, lambda: answers and answers[-1].get("text"))
-    assert Do.LOAD not in page.details.bar.buttons
+    assert Do.LOAD not in page.details.foot.bar.buttons
     kv.combo.setCurrentIndex(kv.combo.findData("f16"))
-    until(qtbot, lambda: Do.LOAD in page.details.bar.buttons)  # it differs from what is loaded
+    until(qtbot, lambda: Do.LOAD in page.details.foot.bar.buttons)  # it differs from what is loaded
 
 
 def test_a_model_whose_heads_are_too_small_says_so(qtbot: QtBot) -> None:
