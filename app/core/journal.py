@@ -1,4 +1,4 @@
-"""What is worth writing down when a node's snapshot has changed. Pure: two snapshots in, reasons out."""
+"""The events worth recording when a node's snapshot has changed. Pure: two snapshots in, reasons out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from app.core.errors import Fact, Reason
 Json = dict[str, Any]
 
 BROKEN_OFF, GOES_ON = "log_model_broken_off", "log_model_goes_on"
-AT_ONCE_S = 0.05  # who is noticed to be gone within this was not silent before
+AT_ONCE_S = 0.05  # a machine noticed to be gone within this time was not silent before
 
 
 def news(before: Json, now: Json) -> list[Reason]:
-    """What happened between two snapshots of one node, in the order in which it is told."""
+    """Return the events between two snapshots of one node, in the order in which they are reported."""
     return [
         *_machines(before, now),
         *_models(before, now),
@@ -25,26 +25,26 @@ def news(before: Json, now: Json) -> list[Reason]:
 
 
 def recovered(model: str, answer: Json) -> list[Reason]:
-    """What an answer went through that is told with its last line: who was gone, noticed when, and mended when."""
-    return [_recovered(model, one) for one in answer.get("recovered") or () if one["machine"]]
+    """Return the recoveries of an answer, reported with its last line: which machine was lost, and how long it took."""
+    return [_recovered(model, recovery) for recovery in answer.get("recovered") or () if recovery["machine"]]
 
 
-def _recovered(model: str, one: Json) -> Reason:
-    noticed, seconds = one["detected_after_s"], round(one["recovered_after_s"], 1)
+def _recovered(model: str, recovery: Json) -> Reason:
+    noticed, seconds = recovery["detected_after_s"], round(recovery["recovered_after_s"], 1)
     if noticed < AT_ONCE_S:
-        return _reason("log_model_mended", model=model, machine=one["machine"], seconds=seconds)
+        return _reason("log_model_mended", model=model, machine=recovery["machine"], seconds=seconds)
     return _reason(
-        "log_model_mended_late", model=model, machine=one["machine"], seconds=seconds, noticed_s=round(noticed, 1)
+        "log_model_mended_late", model=model, machine=recovery["machine"], seconds=seconds, noticed_s=round(noticed, 1)
     )
 
 
 def goes_on_after(model: str, seconds: float) -> Reason:
-    """It answers again."""
+    """Return the reason that a model answers again."""
     return _reason("log_model_goes_on_after", model=model, seconds=round(seconds, 1))
 
 
 def kind_of(code: str) -> str:
-    """What an entry is about: `machine`, `model`, `lending` or `node`."""
+    """Return the kind of an entry: `machine`, `model`, `lending` or `node`."""
     return code.split("_")[1]
 
 
@@ -69,7 +69,8 @@ def _machines(before: Json, now: Json) -> Iterator[Reason]:
 
 
 def _models(before: Json, now: Json) -> Iterator[Reason]:
-    """Of those that write. One that went as another came was replaced by it, which says enough."""
+    """Yield the events of models that write. A model that went as another came was replaced by it, which says
+    enough."""
     old, new = _written(before), _written(now)
     came = [name for name in new if name not in old]
     for name in old:
@@ -81,13 +82,14 @@ def _models(before: Json, now: Json) -> Iterator[Reason]:
 
 
 def _written(snapshot: Json) -> dict[str, Json]:
-    """By name: what is loaded, and what is beside it."""
+    """Return all loaded models that write, by name."""
     every = [snapshot.get("loaded"), *(snapshot.get("beside") or ())]
-    return {one["model"]: one for one in every if one}
+    return {loaded["model"]: loaded for loaded in every if loaded}
 
 
 def _model(before: Json | None, now: Json | None) -> Iterator[Reason]:
-    """A load that fails says why itself: the snapshot only shows that it is gone."""
+    """Yield the event of one model. A load that fails reports its own reason: the snapshot only shows that it is
+    gone."""
     old, new = before or {}, now or {}
     was, state = old.get("state"), new.get("state")
     same = old.get("model") == new.get("model") and was == state
@@ -111,27 +113,27 @@ def _model(before: Json | None, now: Json | None) -> Iterator[Reason]:
 
 
 def _replicas(old: Json, new: Json) -> Iterator[Reason]:
-    """Of a model that goes on answering, which of several machines are gone, or back."""
+    """Yield the machines that are gone, or back, of a model that goes on answering."""
     if not old.get("state") == new.get("state") == "ready":
         return
     pairs = zip(old.get("replicas") or (), new.get("replicas") or (), strict=False)
-    for was, one in pairs:
-        if was["machine"] != one["machine"] or (was["state"] == "lost") == (one["state"] == "lost"):
+    for was, replica in pairs:
+        if was["machine"] != replica["machine"] or (was["state"] == "lost") == (replica["state"] == "lost"):
             continue
-        code = "log_model_without" if one["state"] == "lost" else "log_model_with"
-        yield _reason(code, model=new["model"], machine=one["machine"])
+        code = "log_model_without" if replica["state"] == "lost" else "log_model_with"
+        yield _reason(code, model=new["model"], machine=replica["machine"])
 
 
 def _downloads(before: Json, now: Json) -> Iterator[Reason]:
     old = before.get("downloads") or {}
-    for key, one in (now.get("downloads") or {}).items():
-        was, state = (old.get(key) or {}).get("state"), one["state"]
+    for key, download in (now.get("downloads") or {}).items():
+        was, state = (old.get(key) or {}).get("state"), download["state"]
         if was is None or was == state:
             continue  # of before this start, or begun just now: its end is what matters
         if state == "done":
-            yield _reason("log_model_downloaded", model=one["name"])
+            yield _reason("log_model_downloaded", model=download["name"])
         elif state == "failed":
-            yield _reason("log_model_broken", model=one["name"], why=_reason_of(one))
+            yield _reason("log_model_broken", model=download["name"], why=_reason_of(download))
 
 
 LENDS = ("ready", "lending", "working")
@@ -155,7 +157,7 @@ def _lending(before: Json, now: Json) -> Iterator[Reason]:
 
 
 def _why(lending: Json) -> str:
-    """By its code: the figures in the sentence may be others each minute."""
+    """Return the code of the reason, since the figures in the sentence may change every minute."""
     return str(lending.get("code") or lending.get("reason"))
 
 
@@ -163,10 +165,10 @@ def _of(snapshot: Json) -> Json:
     return (snapshot.get("node") or {}).get("lending") or {}
 
 
-def _reason_of(told: Json) -> Fact:
-    """Return why a machine, a model or a download is as it is; an empty text where nothing is known."""
-    facts = told.get("reason_facts")
-    return Reason.from_json(facts) if facts else told.get("reason") or ""
+def _reason_of(reason: Json) -> Fact:
+    """Return the reason of the state of a machine, a model or a download; an empty text where none is known."""
+    facts = reason.get("reason_facts")
+    return Reason.from_json(facts) if facts else reason.get("reason") or ""
 
 
 def _reason(code: str, **facts: Fact) -> Reason:
