@@ -212,7 +212,7 @@ def ipv6(used: Iterable[Interface]) -> Check:
     return Check("IPv6", None, Reason("check_ipv6_off"), None, "ipv6_off")
 
 
-# The link test of the doctor: how fast the links to the others are at this moment, and which is slow.
+# The link test: the speed of each link at this moment, and which one is slow.
 
 
 class Book(Protocol):
@@ -306,8 +306,8 @@ def _model(loaded: Json) -> Check:
     """Return a check of a loaded model from its JSON; a state that is neither ready nor loading has a reason."""
     good = loaded["state"] != "lost"
     code = "check_model_ready" if loaded["state"] == "ready" else "check_model_loading"
-    told = loaded["reason_facts"]
-    cause = Reason.from_json(told) if told else Reason(code, {"model": loaded["model"]})
+    facts = loaded["reason_facts"]
+    cause = Reason.from_json(facts) if facts else Reason(code, {"model": loaded["model"]})
     return Check("Model", good, cause, None if good else Reason("cure_model_lost"))
 
 

@@ -42,7 +42,7 @@ from app.node.node import Node
 from app.node.options import NodeOptions
 from app.node.verification.recompute import forget_checks
 
-# The node's log as objects of JSON, for programs to read; app/core/log_line.py has them as sentences.
+# The node's log: JSON objects for programs; app/core/log_line.py turns them into sentences.
 
 
 class JsonLines(logging.Formatter):

@@ -16,7 +16,7 @@ from app.core.errors import BadInput, Reason
 from app.core.reasons import with_reason
 from app.node.downloads.transfer_rate import TransferRate
 
-# What a download does at this moment, and how a face is told of it.
+# The state of a running download, and its JSON for faces.
 
 Json = dict[str, Any]
 Doing = Literal["waiting", "starting", "running", "checking", "nothing"]

@@ -38,7 +38,7 @@ from app.node.downloads.models_folder import Around as Moving
 from app.node.downloads.models_folder import ModelsFolder
 from app.node.downloads.peer_copies import PeerCopies
 
-# What this machine, or another one of the household, took first of a model that no catalogue knows.
+# The pins of models that no catalogue knows: the first download of this machine or another of the household.
 
 log = logging.getLogger(__name__)
 Json = dict[str, Any]

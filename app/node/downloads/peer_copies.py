@@ -122,7 +122,7 @@ class MemberFiles:
             async with aclosing(machine.chunks(answer)) as chunks:
                 yield Body(facts, begins, _Content(chunks))
 
-    async def facts_of(self, asked: FileRequest, token: str | None) -> FileFacts:
+    async def facts_of(self, file: FileRequest, token: str | None) -> FileFacts:
         """A copy is begun only of files whose hashes and sizes are known."""
         return FileFacts()
 

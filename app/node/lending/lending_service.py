@@ -36,7 +36,7 @@ from backends.contract import MAX_BATCH_TOKENS, Keep, Layers, Number, Role, Stag
 log = logging.getLogger(__name__)
 
 
-# What a host orders, as what it takes here: by this machine's own reading of the stage file.
+# The memory that a host's order takes here, by this machine's own reading of the stage file.
 
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
@@ -101,7 +101,7 @@ def _layers(order: messages.OpenStage) -> Layers:
     return Layers(order.first, order.last)
 
 
-# How long the checks of samples give way to what members send: whoever sends slowly keeps none from running.
+# The time that sample checks yield to uploads of members: a slow upload must not keep them from running.
 
 
 class SlowUploadBudget:

@@ -46,7 +46,7 @@ Json = dict[str, Any]
 Ask = Callable[[Placement], Awaitable[GenerationRequest]]
 STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
 
-# Where a model that was placed once may go again: as it was ordered, if that can be, or else.
+# New places for a model that was placed before: as it was ordered if possible, else freely.
 
 
 class Replanner:
@@ -87,7 +87,7 @@ class Replanner:
         return [(option, plan_json(option, entry.model, lends(option))) for option in (chosen, *kept)]
 
 
-# What lenders told last, as far as plans depend on it: other news of them is no reason to plan anew.
+# The last status of each lender, as far as plans depend on it: other changes are no reason to plan again.
 
 
 class LenderChanges:

@@ -18,8 +18,8 @@ from app.network import messages
 from app.network.network import Network
 from app.network.peer.peer_link import PeerLink
 
-# A connection that stalls is tried anew: the next packet finds a healed path, and the system itself sends a first
-# packet again only after a second. First as long as a usual network needs, then for slow ones.
+# A stalled connection is retried: a new packet finds a healed path, while the system resends a first packet only
+# after a second. The first limits suit a usual network, the later ones a slow one.
 TRIES_SECONDS = (0.25, 0.25, 0.5, 1.0)
 ASK_SECONDS = 0.5  # the link may be silent for a second after a path has healed, where a new connection finds it
 PAUSE_SECONDS = 0.05

@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 T = TypeVar("T")
-# After the end: within them its lenders have given back what it held, and said so.
+# After the end of a placement, its lenders have freed its memory and reported that within this time.
 NEWS_SECONDS = 10.0
 
 

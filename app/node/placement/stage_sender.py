@@ -16,7 +16,7 @@ from app.node.placement.lenders import LenderLink
 
 TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
 
-# What a lender says of its own disk and memory without saying whose they are. Nothing here says it while it reads.
+# Reasons about a lender's own disk and memory that do not name the lender. Reading the cut here never gives them.
 OF_ITS_OWN = frozenset({"stages_full", "disk_full", "disk_failed", "stage_too_large"})
 
 Tell = Callable[[int, int, int], None]  # bytes of a chunk, sent so far, to be sent

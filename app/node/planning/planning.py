@@ -20,11 +20,10 @@ from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.sizes import Sizes
 from backends.contract import CELLS_STEP, KEEP_ALL, Keep, KvType, Number
 
-# Which states of recurrent layers a placement keeps: app/core/planner/stage_memory.py decides by what
-# copying them and reading again would cost.
+# The states of recurrent layers that a placement keeps: app/core/planner/stage_memory.py compares the cost of
+# copying them with the cost of reading the prompt again.
 #
-# Reading a prompt again takes what the forecast says; once prompts of the model were read, as much more or less as
-# they took.
+# Reading a prompt again takes the forecast time, corrected by earlier prompts of the model.
 
 MS = 1000
 
