@@ -119,7 +119,7 @@ def test_what_the_pool_page_loads_goes_on(qtbot: QtBot, app: Application) -> Non
     app.window.go("pool")
     pool, before = app.window.page("pool"), app.window
     assert isinstance(pool, PoolPage)
-    qtbot.waitUntil(lambda: bool(pool.outlook.model))
+    qtbot.waitUntil(lambda: bool(pool.load_forecast.model))
     pool.model_actions.load_again()
     app.window.go("settings/General")
     choose(app, "de")

@@ -23,7 +23,7 @@ from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import page_actions
 from app.gui.diagnostics.address_form import AddressForm
-from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, word
+from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, result_of
 from app.gui.look import theme as sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
@@ -108,7 +108,7 @@ def port_of(address: str) -> int | None:
     return int(port) if port.isdecimal() and ":" in address else None
 
 
-def own_wall() -> Firewall | None:
+def own_firewall() -> Firewall | None:
     """Return the firewall program of this computer, if its command is known."""
     if sys.platform == "win32":
         return Firewall.WINDOWS
@@ -128,7 +128,7 @@ class CommandButton(QPushButton):
         super().__init__()
         words = self.tr("Copy command for {machine}").format(machine=check.machine)
         self.setText(words if there else self.tr("Copy command"))
-        wall = None if there else own_wall()
+        wall = None if there else own_firewall()
         if wall is not None:
             self.clicked.connect(lambda: self._copy(wall))
             return
@@ -158,7 +158,7 @@ def system_button(words: str, parent: QWidget | None = None) -> QPushButton | No
 
 def firewall_button(words: str, check: Check) -> QPushButton | None:
     """Return a button that opens the system's page for the firewall of this computer, if it has one."""
-    page = None if check.machine else firewall_page(own_wall())
+    page = None if check.machine else firewall_page(own_firewall())
     return button(words, page.open) if page is not None else None
 
 
@@ -186,7 +186,7 @@ class CheckList(QWidget):
         self.show_checks(self._checks)
 
     def _add(self, number: int, check: Check) -> None:
-        picture, token, said = word(check)
+        picture, token, said = result_of(check)
         mark = label()
         side = self._theme.px(sizes.SECTION)
         colour = getattr(self._theme.colours, token)

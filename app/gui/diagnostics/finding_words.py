@@ -158,7 +158,7 @@ def cure_of(check: Check) -> Cure:
     return CURES.get(check.code, usual)
 
 
-def word(check: Check) -> tuple[str, str, str]:
+def result_of(check: Check) -> tuple[str, str, str]:
     """Return the result of a check: an icon, a color and a word."""
     if not check.tested:
         return "info", "muted", QCoreApplication.translate("Doctor", "Could not test")

@@ -57,7 +57,7 @@ class NodeReport:
     checks: tuple[Json, ...] = ()
 
 
-def gathered(report: NodeReport) -> dict[str, str]:
+def gather(report: NodeReport) -> dict[str, str]:
     """Return every file of the bundle by its name, ready to be read. Blocks; raises OSError."""
     texts = {"about.txt": _about(report)}
     if report.snapshot:
@@ -241,7 +241,7 @@ class SaveDialog(Dialog):
             tuple(asdict(check) for check in checks),
         )
         self._size.setText(self.tr("Gathering…"))
-        Job(lambda: gathered(report), self._show, self._failed, self)
+        Job(lambda: gather(report), self._show, self._failed, self)
 
     def _show(self, files: dict[str, str]) -> None:
         self.files = files

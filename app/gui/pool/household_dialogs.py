@@ -27,7 +27,7 @@ from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, row
 
 
-def trust() -> str:
+def trust_note() -> str:
     """Return why only trusted machines should be paired, which both sides of a pairing read."""
     return QCoreApplication.translate(
         "Household",
@@ -79,7 +79,7 @@ class AddSheet(Sheet):
         """Ask for a code."""
         self.notice.clear()
         self.again.hide()
-        self._say_code("")
+        self._show_code("")
         role, self._is_asking = self.role.currentIndex(), True
         body, opened = {"role": ROLE_ORDER[role]}, partial(self._opened, role)
         self.keep(self.services.client.post("/pairing", body, opened, self._ended, answer=PairingCode))
@@ -111,7 +111,7 @@ class AddSheet(Sheet):
         may = Flow(label(self.tr("The new machine may")), self.role)
         self._open = QWidget()
         counted = row(None, self.left, None)
-        box = column(boxes, self.address, self._bar, counted, may, paragraph(trust(), "caption"), gap=sizes.M)
+        box = column(boxes, self.address, self._bar, counted, may, paragraph(trust_note(), "caption"), gap=sizes.M)
         self._open.setLayout(box)
         self.add(self._open)
 
@@ -120,7 +120,7 @@ class AddSheet(Sheet):
         if role != self.role.currentIndex():  # chosen meanwhile
             self._change_role()
             return
-        self._say_code(answer.code)
+        self._show_code(answer.code)
         text = self.tr("Address, if it does not find this machine: {address}")
         self.address.setText(text.format(address=answer.address))
         self.fit()
@@ -158,7 +158,7 @@ class AddSheet(Sheet):
         text = self.tr("{time} left, tries left: {tries}")
         self.left.setText(text.format(time=formats.whole_seconds(left), tries=self._tries))
 
-    def _say_code(self, code: str) -> None:
+    def _show_code(self, code: str) -> None:
         self.code = code
         for box, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
             box.setText(digit)
@@ -181,7 +181,7 @@ class AddSheet(Sheet):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
-        self._say_code("")
+        self._show_code("")
         self._bar.setValue(0)
 
     def _paired(self, answer: MachineAnswer) -> None:
@@ -190,7 +190,7 @@ class AddSheet(Sheet):
         self.notice.clear()  # a wrong code before the right one
         self._open.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))
-        self.sentence.setText(trust())
+        self.sentence.setText(trust_note())
         self._close.setText(self.tr("Done"))
         self._close.setFocus()
         announce(self, self.heading.text())
@@ -201,7 +201,7 @@ class AddSheet(Sheet):
         self._is_asking = False
         self._tick.stop()
         self._waiting = None
-        self._say_code("")
+        self._show_code("")
         self._bar.setValue(0)
         self._close.setText(self.tr("Close"))
         if error.reason.code != NOT_ADMIN or not self._name_who_may():

@@ -83,7 +83,7 @@ class Inspector(QFrame):
         state = machine_words.state_badge(machine)
         side = self._services.theme.px(sizes.SECTION)
         colour = self._services.theme.colour(state.colour).name()
-        self.title.setText(card_drawing.short(machine.name, self.title.font(), self._services.theme.px(TITLE_WIDTH)))
+        self.title.setText(card_drawing.elided(machine.name, self.title.font(), self._services.theme.px(TITLE_WIDTH)))
         self.title.setToolTip(tooltip(machine.name))
         self._picture.setPixmap(icon(state.icon, colour).pixmap(side, side))
         self.state.setText(state.word)

@@ -17,7 +17,7 @@ from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words
-from app.gui.pool.household_dialogs import trust
+from app.gui.pool.household_dialogs import trust_note
 from app.gui.pool.machine_facts import strangers_of
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph, tooltip
@@ -42,7 +42,7 @@ class JoinSheet(Sheet):
         self.near.setAccessibleName(self.tr("Households nearby"))
         self.near.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.near.currentItemChanged.connect(lambda *_: self._chosen())
-        self.nobody = paragraph("", "muted")
+        self.none_nearby = paragraph("", "muted")
         find = self.tr("Find out why")
         self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
         self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
@@ -51,11 +51,11 @@ class JoinSheet(Sheet):
         self._fill()
         self.act = button(self.tr("Join"), self.join, "primary")
         self._close = self.offer(self.tr("Cancel"), self.act)
-        self.address.textChanged.connect(self._judge)
-        self.code.textChanged.connect(self._judge)
+        self.address.textChanged.connect(self._validate)
+        self.code.textChanged.connect(self._validate)
         services.pool.changed.connect(self._show_near)
         self._show_near()
-        self._judge()
+        self._validate()
         self._first_field().setFocus()
 
     @property
@@ -95,13 +95,13 @@ class JoinSheet(Sheet):
             column(
                 label(self.tr("Nearby")),
                 self.near,
-                self.nobody,
+                self.none_nearby,
                 row(self.why, None),
                 label(self.tr("Address")),
                 self.address,
                 label(self.tr("Code")),
                 self.code,
-                paragraph(trust(), "caption"),
+                paragraph(trust_note(), "caption"),
                 gap=sizes.S,
             )
         )
@@ -133,15 +133,15 @@ class JoinSheet(Sheet):
                 self.near.setCurrentItem(item)
         self.near.blockSignals(False)
         self.near.setVisible(bool(strangers))
-        self.nobody.setVisible(not strangers)
+        self.none_nearby.setVisible(not strangers)
         self.why.setVisible(not strangers)
-        self.nobody.setText(self._why_nobody())
+        self.none_nearby.setText(self._why_none_nearby())
         rows = min(3, max(1, len(strangers)))
         self.near.setFixedHeight(self.services.theme.px(sizes.XXL) * rows + 2 * sizes.RING)
         if not chosen:
             self._chosen()
 
-    def _why_nobody(self) -> str:
+    def _why_none_nearby(self) -> str:
         discovery = self.services.pool.now.discovery
         why = self.tr("Nobody nearby lets a machine in just now.")
         if not discovery.on:
@@ -156,7 +156,7 @@ class JoinSheet(Sheet):
             self._near = str(item.data(ADDRESS_ROLE))
             self.address.setText(self._near)
 
-    def _judge(self) -> None:
+    def _validate(self) -> None:
         ready = bool(self.address.text().strip()) and len(self.digits) == DIGITS
         self.act.setEnabled(ready)
         needed = self.tr("It needs the address, and the six digits of the code.")
@@ -168,7 +168,7 @@ class JoinSheet(Sheet):
         self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))
         called = self.tr("Another machine there has the name of this one, which is called {name} from now on.")
         renamed = f"{called.format(name=answer.called)} " if answer.called else ""
-        self.sentence.setText(renamed + trust())
+        self.sentence.setText(renamed + trust_note())
         self._close.setText(self.tr("Done"))
         self._close.setFocus()
         announce(self, self.heading.text())
@@ -176,7 +176,7 @@ class JoinSheet(Sheet):
 
     def _failed(self, error: AppError) -> None:
         self.act.setText(self.tr("Join"))
-        self._judge()
+        self._validate()
         self.fail(error)
         if error.reason.code == ALL_WRONG.code:  # it opens nothing any more
             self.code.clear()

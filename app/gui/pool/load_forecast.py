@@ -46,7 +46,7 @@ class Expected:
     never: str = ""  # why no speed of this model can be forecast, measured or not
 
 
-class Outlook(QObject):
+class LoadForecast(QObject):
     """Asks the planner again whenever something that its answer depends on may have changed."""
 
     changed = Signal()
@@ -66,7 +66,7 @@ class Outlook(QObject):
         self._soon.setSingleShot(True)
         self._soon.setInterval(SETTLE_MS)
         self._soon.timeout.connect(self._ask)
-        services.pool.changed.connect(self.look)
+        services.pool.changed.connect(self.refresh)
 
     @property
     def model(self) -> str:
@@ -80,14 +80,14 @@ class Outlook(QObject):
         self.then = None
         self._seen = None
         self.changed.emit()
-        self.look()
+        self.refresh()
 
     def take_all_back(self) -> None:
         """Leave no machine out any more."""
         self.without, self.then = frozenset(), None
         self.changed.emit()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Ask again if the machines, what they lend, or the model changed."""
         pool = self._services.pool
         loaded, machines = pool.now.loaded, pool.now.sorted_machines
@@ -109,7 +109,7 @@ class Outlook(QObject):
     def forget(self) -> None:
         """Ask anew, even if nothing changed."""
         self._seen = None
-        self.look()
+        self.refresh()
 
     def stop(self) -> None:
         """Cancel all calls."""

@@ -17,7 +17,7 @@ from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name, said
 from app.gui.pool import machine_words
-from app.gui.pool.load_forecast import Outlook
+from app.gui.pool.load_forecast import LoadForecast
 from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet, preference_result
 from app.gui.pool.machine_facts import MachineFacts, may_change
 
@@ -30,9 +30,9 @@ class MachineActions(QObject):
     changed = Signal()  # a test of links began or ended
     details = Signal(str)  # a person wants to see everything about this machine
 
-    def __init__(self, page: Page, outlook: Outlook, machines: Callable[[], Sequence[MachineFacts]]) -> None:
+    def __init__(self, page: Page, load_forecast: LoadForecast, machines: Callable[[], Sequence[MachineFacts]]) -> None:
         super().__init__(page)
-        self._page, self._outlook, self._machines = page, outlook, machines
+        self._page, self._load_forecast, self._machines = page, load_forecast, machines
         self._test: Call | None = None
         self._calls: list[Call] = []
 
@@ -90,7 +90,7 @@ class MachineActions(QObject):
     def toggle(self, machine: MachineFacts) -> None:
         """Leave a machine out to see the forecast without it, or take it back in."""
         if machine.lends or machine.left_out:
-            self._outlook.leave_out(machine.id, not machine.left_out)
+            self._load_forecast.leave_out(machine.id, not machine.left_out)
 
     def use_again(self, machine: MachineFacts) -> None:
         """Trust a machine again whose numbers were wrong: somebody has looked after it."""
@@ -179,9 +179,9 @@ class ModelActions(QObject):
 
     changed = Signal()  # measuring began or ended
 
-    def __init__(self, page: Page, outlook: Outlook) -> None:
+    def __init__(self, page: Page, load_forecast: LoadForecast) -> None:
         super().__init__(page)
-        self._page, self._outlook = page, outlook
+        self._page, self._load_forecast = page, load_forecast
         self._load: Call | None = None
         self._measure: Call | None = None
         self._unload: Call | None = None
@@ -198,11 +198,11 @@ class ModelActions(QObject):
 
     def load_without(self) -> None:
         """Load the model of the forecast without the machines that are left out."""
-        self._begin_load(self._outlook.model, sorted(self._outlook.without))
+        self._begin_load(self._load_forecast.model, sorted(self._load_forecast.without))
 
     def load_again(self) -> None:
         """Load the model that was lost."""
-        self._begin_load(self._outlook.model)
+        self._begin_load(self._load_forecast.model)
 
     def cancel(self) -> None:
         """End a load that is in progress, no matter who began it."""
@@ -215,7 +215,7 @@ class ModelActions(QObject):
         """Measure how fast every machine computes the model: some seconds on each."""
         if self._measure is not None:
             return
-        body = {"model": self._outlook.model, "measure": True}
+        body = {"model": self._load_forecast.model, "measure": True}
         self._measure = self._page.services.client.post("/plan", body, self._measured, self._not_measured)
         self.changed.emit()
 
@@ -232,7 +232,7 @@ class ModelActions(QObject):
 
     def _loaded(self, _: object) -> None:
         self._load = None
-        self._outlook.take_all_back()
+        self._load_forecast.take_all_back()
 
     def _not_loaded(self, error: AppError) -> None:
         self._load = None
@@ -253,7 +253,7 @@ class ModelActions(QObject):
 
     def _measured(self, _: object) -> None:
         self._measure = None
-        self._outlook.forget()
+        self._load_forecast.forget()
         self.changed.emit()
 
     def _not_measured(self, error: AppError) -> None:

@@ -25,7 +25,7 @@ from app.gui.pool.headline import Headline
 from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.pool.inspector import Inspector
 from app.gui.pool.join_dialog import JoinSheet
-from app.gui.pool.load_forecast import Outlook, WhatIf
+from app.gui.pool.load_forecast import LoadForecast, WhatIf
 from app.gui.pool.machine_facts import (
     LenderLink,
     MachineFacts,
@@ -273,10 +273,10 @@ class PoolPage(Page):
         self._chosen = ""
         self._removed_reason: str | None = None
         self._is_stale = False  # something changed while the page was not visible
-        self.outlook = Outlook(services, self)
-        self.machine_actions = MachineActions(self, self.outlook, lambda: self.machines)
-        self.model_actions = ModelActions(self, self.outlook)
-        self.destroyed.connect(self.outlook.stop)
+        self.load_forecast = LoadForecast(services, self)
+        self.machine_actions = MachineActions(self, self.load_forecast, lambda: self.machines)
+        self.model_actions = ModelActions(self, self.load_forecast)
+        self.destroyed.connect(self.load_forecast.stop)
         self.destroyed.connect(self.machine_actions.stop)
         self.destroyed.connect(self.model_actions.stop)
         self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
@@ -288,7 +288,7 @@ class PoolPage(Page):
             services.pool.changed,
             services.pool.link_changed,
             services.theme.changed,
-            self.outlook.changed,
+            self.load_forecast.changed,
             self.machine_actions.changed,
             self.model_actions.changed,
         ):
@@ -297,7 +297,7 @@ class PoolPage(Page):
         self._show()
 
     def shown(self) -> None:
-        self.outlook.forget()  # another page may have measured meanwhile
+        self.load_forecast.forget()  # another page may have measured meanwhile
 
     def open(self, part: str) -> None:
         """Show the details of a machine, by its ID."""
@@ -350,7 +350,7 @@ class PoolPage(Page):
 
     def _make_panels(self) -> None:
         self.headline = Headline(self.services, self.model_actions)
-        self.what_if = WhatIf(self.model_actions.load_without, self.outlook.take_all_back)
+        self.what_if = WhatIf(self.model_actions.load_without, self.load_forecast.take_all_back)
         add = button(self.tr("Add a machine"), self.add_machine)
         self.alone = EmptyState(self.tr("Only this machine so far"), "", add)
         self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
@@ -398,7 +398,7 @@ class PoolPage(Page):
         self._say_removed(said(removal) if removal else None)
         chosen = self.placements
         chosen.show_hosts(hosts_of(snapshot), snapshot.node.id, [model.model for model in snapshot.models])
-        self.machines = machines_of(snapshot, self.outlook.without, chosen.center, chosen.model)
+        self.machines = machines_of(snapshot, self.load_forecast.without, chosen.center, chosen.model)
         self.lender_links = lender_links(snapshot, self.machines[0].id)
         self._show_buttons()
         self._show_model()
@@ -418,24 +418,24 @@ class PoolPage(Page):
         self.add.setVisible(may_change(self.machines))
         self.alone.setVisible(is_alone and may_change(self.machines))
         text = self.tr("Add another machine, and together they hold larger models.")
-        if room_bytes := self.outlook.now.room_bytes:
+        if room_bytes := self.load_forecast.now.room_bytes:
             text = f"{machine_words.largest_model(self.machines[0], room_bytes)} {text}"
         self.alone.sentence.setText(text)
 
     def _show_model(self) -> None:
         """Show what is loaded, and what would change without the machines that are left out."""
-        pool, snapshot, outlook = self.services.pool, self.services.pool.now, self.outlook
+        pool, snapshot, forecast = self.services.pool, self.services.pool.now, self.load_forecast
         self.headline.show_pool(
             snapshot.loaded,
-            outlook.now,
+            forecast.now,
             measuring=self.model_actions.measuring,
             hosts=snapshot.hosts,
             beside=other_models(pool.now),
             failed=snapshot.load_failed,
         )
-        self.what_if.show_change(self.machines, outlook.now, outlook.then)
+        self.what_if.show_change(self.machines, forecast.now, forecast.then)
         is_loading = snapshot.loaded is not None and snapshot.loaded.state == "loading"
-        self.headline.setVisible(is_loading or not outlook.without)
+        self.headline.setVisible(is_loading or not forecast.without)
 
     def _say_removed(self, reason: str | None) -> None:
         """Say that this machine was removed from its household: nothing else matters more."""

@@ -201,7 +201,7 @@ class FactTable(QTableView):
 
     def _title_width(self, place: int) -> int:
         """Return the width of a column's title."""
-        title = card_drawing.width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
+        title = card_drawing.text_width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
         return round(title) + 2 * self._theme.cell
 
     def _measure(self) -> None:

@@ -107,8 +107,8 @@ class ComputerPage(Page):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
         self.lending.watch(True)
-        self.hardware.look()
-        self.rules.programs.look()
+        self.hardware.refresh()
+        self.rules.programs.refresh()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802  Qt's name
         super().hideEvent(event)

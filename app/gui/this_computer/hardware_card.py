@@ -136,7 +136,7 @@ class HardwareCard(QFrame):
         """True while a person waits for this machine to be measured."""
         return not self.cancel.isHidden()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Ask for the hardware, and for the speed if it is known already."""
         if self._look is None and self._pool.is_there:
             self._look = self._client.get("/machine", self._show, self._fail, answer=Computer)

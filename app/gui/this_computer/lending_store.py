@@ -47,7 +47,7 @@ class LendingStore(QObject):
         self._refused_change: _Change | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(LOOK_MS)
-        self._timer.timeout.connect(self.look)
+        self._timer.timeout.connect(self.refresh)
         pool.link_changed.connect(self._link_changed)
         pool.changed.connect(self._pool_changed)
         self._pool_changed()
@@ -98,11 +98,11 @@ class LendingStore(QObject):
         """Keep the readings fresh while they are shown."""
         if on:
             self._timer.start()
-            self.look()
+            self.refresh()
         else:
             self._timer.stop()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Ask once, unless the answer to a change is on its way."""
         if self._in_progress or self._look is not None or not self._pool.is_there:
             return
@@ -197,4 +197,4 @@ class LendingStore(QObject):
             self._look = None
             self._in_progress.clear()
         elif self._timer.isActive():
-            self.look()
+            self.refresh()

@@ -38,7 +38,7 @@ class ProgramsEditor(QWidget):
         self._services, self._lending = services, lending
         self._call: Call | None = None
         self._shown: tuple[tuple[str, bool], ...] | None = None
-        self.entry = _Entry(self.look)
+        self.entry = _Entry(self.refresh)
         self.entry.setAccessibleName(self.tr("Program to add"))
         edit = self.entry.lineEdit()
         if edit is not None:
@@ -94,7 +94,7 @@ class ProgramsEditor(QWidget):
     def _remove(self, name: str) -> None:
         self._lending.change({"programs": [program for program in self._lending.rules.programs if program != name]})
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Ask which programs run now, for the list of the entry."""
         if self._call is None:
             self._call = self._services.client.get("/programs", self._offered, self._no_offer, answer=Programs)

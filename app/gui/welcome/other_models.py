@@ -37,14 +37,14 @@ class OtherModels(QObject):
         self.models: list[FoundFile] = []  # all that can be taken, the largest first
         self.taken: list[FoundFile] = []  # those that are on the shelf by now
         self.problem = ""  # why the last one that failed was not taken
-        self._pool.link_changed.connect(self._look)
+        self._pool.link_changed.connect(self._search)
         self._importing.changed.connect(self.changed)
         self._importing.ended.connect(self._ended)
 
-    def look(self) -> None:
+    def search(self) -> None:
         """Ask the node, as soon as it is there. It takes some seconds; without an answer nothing is offered."""
         self._wanted = True
-        self._look()
+        self._search()
 
     @property
     def left(self) -> list[FoundFile]:
@@ -75,7 +75,7 @@ class OtherModels(QObject):
     def _paths(self) -> set[str]:
         return {model.path for model in self.models}
 
-    def _look(self) -> None:
+    def _search(self) -> None:
         asks = self._wanted and not self._has_looked and self._call is None
         if asks and self._pool.link is Link.THERE:
             self._call = self._client.get("/found", self._take_found, self._none, answer=FoundFiles)
@@ -105,7 +105,7 @@ def usable(files: Sequence[FoundFile]) -> list[FoundFile]:
     return sorted(models, key=lambda model: -model.size_bytes)
 
 
-class AlreadyHere(QWidget):
+class OtherModelsCard(QWidget):
     """Offers the models. Hidden where there are none. is_last: nothing follows, so it leads to their page."""
 
     wanted = Signal()  # a person asks for their page

@@ -30,7 +30,7 @@ from app.gui.pool.machine_facts import machines_of, may_change
 from app.gui.settings.updates import DailyCheck
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import unused_graphics
-from app.gui.welcome.other_models import AlreadyHere, OtherModels
+from app.gui.welcome.other_models import OtherModels, OtherModelsCard
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import label, paragraph
@@ -49,7 +49,7 @@ class Step(QWidget):
     """
 
     leave = Signal(str)  # end here, with this page
-    judged = Signal()  # `may_go_on` may be another
+    validity_changed = Signal()  # `may_go_on` may have changed
 
     def __init__(self, services: AppContext, title: str, sentence: str) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Step(QWidget):
         self._call = None
 
 
-class LateName(QObject):
+class PendingName(QObject):
     """A name for this machine that was typed while its node still starts: kept until the node is there.
 
     Lives with the pool, so that the first steps may be over before the node is there, and their window, too.
@@ -138,7 +138,7 @@ class NameStep(Step):
         )
         self.field = MachineName(self.tr("Name of this computer"))
         self.field.needed = False  # the node will propose one
-        self.field.judged.connect(self.judged)
+        self.field.judged.connect(self.validity_changed)
         self.field.setPlaceholderText(self.tr("One moment…"))
         words = label(self.tr("Name of this computer"))
         words.setBuddy(self.field)
@@ -148,7 +148,7 @@ class NameStep(Step):
         hint = self.tr("Your other computers see this name. It says nothing about who you are.")
         self.content.addWidget(paragraph(hint, "caption"))
         self._filled = ""  # the name that the node proposed; anything else in the field is a person's
-        self.late = LateName(services)
+        self.late = PendingName(services)
         services.pool.changed.connect(self._fill)
         self._fill()
 
@@ -182,7 +182,7 @@ class NameStep(Step):
             self.field.setText(self._filled)
 
 
-class Found(QWidget):
+class HardwareItem(QWidget):
     """A part of the hardware: an icon, its title, its amount."""
 
     def __init__(self, theme: Theme, picture: str, title: str) -> None:
@@ -205,7 +205,7 @@ class Found(QWidget):
         self._picture.setPixmap(icon(self._name, colour).pixmap(side, side))
 
 
-class FoundStep(Step):
+class HardwareStep(Step):
     """Shows what this computer has for a model: device and memory from the node, the disk from the system."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
@@ -216,11 +216,11 @@ class FoundStep(Step):
         )
         theme = services.theme
         self._call_hardware: Call | None = None
-        self.device = Found(theme, "processor", self.tr("Computes with"))
+        self.device = HardwareItem(theme, "processor", self.tr("Computes with"))
         self.unused = paragraph("", "warning")
         self.unused.hide()
-        self.memory = Found(theme, "memory", self.tr("Memory"))
-        self.disk = Found(theme, "disk", self.tr("Disk for models"))
+        self.memory = HardwareItem(theme, "memory", self.tr("Memory"))
+        self.disk = HardwareItem(theme, "disk", self.tr("Disk for models"))
         self.choose = button(choose_words(), lambda: choose_folder(services, self))
         self.few = paragraph(
             self.tr("That is little for models. Another disk of this computer may have more room."), "warning"
@@ -229,12 +229,12 @@ class FoundStep(Step):
         computer = card(self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L)
         self.content.addWidget(computer)
         self._other_models = other_models
-        self.content.addWidget(AlreadyHere(other_models))
+        self.content.addWidget(OtherModelsCard(other_models))
         services.pool.changed.connect(self._show)
         self._show()
 
     def entered(self) -> None:
-        self._other_models.look()
+        self._other_models.search()
         self._show()
 
     def _show(self) -> None:
@@ -419,7 +419,7 @@ class Recommendation(QWidget):
         self.setLayout(column(inner))
         self.hide()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Ask for it once."""
         if self._starter is None and self._call is None:
             self._call = self._client.get("/starter", self._take_starter, self._none, answer=StarterAnswer)
@@ -461,14 +461,14 @@ class ReadyStep(Step):
         guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
         self.content.addWidget(guide)
         self._other_models = other_models
-        self.here, self.recommended = AlreadyHere(other_models, is_last=True), Recommendation(services)
+        self.here, self.recommended = OtherModelsCard(other_models, is_last=True), Recommendation(services)
         for offer in (self.here, self.recommended):
             offer.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
             self.content.addWidget(offer)
 
     def entered(self) -> None:
-        self._other_models.look()
-        self.recommended.look()
+        self._other_models.search()
+        self.recommended.refresh()
 
     def cancel(self) -> None:
         self.recommended.cancel()

@@ -21,7 +21,7 @@ from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import set_role
 from app.gui.models.verdicts import of_plan
 from app.gui.welcome.other_models import OtherModels
-from app.gui.welcome.steps import BOTH, KEY, LEND, FoundStep, NameStep, PairStep, ReadyStep, RoleStep, Step
+from app.gui.welcome.steps import BOTH, KEY, LEND, HardwareStep, NameStep, PairStep, ReadyStep, RoleStep, Step
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row, scrolled
@@ -31,7 +31,7 @@ DONE = "first_run/done"
 WIDTH, HEIGHT = 560, 620
 
 
-class GuideAhead(QObject):
+class GuidePreload(QObject):
     """Loads the built-in model while the first steps are shown, so that the first answer waits for no load.
 
     Nobody asked for it: where anything speaks against it, nothing is loaded, and nothing is said.
@@ -108,7 +108,7 @@ class Welcome(QWidget):
         name.late.refused.connect(self._failed)
         self._steps: list[Step] = [
             name,
-            FoundStep(services, other_models),
+            HardwareStep(services, other_models),
             RoleStep(services),
             PairStep(services),
             ReadyStep(services, other_models),
@@ -116,7 +116,7 @@ class Welcome(QWidget):
         self._stack = _OneStep(self._steps)
         for step in self._steps:
             step.leave.connect(self.end)
-            step.judged.connect(self._judge)
+            step.validity_changed.connect(self._update_next)
         self.notice = Notice(services.theme)
         self._where = label("", "caption")
         self._back = button(self.tr("Back"), self._go_back)
@@ -137,7 +137,7 @@ class Welcome(QWidget):
         self.raise_()
         self._show(0)
         self._show_link()
-        GuideAhead(self._services).begin()
+        GuidePreload(self._services).begin()
 
     def end(self, page: str = "") -> None:
         """End the first steps, and do not show them again by themselves. `page`: where to go."""
@@ -226,14 +226,14 @@ class Welcome(QWidget):
         self._back.setVisible(number > 0)
         self._skip.setVisible(not last)
         self._next.setText(step.next_words)
-        self._judge()
+        self._update_next()
         words = self.tr("Step {number} of {many}").format(number=number + 1, many=len(self._steps))
         self._where.setText(words)
         self._next.setFocus()
         step.entered()
         announce(self, f"{words}. {step.title.text()}. {step.sentence.text()}")
 
-    def _judge(self) -> None:
+    def _update_next(self) -> None:
         self._next.setEnabled(self.step.may_go_on)
 
     def _apply(self) -> None:
@@ -254,7 +254,7 @@ class Welcome(QWidget):
             self._show(self._number - 1)
 
     def _failed(self, error: AppError) -> None:
-        self._judge()
+        self._update_next()
         self.notice.fail(error, self.end)
 
     def _show_link(self) -> None:

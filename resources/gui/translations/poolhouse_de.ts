@@ -300,46 +300,6 @@
     </message>
 </context>
 <context>
-    <name>AlreadyHere</name>
-    <message numerus="yes">
-        <source>%n model(s) can be loaded on the page Models.</source>
-        <translation>
-            <numerusform>%Ln Modell lässt sich auf der Seite „Modelle“ laden.</numerusform>
-            <numerusform>%Ln Modelle lassen sich auf der Seite „Modelle“ laden.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
-        <translation>
-            <numerusform>%Ln Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
-            <numerusform>%Ln Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>Already on this computer</source>
-        <translation>Schon auf diesem Computer</translation>
-    </message>
-    <message>
-        <source>Show them on the page Models</source>
-        <translation>Auf der Seite „Modelle“ zeigen</translation>
-    </message>
-    <message>
-        <source>Stop</source>
-        <translation>Anhalten</translation>
-    </message>
-    <message numerus="yes">
-        <source>Use %n model(s)</source>
-        <translation>
-            <numerusform>%Ln Modell benutzen</numerusform>
-            <numerusform>%Ln Modelle benutzen</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>{name}: {how_far}. You can go on meanwhile.</source>
-        <translation>{name}: {how_far}. Sie können inzwischen weitermachen.</translation>
-    </message>
-</context>
-<context>
     <name>Answer</name>
     <message numerus="yes">
         <source>%n token(s)</source>
@@ -2275,49 +2235,6 @@
     </message>
 </context>
 <context>
-    <name>FoundStep</name>
-    <message>
-        <source>A model needs memory most of all. You decide later how much of it is lent.</source>
-        <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
-    </message>
-    <message>
-        <source>Computes with</source>
-        <translation>Rechnet mit</translation>
-    </message>
-    <message>
-        <source>Disk for models</source>
-        <translation>Speicherplatz für Modelle</translation>
-    </message>
-    <message>
-        <source>Memory</source>
-        <translation>Arbeitsspeicher</translation>
-    </message>
-    <message>
-        <source>Still looking…</source>
-        <translation>Wird noch ermittelt…</translation>
-    </message>
-    <message>
-        <source>That is little for models. Another disk of this computer may have more room.</source>
-        <translation>Das ist wenig für Modelle. Eine andere Festplatte dieses Computers hat vielleicht mehr Platz.</translation>
-    </message>
-    <message>
-        <source>The disk could not be read</source>
-        <translation>Der Datenträger konnte nicht gelesen werden</translation>
-    </message>
-    <message>
-        <source>What this computer has</source>
-        <translation>Was dieser Computer hat</translation>
-    </message>
-    <message>
-        <source>{free} are free</source>
-        <translation>{free} sind frei</translation>
-    </message>
-    <message>
-        <source>{free} of {total} are free now</source>
-        <translation>{free} von {total} sind jetzt frei</translation>
-    </message>
-</context>
-<context>
     <name>General</name>
     <message>
         <source>As the system</source>
@@ -2525,6 +2442,49 @@
     <message>
         <source>This machine has</source>
         <translation>Dieses Gerät hat</translation>
+    </message>
+</context>
+<context>
+    <name>HardwareStep</name>
+    <message>
+        <source>A model needs memory most of all. You decide later how much of it is lent.</source>
+        <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
+    </message>
+    <message>
+        <source>Computes with</source>
+        <translation>Rechnet mit</translation>
+    </message>
+    <message>
+        <source>Disk for models</source>
+        <translation>Speicherplatz für Modelle</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Arbeitsspeicher</translation>
+    </message>
+    <message>
+        <source>Still looking…</source>
+        <translation>Wird noch ermittelt…</translation>
+    </message>
+    <message>
+        <source>That is little for models. Another disk of this computer may have more room.</source>
+        <translation>Das ist wenig für Modelle. Eine andere Festplatte dieses Computers hat vielleicht mehr Platz.</translation>
+    </message>
+    <message>
+        <source>The disk could not be read</source>
+        <translation>Der Datenträger konnte nicht gelesen werden</translation>
+    </message>
+    <message>
+        <source>What this computer has</source>
+        <translation>Was dieser Computer hat</translation>
+    </message>
+    <message>
+        <source>{free} are free</source>
+        <translation>{free} sind frei</translation>
+    </message>
+    <message>
+        <source>{free} of {total} are free now</source>
+        <translation>{free} von {total} sind jetzt frei</translation>
     </message>
 </context>
 <context>
@@ -5412,6 +5372,46 @@
     <message>
         <source>Now</source>
         <translation>Jetzt</translation>
+    </message>
+</context>
+<context>
+    <name>OtherModelsCard</name>
+    <message numerus="yes">
+        <source>%n model(s) can be loaded on the page Models.</source>
+        <translation>
+            <numerusform>%Ln Modell lässt sich auf der Seite „Modelle“ laden.</numerusform>
+            <numerusform>%Ln Modelle lassen sich auf der Seite „Modelle“ laden.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <translation>
+            <numerusform>%Ln Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
+            <numerusform>%Ln Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Already on this computer</source>
+        <translation>Schon auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>Show them on the page Models</source>
+        <translation>Auf der Seite „Modelle“ zeigen</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message numerus="yes">
+        <source>Use %n model(s)</source>
+        <translation>
+            <numerusform>%Ln Modell benutzen</numerusform>
+            <numerusform>%Ln Modelle benutzen</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>{name}: {how_far}. You can go on meanwhile.</source>
+        <translation>{name}: {how_far}. Sie können inzwischen weitermachen.</translation>
     </message>
 </context>
 <context>

@@ -2,30 +2,6 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="en" sourcelanguage="en">
 <context>
-    <name>AlreadyHere</name>
-    <message numerus="yes">
-        <source>%n model(s) can be loaded on the page Models.</source>
-        <translation>
-            <numerusform>%Ln model can be loaded on the page Models.</numerusform>
-            <numerusform>%Ln models can be loaded on the page Models.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
-        <translation>
-            <numerusform>%Ln model of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
-            <numerusform>%Ln models of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>Use %n model(s)</source>
-        <translation>
-            <numerusform>Use %Ln model</numerusform>
-            <numerusform>Use %Ln models</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
     <name>Answer</name>
     <message numerus="yes">
         <source>%n token(s)</source>
@@ -235,6 +211,30 @@
         <translation>
             <numerusform>%Ln question waiting</numerusform>
             <numerusform>%Ln questions waiting</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>OtherModelsCard</name>
+    <message numerus="yes">
+        <source>%n model(s) can be loaded on the page Models.</source>
+        <translation>
+            <numerusform>%Ln model can be loaded on the page Models.</numerusform>
+            <numerusform>%Ln models can be loaded on the page Models.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <translation>
+            <numerusform>%Ln model of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+            <numerusform>%Ln models of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Use %n model(s)</source>
+        <translation>
+            <numerusform>Use %Ln model</numerusform>
+            <numerusform>Use %Ln models</numerusform>
         </translation>
     </message>
 </context>

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.core.diagnostics import LIKELIEST
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.doctor_dialog import CommandButton, DoctorDialog, port_of
-from app.gui.diagnostics.finding_words import Cure, advice, cure_of, headline, word
+from app.gui.diagnostics.finding_words import Cure, advice, cure_of, headline, result_of
 from app.gui.look.theme import Scheme
 from tests.findings import finding
 from tests.gui.desk import Desk
@@ -53,7 +53,7 @@ def test_a_node_that_is_away_is_the_cause(qtbot: QtBot, away: Desk, parent: QWid
     assert dialog.cause is not None
     assert dialog.cause.code == "node_away"
     assert "Start it" in buttons(dialog)
-    assert word(dialog.checks[-1])[2] == "Could not test"
+    assert result_of(dialog.checks[-1])[2] == "Could not test"
     dialog.close()
 
 

@@ -15,7 +15,7 @@ from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.diagnostics import save_dialog
 from app.gui.diagnostics.background_job import Job
-from app.gui.diagnostics.save_dialog import LOG_BYTES, NodeReport, SaveDialog, gathered, write
+from app.gui.diagnostics.save_dialog import LOG_BYTES, NodeReport, SaveDialog, gather, write
 from tests.gui.desk import Desk
 
 OPERATION = json.dumps({"kind": "add", "name": "studio-mac", "machine": "ab" * 32})
@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_nothing_private_is_in_it(home: Path) -> None:
-    files = gathered(NodeReport(home, "Ready."))
+    files = gather(NodeReport(home, "Ready."))
     assert list(files) == ["about.txt", "settings.json", "window.ini", "logs/node.log"]
     everything = "\n".join(files.values())
     for private in ("den-pc", "studio-mac", "10.0.0.7", "very-secret", "private words", "Ann Smith", str(home)):
@@ -51,7 +51,7 @@ def test_nothing_private_is_in_it(home: Path) -> None:
 
 
 def test_a_home_that_is_not_there_gives_what_there_is(tmp_path: Path) -> None:
-    assert list(gathered(NodeReport(tmp_path / "nothing"))) == ["about.txt"]
+    assert list(gather(NodeReport(tmp_path / "nothing"))) == ["about.txt"]
 
 
 def test_a_zip_that_cannot_be_written_leaves_nothing(home: Path) -> None:

@@ -83,7 +83,7 @@ def test_the_other_systems_have_one(platform: str) -> None:
 def test_the_doctor_offers_it_beside_the_command(
     qtbot: QtBot, at_lone: Desk, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Firewall.UFW)
+    monkeypatch.setattr(doctor_dialog, "own_firewall", lambda: Firewall.UFW)
     told = install(programs, "gufw")
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)
@@ -107,7 +107,7 @@ def test_it_is_not_offered_where_it_would_not_help(
         dialog._show([check])
         return [one.text() for one in dialog.findChildren(QPushButton)]
 
-    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Firewall.UFW)
+    monkeypatch.setattr(doctor_dialog, "own_firewall", lambda: Firewall.UFW)
     assert OPEN not in offered(CLOSED)  # no program shows it
     install(programs, "gufw")
     assert OPEN in offered(CLOSED)

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.api.plans import Forecast, Plan
 from app.core.errors import AppError, Unreachable
 from app.gui.api.node_state import Link
-from app.gui.pool.load_forecast import Outlook
+from app.gui.pool.load_forecast import LoadForecast
 from app.gui.pool.pool_page import PoolPage
 from testbed.snapshots import household
 from tests.gui.desk import Desk
@@ -54,8 +54,8 @@ def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 
 @pytest.fixture
-def outlook(qtbot: QtBot, away: Desk, asked: list[Asked]) -> Outlook:
-    made = Outlook(away.services, away.services.pool)
+def load_forecast(qtbot: QtBot, away: Desk, asked: list[Asked]) -> LoadForecast:
+    made = LoadForecast(away.services, away.services.pool)
     made._soon.setInterval(0)
     lend(away, 1)
     qtbot.waitUntil(lambda: len(asked) == 1, timeout=5000)
@@ -71,7 +71,7 @@ def lend(away: Desk, n_bytes: int) -> None:
 
 
 def test_news_of_memory_leave_a_question_to_its_end_and_ask_once_more(
-    qtbot: QtBot, away: Desk, asked: list[Asked], outlook: Outlook
+    qtbot: QtBot, away: Desk, asked: list[Asked], load_forecast: LoadForecast
 ) -> None:
     for n_bytes in (2, 3, 4):
         lend(away, n_bytes)
@@ -79,47 +79,47 @@ def test_news_of_memory_leave_a_question_to_its_end_and_ask_once_more(
     assert len(asked) == 1
     assert asked[0].running
     asked[0].answer(7.0)
-    assert outlook.now.tok_s == 7.0
+    assert load_forecast.now.tok_s == 7.0
     assert len(asked) == 2
     asked[1].answer(8.0)
-    assert outlook.now.tok_s == 8.0
+    assert load_forecast.now.tok_s == 8.0
     assert len(asked) == 2
 
 
 def test_what_a_person_wants_to_know_instead_is_asked_at_once(
-    qtbot: QtBot, asked: list[Asked], outlook: Outlook
+    qtbot: QtBot, asked: list[Asked], load_forecast: LoadForecast
 ) -> None:
-    outlook.leave_out(f"{1:064x}", out=True)
+    load_forecast.leave_out(f"{1:064x}", out=True)
     qtbot.waitUntil(lambda: len(asked) == 3, timeout=5000)
     assert not asked[0].running
     assert [one.body["without"] for one in asked[1:]] == [[], [f"{1:064x}"]]
     asked[2].answer(3.0)
     asked[1].answer(7.0)
-    assert outlook.then is not None
-    assert (outlook.now.tok_s, outlook.then.tok_s) == (7.0, 3.0)
+    assert load_forecast.then is not None
+    assert (load_forecast.now.tok_s, load_forecast.then.tok_s) == (7.0, 3.0)
     assert len(asked) == 3
 
 
 def test_a_question_that_did_not_arrive_is_asked_again_with_the_next_news(
-    qtbot: QtBot, away: Desk, asked: list[Asked], outlook: Outlook
+    qtbot: QtBot, away: Desk, asked: list[Asked], load_forecast: LoadForecast
 ) -> None:
     asked[0].fail(Unreachable("node_went_away"))
-    assert outlook.now.problem
+    assert load_forecast.now.problem
     lend(away, 1)  # the same as before
     qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
     asked[1].answer(7.0)
-    assert not outlook.now.problem
+    assert not load_forecast.now.problem
 
 
 def test_news_without_a_pause_do_not_put_the_question_off(
-    qtbot: QtBot, away: Desk, outlook: Outlook, asked: list[Asked]
+    qtbot: QtBot, away: Desk, load_forecast: LoadForecast, asked: list[Asked]
 ) -> None:
     asked[-1].answer(1.0)
     n_before = len(asked)
-    outlook._soon.setInterval(50)
+    load_forecast._soon.setInterval(50)
     for n in range(50):  # a second of news, each before the question of the last one
         lend(away, 10 + n)
-        outlook.look()
+        load_forecast.refresh()
         qtbot.wait(20)
         if len(asked) > n_before:
             return
@@ -132,7 +132,7 @@ def test_what_another_page_measured_is_known_when_the_pool_is_shown_again(
     """It went on to offer a measurement that was made."""
     page = PoolPage(away.services)
     qtbot.addWidget(page)
-    page.outlook._soon.setInterval(0)
+    page.load_forecast._soon.setInterval(0)
     lend(away, 1)
     page.shown()
     qtbot.waitUntil(lambda: len(asked) == 1, timeout=5000)
@@ -140,4 +140,4 @@ def test_what_another_page_measured_is_known_when_the_pool_is_shown_again(
     page.shown()
     qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
     asked[1].answer(11.0)
-    assert page.outlook.now.tok_s == 11.0
+    assert page.load_forecast.now.tok_s == 11.0

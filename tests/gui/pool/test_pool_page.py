@@ -50,7 +50,7 @@ def test_one_machine_alone_says_what_fits_and_has_one_primary_button(qtbot: QtBo
     assert page.alone.isVisible()
 
     def told() -> None:
-        assert "fit on it today" in page.alone.sentence.text(), (page.outlook.now, at_lone.services.pool.loaded)
+        assert "fit on it today" in page.alone.sentence.text(), (page.load_forecast.now, at_lone.services.pool.loaded)
 
     qtbot.waitUntil(told, timeout=30_000)
     primary = [
@@ -109,11 +109,11 @@ def test_it_opens_at_a_machine(page: PoolPage) -> None:
 @pytest.mark.long
 def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(qtbot: QtBot, page: PoolPage) -> None:
     page.shown()
-    qtbot.waitUntil(lambda: page.outlook.now.fits, timeout=10_000)
+    qtbot.waitUntil(lambda: page.load_forecast.now.fits, timeout=10_000)
     attic = page.machines[1]
     page.machine_actions.toggle(attic)
     assert page.machines[1].left_out
-    qtbot.waitUntil(lambda: page.outlook.then is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: page.load_forecast.then is not None, timeout=10_000)
     assert page.what_if.isVisible()
     assert "Without attic" in page.what_if.words.text()
     assert page.services.pool.loaded is None

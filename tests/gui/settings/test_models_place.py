@@ -17,7 +17,7 @@ from app.gui.models.transfers import TransferRow, of_download
 from app.gui.settings.models import Models, ModelsPlace
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.welcome.other_models import OtherModels
-from app.gui.welcome.steps import FoundStep
+from app.gui.welcome.steps import HardwareStep
 from app.machine.models_folders import MARKER, ModelsFolders
 from tests.gui.desk import Desk
 from tests.gui.models.offers import download
@@ -176,7 +176,7 @@ def test_the_first_steps_offer_another_disk_where_there_is_little_room(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.gui.welcome.steps.FEW_BYTES", 0)
-    step = FoundStep(at_lone.services, OtherModels(at_lone.services))
+    step = HardwareStep(at_lone.services, OtherModels(at_lone.services))
     qtbot.addWidget(step)
     step.show()
     assert not step.few.isVisible()

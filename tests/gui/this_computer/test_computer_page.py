@@ -96,7 +96,7 @@ def test_the_cards_stand_below_the_title_also_in_a_wide_window(qtbot: QtBot, pag
 def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:
     before = page.lending.rules
     qtbot.wait(800)  # longer than what is typed needs to settle
-    page.lending.look()
+    page.lending.refresh()
     assert page.lending.rules == before
     assert not page.lending.can_undo
     assert page.state.switch.isChecked()

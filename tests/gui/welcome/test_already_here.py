@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.api.models import FoundFile, FoundFiles
 from app.gui.welcome import other_models
-from app.gui.welcome.other_models import AlreadyHere, OtherModels, usable
-from app.gui.welcome.steps import FoundStep
+from app.gui.welcome.other_models import OtherModels, OtherModelsCard, usable
+from app.gui.welcome.steps import HardwareStep
 from app.gui.welcome.welcome import Welcome
 from testbed import tiny
 from tests.gui.desk import Desk
@@ -45,7 +45,7 @@ def test_only_what_can_be_taken_counts_the_largest_first() -> None:
 
 def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: Desk) -> None:
     others, asked = OtherModels(away.services), list[bool]()
-    early, last = AlreadyHere(others), AlreadyHere(others, is_last=True)
+    early, last = OtherModelsCard(others), OtherModelsCard(others, is_last=True)
     for one in (early, last):
         qtbot.addWidget(one)
     last.wanted.connect(lambda: asked.append(True))
@@ -70,7 +70,7 @@ def test_all_of_them_are_used_where_they_are(
     bad = tmp_path / "damaged.gguf"
     bad.write_bytes(b"GGUF")
     others = OtherModels(at_lone.services)
-    early, last = AlreadyHere(others), AlreadyHere(others, is_last=True)
+    early, last = OtherModelsCard(others), OtherModelsCard(others, is_last=True)
     for one in (early, last):
         qtbot.addWidget(one)
     early.show()
@@ -91,7 +91,7 @@ def test_all_of_them_are_used_where_they_are(
 def test_what_waits_can_be_stopped(qtbot: QtBot, at_lone: Desk, tmp_path: Path) -> None:
     files = [tiny.llama(tmp_path / f"stopped-{n}.gguf") for n in range(3)]
     others = OtherModels(at_lone.services)
-    early = AlreadyHere(others)
+    early = OtherModelsCard(others)
     qtbot.addWidget(early)
     others._take_found(FoundFiles([file(one.stem, 1, path=str(one)) for one in files]))
     early.take.click()
@@ -104,9 +104,9 @@ def test_what_waits_can_be_stopped(qtbot: QtBot, at_lone: Desk, tmp_path: Path) 
 
 def test_where_no_node_answers_nothing_is_said(qtbot: QtBot, away: Desk) -> None:
     others = OtherModels(away.services)
-    made = AlreadyHere(others)
+    made = OtherModelsCard(others)
     qtbot.addWidget(made)
-    others.look()
+    others.search()
     assert made.isHidden()
 
 
@@ -118,8 +118,8 @@ def test_the_second_step_has_a_node_asked_once(qtbot: QtBot, at_lone: Desk) -> N
     others = steps.findChildren(OtherModels)[0]
     assert others._call is None
     steps.skip()
-    assert isinstance(steps.step, FoundStep)
+    assert isinstance(steps.step, HardwareStep)
     qtbot.waitUntil(lambda: others._has_looked)
-    others.look()
+    others.search()
     assert others._call is None
     steps.end()

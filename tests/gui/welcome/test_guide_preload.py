@@ -13,7 +13,7 @@ from app.core.errors import DoesNotFit
 from app.gui.api.node_state import Link
 from app.gui.look.sentences import GUIDE
 from app.gui.welcome.steps import KEY, LEND
-from app.gui.welcome.welcome import GuideAhead, Welcome
+from app.gui.welcome.welcome import GuidePreload, Welcome
 from tests.gui.desk import Desk
 
 PLAN = Plan(model=GUIDE, machines=[MachineNeed("den", needs_bytes=1 << 20, lends_bytes=8 << 30)])
@@ -31,7 +31,7 @@ def test_it_is_loaded_while_the_first_steps_are_gone_through(qtbot: QtBot, at_lo
     steps.begin()
     qtbot.waitUntil(lambda: (pool.loaded or {}).get("state") == "ready")
     assert pool.model(GUIDE) is not None
-    qtbot.waitUntil(lambda: not pool.findChildren(GuideAhead), timeout=5000)
+    qtbot.waitUntil(lambda: not pool.findChildren(GuidePreload), timeout=5000)
     if lends_only:
         at_lone.services.preferences.keep(KEY, LEND)
     steps.end()
@@ -62,20 +62,20 @@ def test_who_only_lends_and_whom_others_answer_loads_nothing(away: Desk, asked: 
     pool = away.services.pool
     for facts in ({"hosts": ["attic"]}, {"loaded": {"model": "large", "state": "loading"}}):
         pool.snapshot = facts
-        GuideAhead(away.services).begin()
+        GuidePreload(away.services).begin()
     pool.snapshot = {"node": {}}
     away.services.preferences.keep(KEY, LEND)
-    GuideAhead(away.services).begin()
+    GuidePreload(away.services).begin()
     away.services.preferences.forget(KEY)
     assert asked == []
 
 
 def test_where_memory_is_short_nothing_is_loaded(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
-    GuideAhead(away.services).begin()
+    GuidePreload(away.services).begin()
     asked[-1][1](TIGHT)
-    GuideAhead(away.services).begin()
+    GuidePreload(away.services).begin()
     asked[-1][2](DoesNotFit("disk_low"))
-    GuideAhead(away.services).begin()
+    GuidePreload(away.services).begin()
     away.services.pool.snapshot = {"loaded": {"model": "large", "state": "ready"}}
     asked[-1][1](PLAN)  # a person was quicker
     assert paths(asked) == ["/plan"] * 3
@@ -84,7 +84,7 @@ def test_where_memory_is_short_nothing_is_loaded(away: Desk, asked: list[tuple[s
 def test_it_waits_for_a_node_that_starts(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
     pool = away.services.pool
     pool.link = Link.STARTING
-    GuideAhead(away.services).begin()
+    GuidePreload(away.services).begin()
     assert asked == []
     pool.link = Link.THERE
     pool.changed.emit()

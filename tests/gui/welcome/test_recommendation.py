@@ -37,7 +37,7 @@ def test_it_recommends_what_the_node_names_and_nothing_where_nothing_fits(
     follow(qtbot, parts.services)
     made = Recommendation(parts.services)
     qtbot.addWidget(made)
-    made.look()
+    made.refresh()
     qtbot.waitUntil(lambda: made._call is None, timeout=WITHIN_MS)
     assert (starter is None) == (lent == "64MiB")
     assert made.isVisible() == (starter is not None)

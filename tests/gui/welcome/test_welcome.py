@@ -17,7 +17,7 @@ from app.decoding import convert
 from app.gui.app import page_names
 from app.gui.look.sentences import GUIDE, said
 from app.gui.look.theme import Scheme
-from app.gui.welcome.steps import FoundStep, NameStep, PairStep, RoleStep
+from app.gui.welcome.steps import HardwareStep, NameStep, PairStep, RoleStep
 from app.gui.welcome.welcome import DONE, Welcome
 from app.gui.widgets.scroll_area import ScrollArea
 from testbed.snapshots import household
@@ -64,10 +64,10 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
     name.field.selectAll()
     QTest.keyClicks(name.field, "study")
     QTest.keyClick(name.field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: isinstance(welcome.step, FoundStep), timeout=5000)
+    qtbot.waitUntil(lambda: isinstance(welcome.step, HardwareStep), timeout=5000)
     qtbot.waitUntil(lambda: at_lone.services.pool.node["name"] == "study", timeout=5000)
     found = welcome.step
-    assert isinstance(found, FoundStep)
+    assert isinstance(found, HardwareStep)
     assert "GiB" in found.memory.value.text()
     assert "GiB" in found.disk.value.text()
     assert found.device.value.text()
@@ -99,7 +99,7 @@ def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     welcome = begun(at_lone, window)
     press(welcome, "Skip")
     found = welcome.step
-    assert isinstance(found, FoundStep)
+    assert isinstance(found, HardwareStep)
     qtbot.waitUntil(found.unused.isVisible, timeout=5000)
     assert found.unused.text() == f"{said(reason)} {said(cure)}"
 
@@ -165,7 +165,7 @@ def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
     assert not below(window).isVisible()  # nothing under it takes the keyboard
     press(welcome, "Skip")
     found = welcome.step
-    assert isinstance(found, FoundStep)
+    assert isinstance(found, HardwareStep)
     assert found.memory.value.text() == "Still looking…"  # the node has not started yet
     assert "GiB" in found.disk.value.text()
     press(welcome, "Back")

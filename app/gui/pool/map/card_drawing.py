@@ -15,7 +15,7 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 CENTRE = Qt.AlignmentFlag.AlignCenter
 
 
-def text(
+def draw_text(
     painter: QPainter, where: QRectF, words: str, font: QFont, colour: QColor, align: Qt.AlignmentFlag = LEFT
 ) -> None:
     """Draw one line, shortened with … where it is too long."""
@@ -25,7 +25,7 @@ def text(
     painter.drawText(where, int(align) | int(Qt.TextFlag.TextSingleLine), fits)
 
 
-def picture(painter: QPainter, where: QRectF, name: str, colour: QColor) -> None:
+def draw_icon(painter: QPainter, where: QRectF, name: str, colour: QColor) -> None:
     """Draw an icon of the set."""
     _renderer(name, colour.name()).render(painter, where)
 
@@ -37,7 +37,7 @@ def _renderer(name: str, colour: str) -> QSvgRenderer:
     return QSvgRenderer(QByteArray(svg.encode()))
 
 
-def surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:
+def draw_surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:
     """Draw a rounded rectangle whose border lies inside `where`."""
     inner = pen.widthF() / 2
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -46,7 +46,7 @@ def surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: 
     painter.drawRoundedRect(where.adjusted(inner, inner, -inner, -inner), radius, radius)
 
 
-def bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QColor) -> None:
+def draw_bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QColor) -> None:
     """Draw a share of a whole; any share above zero is visible."""
     radius = where.height() / 2
     painter.setPen(Qt.PenStyle.NoPen)
@@ -58,15 +58,15 @@ def bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QCo
         painter.drawRoundedRect(QRectF(where.topLeft(), QPointF(where.x() + width, where.bottom())), radius, radius)
 
 
-def width(words: str, font: QFont) -> float:
+def text_width(words: str, font: QFont) -> float:
     return QFontMetricsF(font).horizontalAdvance(words)
 
 
-def height(font: QFont) -> float:
+def line_height(font: QFont) -> float:
     return QFontMetricsF(font).height()
 
 
-def short(words: str, font: QFont, most: float) -> str:
+def elided(words: str, font: QFont, most: float) -> str:
     """Return the words, cut with … to at most this width."""
     return QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, most)
 
@@ -79,6 +79,6 @@ def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
         fit = next(
             (n for n in range(len(rest), 0, -1) if metrics.horizontalAdvance(" ".join(rest[:n])) <= most_width), 1
         )
-        lines.append(short(" ".join(rest[:fit]), font, most_width))
+        lines.append(elided(" ".join(rest[:fit]), font, most_width))
         rest = rest[fit:]
-    return [*lines, short(" ".join(rest), font, most_width)] if rest else lines
+    return [*lines, elided(" ".join(rest), font, most_width)] if rest else lines

@@ -55,7 +55,7 @@ class CardItem(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         if self.facts is None:
             return
-        card_drawing.surface(
+        card_drawing.draw_surface(
             painter,
             self.boundingRect(),
             self._theme.px(sizes.CARD_RADIUS),
@@ -107,9 +107,9 @@ class _Lines:
     def _total(self, beside: str) -> str:
         """Return the total memory of the machine, in as many words as fit."""
         size = formats.size(self._facts.memory.total) if self._facts.memory.total else ""
-        room = self._w - card_drawing.width(beside, self._small) - self._theme.px(sizes.S)
+        room = self._w - card_drawing.text_width(beside, self._small) - self._theme.px(sizes.S)
         texts = (machine_words.total_memory(size), size) if size else ()
-        return next((text for text in texts if card_drawing.width(text, self._small) <= room), "")
+        return next((text for text in texts if card_drawing.text_width(text, self._small) <= room), "")
 
     def _row(self, height: float) -> QRectF:
         where = QRectF(self._x, self._y, self._w, height)
@@ -118,25 +118,25 @@ class _Lines:
 
     def _head(self, *, with_word: bool) -> None:
         """Draw the name, and the state at the right."""
-        where = self._row(card_drawing.height(self._name))
+        where = self._row(card_drawing.line_height(self._name))
         shown, side = machine_words.state_badge(self._facts), self._theme.px(STATE_ICON)
         colour, gap = self._theme.colour(shown.colour), self._theme.px(sizes.XS)
         taken = float(side)
-        word = card_drawing.width(shown.word, self._small) + gap
-        if with_word and card_drawing.width(self._facts.name, self._name) + gap + word + side < self._w:
+        word = card_drawing.text_width(shown.word, self._small) + gap
+        if with_word and card_drawing.text_width(self._facts.name, self._name) + gap + word + side < self._w:
             taken += word
-            card_drawing.text(self._painter, where, shown.word, self._small, colour, card_drawing.RIGHT)
+            card_drawing.draw_text(self._painter, where, shown.word, self._small, colour, card_drawing.RIGHT)
         spot = QRectF(where.right() - taken, where.center().y() - side / 2, side, side)
-        card_drawing.picture(self._painter, spot, shown.icon, colour)
+        card_drawing.draw_icon(self._painter, spot, shown.icon, colour)
         name = where.adjusted(0, 0, -taken - gap, 0)
-        card_drawing.text(self._painter, name, self._facts.name, self._name, self._text)
+        card_drawing.draw_text(self._painter, name, self._facts.name, self._name, self._text)
 
     def _line(self, left: str, colour: QColor, right: str = "") -> None:
-        where = self._row(card_drawing.height(self._small))
+        where = self._row(card_drawing.line_height(self._small))
         if right:
-            card_drawing.text(self._painter, where, right, self._small, self._muted, card_drawing.RIGHT)
-            where = where.adjusted(0, 0, -card_drawing.width(right, self._small) - self._theme.px(sizes.S), 0)
-        card_drawing.text(self._painter, where, left, self._small, colour)
+            card_drawing.draw_text(self._painter, where, right, self._small, self._muted, card_drawing.RIGHT)
+            where = where.adjusted(0, 0, -card_drawing.text_width(right, self._small) - self._theme.px(sizes.S), 0)
+        card_drawing.draw_text(self._painter, where, left, self._small, colour)
 
     def _bar(self, height: int) -> None:
         self._y += self._theme.px(sizes.XS)
@@ -144,7 +144,7 @@ class _Lines:
         lent = self._facts.memory.lent
         fill = self._theme.colour("border" if _is_faint(self._facts) else "accent")
         share = self._facts.memory.used / lent if lent else 0.0
-        card_drawing.bar(self._painter, where, share, self._theme.colour("hairline"), fill)
+        card_drawing.draw_bar(self._painter, where, share, self._theme.colour("hairline"), fill)
 
 
 def all_lines(facts: MachineFacts) -> tuple[str, ...]:
@@ -187,8 +187,8 @@ def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_not
 
     with_part: a lender's card has a line for its part (`Host`). with_note: a card has a note of two lines.
     """
-    name = card_drawing.height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
-    line = card_drawing.height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
+    name = card_drawing.line_height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
+    line = card_drawing.line_height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
     pads = 2 * theme.px(sizes.M) - theme.px(sizes.XS)
     bar = 2 * theme.px(sizes.XS) + theme.px(SMALL_BAR if compact else BAR)
     height = pads + name + bar + line * (2 if compact else 4 if with_note else 3)

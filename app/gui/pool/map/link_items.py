@@ -89,16 +89,16 @@ class Plate(QGraphicsItem):
         theme = self._theme
         pen = QPen(theme.colour("hairline"), 1)
         radius = theme.px(sizes.CONTROL_RADIUS)
-        card_drawing.surface(painter, self.boundingRect(), radius, theme.colour("card"), pen)
+        card_drawing.draw_surface(painter, self.boundingRect(), radius, theme.colour("card"), pen)
         font, pad, side = theme.font(sizes.CAPTION), theme.px(PADDING), theme.px(ICON)
-        line, y = card_drawing.height(font), float(theme.px(INDENT))
+        line, y = card_drawing.line_height(font), float(theme.px(INDENT))
         for shown in self._rows:
             where = QRectF(pad, y, self._size.w - 2 * pad, line)
             if shown.icon:
                 spot = QRectF(where.x(), where.center().y() - side / 2, side, side)
-                card_drawing.picture(painter, spot, shown.icon, theme.colour(shown.colour))
+                card_drawing.draw_icon(painter, spot, shown.icon, theme.colour(shown.colour))
                 where = where.adjusted(side + theme.px(sizes.XS), 0, 0, 0)
-            card_drawing.text(painter, where, shown.word, font, theme.colour(shown.colour))
+            card_drawing.draw_text(painter, where, shown.word, font, theme.colour(shown.colour))
             y += line
 
 
@@ -124,8 +124,8 @@ def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
         shown = rows_of(link, compact=compact)
         rows = max(rows, len(shown))
         for badge in shown:
-            wide = max(wide, card_drawing.width(badge.word, font) + (indent if badge.icon else 0))
-    height = rows * card_drawing.height(font) + 2 * theme.px(INDENT)
+            wide = max(wide, card_drawing.text_width(badge.word, font) + (indent if badge.icon else 0))
+    height = rows * card_drawing.line_height(font) + 2 * theme.px(INDENT)
     return Size(round(wide + 2 * theme.px(PADDING) + 1), round(height))
 
 
@@ -171,8 +171,8 @@ class Figures(QGraphicsItem):
     def show_on(self, text: str, line: Line, room: float, tip: str) -> None:
         """Show the text; hidden on any other line, and where it would fill the gap."""
         font = self._theme.font(sizes.CAPTION)
-        wide = card_drawing.width(text, font) + 2 * self._theme.px(sizes.S)
-        high = card_drawing.height(font) + self._theme.px(sizes.XS)
+        wide = card_drawing.text_width(text, font) + 2 * self._theme.px(sizes.S)
+        high = card_drawing.line_height(font) + self._theme.px(sizes.XS)
         (x, top), (_, bottom) = line[0], line[-1]
         fits = high + 2 * self._theme.px(sizes.XS) <= bottom - top and wide <= room
         self.setVisible(len(line) == 2 and fits)
@@ -189,9 +189,9 @@ class Figures(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         theme = self._theme
         pen, radius = QPen(theme.colour("hairline"), 1), theme.px(sizes.CONTROL_RADIUS)
-        card_drawing.surface(painter, self._where, radius, theme.colour("card"), pen)
+        card_drawing.draw_surface(painter, self._where, radius, theme.colour("card"), pen)
         font = theme.font(sizes.CAPTION)
-        card_drawing.text(painter, self._where, self._text, font, theme.colour("muted"), card_drawing.CENTRE)
+        card_drawing.draw_text(painter, self._where, self._text, font, theme.colour("muted"), card_drawing.CENTRE)
 
 
 def rounded(line: Line, radius: float) -> QPainterPath:

@@ -86,7 +86,7 @@ class _Route:
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and its lane
 
 
-def lines_between(
+def route_lender_links(
     host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], pairs: Sequence[Pair], scale: float
 ) -> tuple[Line, ...]:
     """Return a line of horizontal and vertical pieces for each pair, in their order."""
@@ -111,7 +111,7 @@ class _Router:
     def lines(self, pairs: Sequence[Pair]) -> tuple[Line, ...]:
         routes: dict[Pair, _Route | None] = {}
         for pair in sorted(pairs, key=self._length):  # short ones next to the cards
-            routes[pair] = None if self._is_direct(pair) else self._planned(pair)
+            routes[pair] = None if self._is_direct(pair) else self._plan(pair)
         return tuple(
             self._direct(pair) if (route := routes[pair]) is None else self._drawn(pair, route) for pair in pairs
         )
@@ -138,7 +138,7 @@ class _Router:
         room = self._cards[below].center[1] - self._cards[beside].bottom
         return is_last and room >= LEAST_DROP * self._scale
 
-    def _planned(self, pair: Pair) -> _Route:
+    def _plan(self, pair: Pair) -> _Route:
         """Assign lanes and ports to a link."""
         route, sides = _Route(), [self._sides[card] for card in pair]
         if sides[0] == sides[1]:
@@ -281,7 +281,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedLayout:
     """The places that fit a room, whether with compact cards, and how far zoomed."""
 
     places: Places
@@ -310,14 +310,14 @@ NO_PAIRS = LenderPairs()
 
 
 @lru_cache(maxsize=32)  # news of a household rarely changes how large its cards are
-def fitted(
+def fit_layout(
     n_lenders: int,
     full: Sizes,
     small: Sizes,
     room: Size,
     zooms: tuple[float, ...],
     lender_pairs: LenderPairs = NO_PAIRS,
-) -> Fitted:
+) -> FittedLayout:
     """Return the largest layout that fits into the room. `zooms`: from the largest to the smallest.
 
     Links between lenders are left to the table if not everything would be visible with them. If nothing fits, the
@@ -329,14 +329,14 @@ def fitted(
         scaled = Size(room.w / zoom, room.h / zoom)
         places = _with_lender_pairs(n_lenders, sizes, scaled, columns, pairs)
         if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
-            return Fitted(places, sizes is small, zoom)
+            return FittedLayout(places, sizes is small, zoom)
     narrow = [(small, _one_side(n_lenders, small, Size(room.w / zooms[-1], 0)))]
     narrow += [(sizes, _stacked(n_lenders, sizes)) for sizes in dict.fromkeys((kinds[0], small))]
     for (sizes, places), zoom in product(narrow, (zoom for zoom in zooms if zoom <= 1)):
         for candidate in (_routed(places, lender_pairs, sizes), places):
             if candidate.bounds.w * zoom <= room.w:
-                return Fitted(candidate, sizes is small, zoom)
-    return Fitted(narrow[-1][1], True, zooms[-1])
+                return FittedLayout(candidate, sizes is small, zoom)
+    return FittedLayout(narrow[-1][1], True, zooms[-1])
 
 
 def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs) -> Places:
@@ -352,7 +352,7 @@ def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, l
 
 def _routed(places: Places, lender_pairs: LenderPairs, sizes: Sizes) -> Places:
     plates = [route.plate for route in places.routes]
-    lines = lines_between(places.host, places.cards, plates, lender_pairs.drawn, sizes.scale)
+    lines = route_lender_links(places.host, places.cards, plates, lender_pairs.drawn, sizes.scale)
     margin = lender_pairs.margin(len(places.cards), sizes.scale)
     return replace(places, lender_lines=lines, margin=margin)
 

@@ -17,7 +17,7 @@ from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, MachineFacts
 from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
 from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, path_of, plate_size
-from app.gui.pool.map.map_layout import Fitted, LenderPairs, Places, Rect, Size, Sizes, fitted
+from app.gui.pool.map.map_layout import FittedLayout, LenderPairs, Places, Rect, Size, Sizes, fit_layout
 from app.gui.pool.map.traffic import Traffic
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text is smaller than 11 pixels
@@ -101,8 +101,8 @@ class MapView(QGraphicsView):
         if not self._machines:
             return
         center, *lenders = self._machines
-        drawn = self._drawn()
-        layout = self._fitted(drawn)
+        drawn = self._visible_lender_links()
+        layout = self._fit_layout(drawn)
         self.places, compact = layout.places, layout.compact
         self._forget({machine.id for machine in self._machines}, center.id)
         self._forget_lender_lines({link.key for link in drawn} if self.places.lender_lines else set())
@@ -123,7 +123,7 @@ class MapView(QGraphicsView):
         if self._selected in self._cards:
             self.ensureVisible(self._cards[self._selected])
 
-    def _drawn(self) -> list[LenderLink]:
+    def _visible_lender_links(self) -> list[LenderLink]:
         """Return the links between lenders to draw: all of a few, else those of the chosen machine."""
         lenders = {machine.id for machine in self._machines[1:]}
         known = [link for link in self._lender_links if lenders.issuperset(link.ends)]
@@ -131,7 +131,7 @@ class MapView(QGraphicsView):
             return known
         return [link for link in known if self._selected in link.ends]
 
-    def _fitted(self, drawn: Sequence[LenderLink]) -> Fitted:
+    def _fit_layout(self, drawn: Sequence[LenderLink]) -> FittedLayout:
         whole, edge = self.maximumViewportSize(), 2 * self._theme.px(EDGE)
         room = Size(whole.width() - edge, whole.height() - edge)
         full, small = self._sizes(compact=False), self._sizes(compact=True)
@@ -139,14 +139,14 @@ class MapView(QGraphicsView):
         number = {machine.id: number for number, machine in enumerate(self._machines[1:])}
         pairs = tuple((number[link.ends[0]], number[link.ends[1]]) for link in drawn)
         lender_pairs = LenderPairs(pairs, few=not self._lender_links or _pairs(n_lenders) <= MOST_LENDER_LINES)
-        layout = fitted(n_lenders, full, small, room, ZOOMS, lender_pairs)
+        layout = fit_layout(n_lenders, full, small, room, ZOOMS, lender_pairs)
         if not layout.fits(room):
             beside = self.verticalScrollBar().sizeHint().width()
-            layout = fitted(n_lenders, full, small, replace(room, w=room.w - beside), ZOOMS, lender_pairs)
+            layout = fit_layout(n_lenders, full, small, replace(room, w=room.w - beside), ZOOMS, lender_pairs)
         self._show_bars(layout, room)
         return layout
 
-    def _show_bars(self, layout: Fitted, room: Size) -> None:
+    def _show_bars(self, layout: FittedLayout, room: Size) -> None:
         """Show the scroll bars that the drawing needs: each takes room from the other direction."""
         bounds, on = layout.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
         off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
@@ -207,7 +207,7 @@ class MapView(QGraphicsView):
 
     def _motion_changed(self) -> None:
         self.traffic.still = self._motion.still
-        self.traffic.judge()
+        self.traffic.refresh()
 
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802  Qt's name
         """Draw a panel, so that the map is a surface of its own."""

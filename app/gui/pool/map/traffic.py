@@ -44,9 +44,9 @@ class Traffic(QObject):
             self._paths = dict(paths)
             self._tracks = {key: _track(path) for key, path in paths.items()}
             self._place_dots()
-        self.judge()
+        self.refresh()
 
-    def judge(self) -> None:
+    def refresh(self) -> None:
         """Start or stop the timer: dots move only while they are visible."""
         window = self._view.window()
         seen = self._view.isVisible() and not window.isMinimized()
@@ -66,7 +66,7 @@ class Traffic(QObject):
         if event.type() in kinds:
             if event.type() == QEvent.Type.Show:  # a window that ends hides too, half gone already
                 self._watch_window()
-            QTimer.singleShot(0, self, self.judge)
+            QTimer.singleShot(0, self, self.refresh)
         return False
 
     def _watch_window(self) -> None:

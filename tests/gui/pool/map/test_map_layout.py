@@ -19,8 +19,8 @@ from app.gui.pool.map.map_layout import (
     Size,
     Sizes,
     arrange,
-    fitted,
-    lines_between,
+    fit_layout,
+    route_lender_links,
 )
 
 FULL = Sizes(Size(216, 136), Size(204, 118), Size(132, 56))
@@ -95,7 +95,7 @@ def test_every_link_ends_at_its_machine() -> None:
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.w}x{room.h}")
 @pytest.mark.parametrize("n_machines", range(1, 11))
 def test_all_is_in_the_window_or_scrolls_one_way(n_machines: int, room: Size) -> None:
-    found = fitted(n_machines - 1, FULL, SMALL, room, ZOOMS)
+    found = fit_layout(n_machines - 1, FULL, SMALL, room, ZOOMS)
     bounds = found.places.bounds
     assert bounds.w * found.zoom <= room.w + EDGE
     assert bounds.h * found.zoom <= room.h + EDGE or room is ROOMS[0]
@@ -105,7 +105,7 @@ def test_all_is_in_the_window_or_scrolls_one_way(n_machines: int, room: Size) ->
 @pytest.mark.parametrize("n_machines", range(1, 11))
 def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(n_machines: int) -> None:
     narrow = Size(700, 400)
-    found = fitted(n_machines - 1, twice(FULL), twice(SMALL), narrow, ZOOMS)
+    found = fit_layout(n_machines - 1, twice(FULL), twice(SMALL), narrow, ZOOMS)
     assert found.places.bounds.w * found.zoom <= narrow.w + EDGE  # it scrolls one way only
     assert found.zoom >= ZOOMS[-1]
     check(found.places, n_machines - 1)
@@ -158,7 +158,7 @@ def test_links_between_lenders_lie_on_nothing(n_machines: int, room: Size) -> No
     few = n_lenders <= 6
     drawn = pairs if few else [pair for pair in pairs if 2 in pair]
     for full, small in ((FULL, SMALL), (twice(FULL), twice(SMALL))):
-        found = fitted(n_lenders, full, small, room, ZOOMS, LenderPairs(tuple(drawn), few))
+        found = fit_layout(n_lenders, full, small, room, ZOOMS, LenderPairs(tuple(drawn), few))
         check(found.places, n_lenders)
         assert found.places.bounds.w * found.zoom <= room.w + EDGE
         if full is FULL and room in ROOMS[1:]:
@@ -175,14 +175,14 @@ def test_all_links_at_once_lie_on_nothing_either(n_lenders: int, columns: int) -
     for room in ROOMS:
         bare = arrange(n_lenders, SMALL, room, columns)
         plates = [route.plate for route in bare.routes]
-        lines = lines_between(bare.host, bare.cards, plates, pairs, 1.0)
+        lines = route_lender_links(bare.host, bare.cards, plates, pairs, 1.0)
         check_between(replace(bare, lender_lines=lines), pairs)
 
 
 @pytest.mark.parametrize("n_lenders", range(7, 10))
 def test_nothing_moves_when_another_machine_of_many_is_chosen(n_lenders: int) -> None:
     found = [
-        fitted(
+        fit_layout(
             n_lenders, FULL, SMALL, ROOMS[1], ZOOMS,
             LenderPairs(tuple(pair for pair in all_pairs(n_lenders) if chosen in pair), few=False),
         )
@@ -194,18 +194,18 @@ def test_nothing_moves_when_another_machine_of_many_is_chosen(n_lenders: int) ->
 
 def test_more_than_eight_machines_get_small_cards() -> None:
     wide = Size(4000, 4000)
-    assert not fitted(COMPACT_OVER - 1, FULL, SMALL, wide, ZOOMS).compact
-    assert fitted(COMPACT_OVER, FULL, SMALL, wide, ZOOMS).compact
+    assert not fit_layout(COMPACT_OVER - 1, FULL, SMALL, wide, ZOOMS).compact
+    assert fit_layout(COMPACT_OVER, FULL, SMALL, wide, ZOOMS).compact
 
 
 def test_a_large_window_shows_all_of_it_larger() -> None:
-    assert fitted(2, FULL, SMALL, Size(4000, 4000), ZOOMS).zoom == ZOOMS[0]
+    assert fit_layout(2, FULL, SMALL, Size(4000, 4000), ZOOMS).zoom == ZOOMS[0]
 
 
 def test_lenders_stand_at_one_side_where_that_shows_them_larger() -> None:
     room = Size(932, 540)  # of a window of the usual size
-    found = fitted(2, FULL, SMALL, room, ZOOMS)
+    found = fit_layout(2, FULL, SMALL, room, ZOOMS)
     assert found.zoom == ZOOMS[0]
     assert {card.x for card in found.places.cards} == {found.places.cards[0].x}
-    wide = fitted(2, FULL, SMALL, Size(1600, 540), ZOOMS).places
+    wide = fit_layout(2, FULL, SMALL, Size(1600, 540), ZOOMS).places
     assert wide.cards[0].right < wide.host.x < wide.cards[1].x

@@ -79,7 +79,7 @@ def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_i
 ) -> None:
     """That is in the details; `187 MiB of 10,7 …` said nothing."""
     drew = list[str]()
-    monkeypatch.setattr(drawn_with, "text", lambda *all_of: drew.append(all_of[2]))
+    monkeypatch.setattr(drawn_with, "draw_text", lambda *all_of: drew.append(all_of[2]))
     memory = MemoryFacts(total=2 * lent, lent=lent, used=used, own=0)
     machine = replace(machines_of(snapshot_of(household(1)))[0], memory=memory)
     view.show_machines((machine,))
@@ -143,7 +143,7 @@ def test_a_reason_is_broken_into_two_lines_before_it_is_shortened(view: MapView)
     room = card_sizes(view._theme, compact=False)[1].w - 2 * view._theme.px(sizes.M)
     lines = drawn_with.wrapped(WHY, font, room, NOTE_LINES)
     assert " ".join(lines) == WHY
-    assert all(drawn_with.width(line, font) <= room for line in lines)
+    assert all(drawn_with.text_width(line, font) <= room for line in lines)
     assert len(lines) == 2
     long = drawn_with.wrapped(WHY * 3, font, room, NOTE_LINES)
     assert len(long) == 2
