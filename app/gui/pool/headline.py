@@ -146,7 +146,7 @@ class Headline(QFrame):
         name = model_name(loaded.model)
         if loaded.stopping:
             title = self.tr("{model} is being stopped").format(model=name)
-            return _Summary("download", "accent", title, self.tr("It gives its memory back."))
+            return _Summary("download", "accent", title, self.tr("It is freeing its memory."))
         trouble = said(loaded.reason_facts) if loaded.reason_facts else ""
         match loaded.state:
             case "loading":
@@ -204,7 +204,7 @@ class Headline(QFrame):
             text = self.tr("Last answer {fact}, forecast {forecast}.")
             figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
             if last.interruptions:
-                figures += " " + self.tr("A machine was lost or changed during it, which took part of its time.")
+                figures += " " + self.tr("A machine was lost or replaced during it, which took part of the time.")
             return figures + self._rough(last.forecast_tok_s)
         if loaded.forecast is None:
             return never(loaded) or self._why_no_forecast(loaded, expected)
@@ -222,7 +222,7 @@ class Headline(QFrame):
 
     def _rough(self, tok_s: float) -> str:
         """Return the note that forecasts of very small models are rough."""
-        words = self.tr("Rough: with so small a model, what else the computers do weighs as much.")
+        words = self.tr("This is rough: with such a small model, other work on the computers matters just as much.")
         return f" {words}" if is_rough(tok_s) else ""
 
     def _why_no_forecast(self, loaded: LoadedModel, expected: Expected) -> str:

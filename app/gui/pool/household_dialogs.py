@@ -89,7 +89,7 @@ class AddSheet(Sheet):
         if self._open.isHidden():
             return
         self._stop_waiting()
-        gone = self.tr("The background service started again: a code from before opens nothing.")
+        gone = self.tr("The background service was restarted, so this code no longer works.")
         self.notice.say(gone, closable=False)
         self.again.show()
 

@@ -135,7 +135,7 @@ class MachineButtons(QObject):
         self._machine = machine
         self.again.setVisible(machine.doubted)
         self.leave.setVisible((machine.lends or machine.left_out) and not machine.doubted)
-        self.leave.setText(self.tr("Take back in") if machine.left_out else self.tr("Leave out"))
+        self.leave.setText(self.tr("Include again") if machine.left_out else self.tr("Leave out"))
         self.test.setVisible(machine.can_test)
         self.test.setEnabled(not self._actions.testing)
         self.test.setText(self.tr("Testing…") if self._actions.testing else self.tr("Test link"))

@@ -123,7 +123,7 @@ class JoinSheet(Sheet):
             parts = (stranger.name or machine_words.unnamed_machine(), address, stranger.claims)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if stranger.claims:
-                claims = self.tr("{claims}: so it says itself").format(claims=stranger.claims)
+                claims = self.tr("{claims}, as it reports itself").format(claims=stranger.claims)
                 item.setToolTip(tooltip(claims))
             item.setData(ADDRESS_ROLE, address)
             self.near.addItem(item)
@@ -143,9 +143,9 @@ class JoinSheet(Sheet):
 
     def _why_none_nearby(self) -> str:
         discovery = self.services.pool.now.discovery
-        why = self.tr("Nobody nearby lets a machine in just now.")
+        why = self.tr("No machine nearby is showing a code right now.")
         if not discovery.on:
-            why = self.tr("Machines nearby are not looked for here, as chosen in the settings.")
+            why = self.tr("Looking for machines nearby is turned off in the settings.")
         elif discovery.reason_facts:
             why = said(discovery.reason_facts)
         return f"{why} {self.tr('Type the address shown beside the code.')}"
@@ -159,14 +159,14 @@ class JoinSheet(Sheet):
     def _validate(self) -> None:
         ready = bool(self.address.text().strip()) and len(self.digits) == DIGITS
         self.act.setEnabled(ready)
-        needed = self.tr("It needs the address, and the six digits of the code.")
+        needed = self.tr("Enter the address and the six digits of the code.")
         self.act.setToolTip("" if ready else tooltip(needed))
 
     def _joined(self, answer: Joined) -> None:
         self._form.hide()
         self.act.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))
-        called = self.tr("Another machine there has the name of this one, which is called {name} from now on.")
+        called = self.tr("Another machine there already has this one's name, so this one is now called {name}.")
         renamed = f"{called.format(name=answer.called)} " if answer.called else ""
         self.sentence.setText(renamed + trust_note())
         self._close.setText(self.tr("Done"))

@@ -212,7 +212,7 @@ class WhatIf(QFrame):
         self.setAccessibleName(self.tr("What would change"))
         self.words = paragraph()
         self.load = button(self.tr("Load it this way"), load)
-        self.back = button(self.tr("Take all back in"), take_back)
+        self.back = button(self.tr("Include all again"), take_back)
         box = Beside(self.words, self.load, self.back, gap=sizes.S)
         box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
         self.setLayout(box)

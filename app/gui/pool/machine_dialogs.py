@@ -44,7 +44,7 @@ class InterfaceSheet(MachineSheet):
     """Asks by which interface of this computer another machine is reached; by default the fastest."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
-        title = _tr("The way to {name}").format(name=machine.name)
+        title = _tr("Connection to {name}").format(name=machine.name)
         sentence = _tr(
             "Choose which connection of this computer carries the traffic. A model that is loaded "
             "keeps its connections until it is loaded again."
@@ -122,10 +122,10 @@ def preference_result(name: str, link: LinkReport) -> str:
     if reason := link.preferred_reason_facts or link.reason_facts:
         return said(reason)
     if link.interface and link.out_bytes_per_s and link.in_bytes_per_s:
-        text = _tr("Traffic to {name} goes by {interface} now: {speed}.")
+        text = _tr("Traffic to {name} now uses {interface}: {speed}.")
         slower = min(link.out_bytes_per_s, link.in_bytes_per_s)
         return text.format(name=name, interface=link.interface, speed=formats.rate(slower))
-    return _tr("The choice for {name} is kept, and counts when it is connected.").format(name=name)
+    return _tr("The choice for {name} is saved, and takes effect once it is connected.").format(name=name)
 
 
 def _interface_text(interface: Interface) -> str:
@@ -155,7 +155,7 @@ class RenameSheet(MachineSheet):
         self.keep(self.services.client.post(path, body, self._renamed, self.fail, answer=Renamed))
 
     def _renamed(self, answer: Renamed) -> None:
-        text = _tr("{was} is called {now} now.")
+        text = _tr("{was} is now called {now}.")
         self.finish(text.format(was=answer.renamed.was, now=answer.renamed.name))
 
 
@@ -173,7 +173,7 @@ class RolesSheet(MachineSheet):
         self.choice.changed.connect(lambda *_: self.act.setEnabled(True))
         if "admin" in machine.roles:
             self.choice.setEnabled(False)
-            text = _tr("Only its removal takes the right to change the household away.")
+            text = _tr("Only removing it takes away its right to change the household.")
             self.add(paragraph(text, "muted"))
             self.offer(_tr("Close"))
         else:
@@ -269,7 +269,7 @@ class RemoveSheet(MachineSheet):
         also = ", ".join(answer.also_removed)
         text = _tr("{name} is no longer part of the household.").format(name=self._machine.name)
         if also:
-            text += " " + _tr("With it went {others}.").format(others=also)
+            text += " " + _tr("Also removed: {others}.").format(others=also)
         self.finish(text)
 
 

@@ -88,7 +88,7 @@ def link_limit(facts: MachineFacts) -> str:
 
 def version_note(facts: MachineFacts) -> str:
     """Return the version of Poolhouse there; empty where it is the same as here."""
-    text = _tr("It runs Poolhouse {version}")
+    text = _tr("Runs Poolhouse {version}")
     return text.format(version=facts.other_version) if facts.other_version else ""
 
 
@@ -125,7 +125,7 @@ def lent_memory(machine: MachineFacts) -> str:
 
 def total_memory(size: str) -> str:
     """Return the total memory of a machine."""
-    return _tr("{size} in all").format(size=size)
+    return _tr("{size} total").format(size=size)
 
 
 def all_memory(machine: MachineFacts) -> str:
@@ -133,7 +133,7 @@ def all_memory(machine: MachineFacts) -> str:
     amounts = ", ".join(filter(None, (own_memory(machine), lent(machine))))
     if not machine.memory.total:
         return amounts
-    text = _tr("{memory}; it has {total} in all")
+    text = _tr("{memory}; {total} total")
     return text.format(memory=amounts, total=formats.size(machine.memory.total))
 
 
@@ -265,7 +265,7 @@ def share_badge(part_of_time: float) -> Badge:
     if part_of_time < BRAKE:
         text = _tr("{percent}, noticeable").format(percent=percent)
         return Badge(text, "warning", "warning")
-    return Badge(_tr("{percent}, main brake").format(percent=percent), "warning", "error")
+    return Badge(_tr("{percent}, main bottleneck").format(percent=percent), "warning", "error")
 
 
 def link_carrier(link: LinkFacts) -> str:

@@ -232,7 +232,7 @@ class Nearby(QWidget):
         self._shown = tuple(strangers)
         clear(self._row)
         self.setVisible(bool(strangers))
-        self._row.addWidget(label(self.tr("Nearby, not of this household"), "caption"))
+        self._row.addWidget(label(self.tr("Nearby, not in this household"), "caption"))
         same_title = Counter[str]()  # machines with the same title are numbered
         for stranger in self._shown[:MOST_STRANGERS]:
             title = self._title(stranger)
@@ -248,7 +248,7 @@ class Nearby(QWidget):
         choice = button(title, partial(self._chosen, stranger), "link")
         if not stranger.claims:
             return choice
-        claims = self.tr("{claims}: so it says itself").format(claims=stranger.claims)
+        claims = self.tr("{claims}, as it reports itself").format(claims=stranger.claims)
         choice.setToolTip(tooltip(claims))
         choice.setAccessibleDescription(claims)
         return held(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
@@ -258,7 +258,7 @@ class Nearby(QWidget):
         by_address = self.tr("A machine at {address}").format(address=stranger.address) if stranger.address else ""
         name = stranger.name[:MOST_LETTERS] if stranger.name else by_address or machine_words.unnamed_machine()
         if stranger.pairing_address:
-            return self.tr("{name} lets a machine in").format(name=name.replace("&", "&&"))
+            return self.tr("{name} is ready to pair").format(name=name.replace("&", "&&"))
         return by_address or name
 
 

@@ -310,8 +310,8 @@ def _machine_columns() -> tuple[Column, ...]:
     return (
         Column(_tr("Machine"), _machine_name, lambda machine: machine.name, figure=False),
         Column(_tr("State"), _state, lambda machine: machine.state, figure=False),
-        Column(_tr("Held of lent"), machine_words.lent, lambda machine: machine.memory.used - machine.memory.own),
-        Column(_tr("In all"), _total_memory, lambda machine: machine.memory.total),
+        Column(_tr("Used of lent"), machine_words.lent, lambda machine: machine.memory.used - machine.memory.own),
+        Column(_tr("Total"), _total_memory, lambda machine: machine.memory.total),
         Column(_tr("Layers"), _layers, lambda machine: machine.held.layers[0][0] if machine.held.layers else -1),
         Column(_tr("Work"), machine_words.compute_share, _work),
         Column(_tr("Link"), _link_rate, _link_value("slower_bytes_per_s")),

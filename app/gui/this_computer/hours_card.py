@@ -336,7 +336,7 @@ class HoursCard(QFrame):
         if not cells:
             self._refuse(self.tr("Leave at least one hour, or turn lending off above."))
         elif len(spans) > MAX_SPANS or len(hours_text(spans)) > MAX_CHARACTERS:
-            self._refuse(self.tr("That is too finely divided. Use longer stretches."))
+            self._refuse(self.tr("These hours are divided too finely. Use longer spans."))
         else:
             self._choose(text_of(cells))
 

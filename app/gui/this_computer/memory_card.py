@@ -162,7 +162,7 @@ class MemoryCard(QFrame):
         self.threads = Number(title, "", (0, 1), self._threads_chosen)
         self.threads.setSpecialValueText(self.tr("All"))
         self._threads_row = RuleRow(title, self.threads)
-        self._threads_row.say(self.tr("Counts for layers that are loaded from now on."))
+        self._threads_row.say(self.tr("Applies to layers that are loaded from now on."))
         parts: list[QWidget | QLayout] = [
             head,
             self.bar,
@@ -183,7 +183,7 @@ class MemoryCard(QFrame):
         self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
         self.link.setSpecialValueText(self.tr("No limit"))
         row = RuleRow(title, self.link)
-        row.say(self.tr("Each way, for layers, answers and downloads. Forecasts count with it."))
+        row.say(self.tr("In each direction, for layers, answers and downloads. Forecasts take it into account."))
         return row
 
     def _names(self) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ class MemoryCard(QFrame):
             return
         self._show_bar(state)
         total = state.total_bytes
-        self._total.setText(self.tr("{size} in all").format(size=formats.size(total)))
+        self._total.setText(self.tr("{size} total").format(size=formats.size(total)))
         known = self._lending.is_known
         self.threads.setEnabled(known)
         self.threads.setMaximum(max(1, self._lending.most_threads))

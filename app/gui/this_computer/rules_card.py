@@ -72,7 +72,7 @@ class ProgramsEditor(QWidget):
         if full:
             return self.tr("The list is full. Remove one to add another.")
         if not names:
-            return self.tr("No program is listed. Add a game, or whatever needs the machine.")
+            return self.tr("No program is listed. Add a game, or anything else that needs the whole machine.")
         return self.tr("Lending resumes when they are closed.")
 
     def _line(self, name: str, running: bool) -> QHBoxLayout:
@@ -269,9 +269,9 @@ class RulesCard(QFrame):
         self.idle_minutes.setVisible(bool(idle_s))
         self.idle_minutes.show_value(max(1, round((idle_s or USUAL_IDLE_S) / MINUTE_S)))
         if not idle_s:
-            self._idle.say(self.tr("Lends beside your work, at low priority."))
+            self._idle.say(self.tr("Lends while you work, at low priority."))
             return
-        now = self.tr("This system does not tell, so nobody counts as here.")
+        now = self.tr("This system does not report it, so the computer counts as unused.")
         if unused_s is not None:
             now = self.tr("Now: last used {time} ago.").format(time=formats.seconds(unused_s))
         self._idle.say(self.tr("Lends after so long unused.") + " " + now)
@@ -303,9 +303,9 @@ class RulesCard(QFrame):
     def _show_gpu(self, on: bool, busy_percent: float | None) -> None:
         self.gpu.show_on(on)
         if not on:
-            self._gpu.say(self.tr("Lends beside other programs."))
+            self._gpu.say(self.tr("Lends while other programs run."))
             return
-        words = self.tr("Now: this system does not tell how busy it is.")
+        words = self.tr("Now: this system does not report how busy it is.")
         if busy_percent is not None:
             words = self.tr("Now: {percent} % busy.").format(percent=round(busy_percent))
         self._gpu.say(words)
@@ -313,9 +313,9 @@ class RulesCard(QFrame):
     def _show_screen(self, on: bool, filled: bool | None) -> None:
         self.screen_rule.show_on(on)
         if not on:
-            words = self.tr("Lends beside games, films and slides, too.")
+            words = self.tr("Also lends during games, movies and presentations.")
         elif filled is None:
-            words = self.tr("Now: this system does not tell what fills the screen.")
+            words = self.tr("Now: this system does not report what fills the screen.")
         else:
             words = self.tr("Now: a program does.") if filled else self.tr("Now: none does.")
         self._screen.say(words)
@@ -326,7 +326,7 @@ class RulesCard(QFrame):
             "free": self.tr("Now: neither."),
             "metered": self.tr("Now: a metered network."),
             "vpn": self.tr("Now: a VPN."),
-        }.get(kind or "", self.tr("Now: this system does not tell."))
+        }.get(kind or "", self.tr("Now: this system does not report it."))
         self._network.say(words if on else self.tr("Lends on any network."))
 
     def _show_hot(self, rules: LendingRules, readings: LendingReadings) -> None:
@@ -334,11 +334,11 @@ class RulesCard(QFrame):
         self.hot_celsius.setVisible(rules.hot)
         self.hot_celsius.show_value(rules.hot_celsius)
         if not rules.hot:
-            words = self.tr("Lends at any heat.")
+            words = self.tr("Lends at any temperature.")
         elif readings.hottest_c is None:
-            words = self.tr("Now: this system does not tell how hot it is.")
+            words = self.tr("Now: this system does not report its temperature.")
         else:
-            words = self.tr("Now: the processor has {degrees} °C.").format(degrees=round(readings.hottest_c))
+            words = self.tr("Now: the processor is at {degrees} °C.").format(degrees=round(readings.hottest_c))
         self._hot.say(words)
 
     def _idle_switched(self, on: bool) -> None:

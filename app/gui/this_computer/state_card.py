@@ -69,7 +69,7 @@ class StateCard(QFrame):
         ]
         self.pauses.append(button(self.tr("Pause until I resume"), self._pause(None)))
         self.stop = button(self.tr("Stop now"), lambda: self._lending.pause(at_once=True), "danger")
-        self.stop.setToolTip(self.tr("Takes all memory back at once, also from a running answer."))
+        self.stop.setToolTip(self.tr("Takes all memory back immediately, even from a running answer."))
         self.allow = button(self.tr("Allow it to lend"), self._lending.allow, "primary")
         holder = QWidget()
         holder.setLayout(Flow(self.allow, self.resume, *self.pauses, self.stop, last_right=True))
@@ -123,7 +123,7 @@ class StateCard(QFrame):
         if lending.used_by:
             details.append(self.tr("Used by {names}").format(names=lending_words.users(lending)))
         elif lending.state == "ready":
-            details.append(self.tr("Nobody uses it now"))
+            details.append(self.tr("Not in use"))
         return " · ".join(filter(None, details))
 
     def _show_picture(self, state: str) -> None:

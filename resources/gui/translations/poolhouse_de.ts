@@ -177,6 +177,10 @@
         <translation>Starten Sie Poolhouse auf dem Gerät, das dazukommen soll, drücken Sie dort „Einem Haushalt beitreten“ und geben Sie diesen Code ein.</translation>
     </message>
     <message>
+        <source>The background service was restarted, so this code no longer works.</source>
+        <translation>Der Hintergrunddienst wurde neu gestartet: Ein früherer Code öffnet nichts mehr.</translation>
+    </message>
+    <message>
         <source>The code is {code}.</source>
         <translation>Der Code ist {code}.</translation>
     </message>
@@ -191,10 +195,6 @@
     <message>
         <source>{time} left, tries left: {tries}</source>
         <translation>Noch {time}, verbleibende Versuche: {tries}</translation>
-    </message>
-    <message>
-        <source>The background service started again: a code from before opens nothing.</source>
-        <translation>Der Hintergrunddienst wurde neu gestartet: Ein früherer Code öffnet nichts mehr.</translation>
     </message>
 </context>
 <context>
@@ -2490,10 +2490,6 @@
 <context>
     <name>Headline</name>
     <message>
-        <source>A machine was lost or changed during it, which took part of its time.</source>
-        <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
-    </message>
-    <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
     </message>
@@ -2512,10 +2508,6 @@
     <message>
         <source>Forecast {forecast}. No answer measured yet.</source>
         <translation>Prognose {forecast}. Noch keine Antwort gemessen.</translation>
-    </message>
-    <message>
-        <source>It gives its memory back.</source>
-        <translation>Es gibt seinen Speicher zurück.</translation>
     </message>
     <message>
         <source>Last answer {fact}, forecast {forecast}.</source>
@@ -2574,7 +2566,15 @@
         <translation>Bereit. {model} {where}</translation>
     </message>
     <message>
-        <source>Rough: with so small a model, what else the computers do weighs as much.</source>
+        <source>A machine was lost or replaced during it, which took part of the time.</source>
+        <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
+    </message>
+    <message>
+        <source>It is freeing its memory.</source>
+        <translation>Es gibt seinen Speicher zurück.</translation>
+    </message>
+    <message>
+        <source>This is rough: with such a small model, other work on the computers matters just as much.</source>
         <translation>Grob: Bei einem so kleinen Modell wiegt ebenso viel, was die Computer sonst tun.</translation>
     </message>
     <message>
@@ -2698,7 +2698,7 @@
         <translation>Nur zu bestimmten Stunden</translation>
     </message>
     <message>
-        <source>That is too finely divided. Use longer stretches.</source>
+        <source>These hours are divided too finely. Use longer spans.</source>
         <translation>Das ist zu fein unterteilt. Nehmen Sie längere Zeiträume.</translation>
     </message>
     <message>
@@ -2719,6 +2719,10 @@
     <message>
         <source>Age</source>
         <translation>Alter</translation>
+    </message>
+    <message>
+        <source>Also removed: {others}.</source>
+        <translation>Damit wurden auch entfernt: {others}.</translation>
     </message>
     <message>
         <source>Another machine</source>
@@ -2761,6 +2765,10 @@
         <translation>Rechnet</translation>
     </message>
     <message>
+        <source>Connection to {name}</source>
+        <translation>Der Weg zu {name}</translation>
+    </message>
+    <message>
         <source>Device</source>
         <translation>Rechnet mit</translation>
     </message>
@@ -2797,10 +2805,6 @@
         <translation>In einer Datei, die nur Sie lesen können</translation>
     </message>
     <message>
-        <source>In all</source>
-        <translation>Gesamt</translation>
-    </message>
-    <message>
         <source>In the system keyring</source>
         <translation>Im Schlüsselbund des Systems</translation>
     </message>
@@ -2815,10 +2819,6 @@
     <message>
         <source>It proves to the others who this is, and never leaves this computer.</source>
         <translation>Er weist den anderen nach, wer dieses Gerät ist, und verlässt diesen Computer nie.</translation>
-    </message>
-    <message>
-        <source>It runs Poolhouse {version}</source>
-        <translation>Poolhouse {version} läuft darauf</translation>
     </message>
     <message>
         <source>Keep: {added}</source>
@@ -2917,10 +2917,6 @@
         <translation>Nicht erreichbar</translation>
     </message>
     <message>
-        <source>Only its removal takes the right to change the household away.</source>
-        <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
-    </message>
-    <message>
         <source>Paused</source>
         <translation>Pausiert</translation>
     </message>
@@ -2977,6 +2973,10 @@
         <translation>Laufzeit</translation>
     </message>
     <message>
+        <source>Runs Poolhouse {version}</source>
+        <translation>Poolhouse {version} läuft darauf</translation>
+    </message>
+    <message>
         <source>Save</source>
         <translation>Speichern</translation>
     </message>
@@ -2987,14 +2987,6 @@
     <message>
         <source>Testing…</source>
         <translation>Wird getestet…</translation>
-    </message>
-    <message>
-        <source>The choice for {name} is kept, and counts when it is connected.</source>
-        <translation>Die Wahl für {name} ist gespeichert und gilt, sobald es verbunden ist.</translation>
-    </message>
-    <message>
-        <source>Held of lent</source>
-        <translation>Belegt/verliehen</translation>
     </message>
     <message>
         <source>A machine without a name</source>
@@ -3025,16 +3017,16 @@
         <translation>Unterwegs</translation>
     </message>
     <message>
+        <source>Only removing it takes away its right to change the household.</source>
+        <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
+    </message>
+    <message>
         <source>Share</source>
         <translation>Anteil</translation>
     </message>
     <message>
         <source>Speed</source>
         <translation>Tempo</translation>
-    </message>
-    <message>
-        <source>The way to {name}</source>
-        <translation>Der Weg zu {name}</translation>
     </message>
     <message>
         <source>There</source>
@@ -3065,10 +3057,6 @@
         <translation>Zu {name}</translation>
     </message>
     <message>
-        <source>Traffic to {name} goes by {interface} now: {speed}.</source>
-        <translation>Der Verkehr zu {name} geht jetzt über {interface}: {speed}.</translation>
-    </message>
-    <message>
         <source>Use and test</source>
         <translation>Benutzen und testen</translation>
     </message>
@@ -3097,6 +3085,10 @@
         <translation>Vom Modell genutzt</translation>
     </message>
     <message>
+        <source>Used of lent</source>
+        <translation>Belegt/verliehen</translation>
+    </message>
+    <message>
         <source>Uses models</source>
         <translation>Nutzt Modelle</translation>
     </message>
@@ -3123,10 +3115,6 @@
     <message>
         <source>Wi-Fi</source>
         <translation>WLAN</translation>
-    </message>
-    <message>
-        <source>With it went {others}.</source>
-        <translation>Damit wurden auch entfernt: {others}.</translation>
     </message>
     <message>
         <source>Work</source>
@@ -3260,6 +3248,10 @@
         <translation>{median}, 19 von 20 unter {slow}</translation>
     </message>
     <message>
+        <source>{memory}; {total} total</source>
+        <translation>{memory}; insgesamt hat es {total}</translation>
+    </message>
+    <message>
         <source>{model}: {layers}</source>
         <translation>{model}: {layers}</translation>
     </message>
@@ -3272,12 +3264,36 @@
         <translation>{percent} der Zeit einer Antwort</translation>
     </message>
     <message>
+        <source>{percent}, main bottleneck</source>
+        <translation>{percent}, bremst am meisten</translation>
+    </message>
+    <message>
+        <source>{size} total</source>
+        <translation>{size} insgesamt</translation>
+    </message>
+    <message>
+        <source>{was} is now called {now}.</source>
+        <translation>{was} heißt jetzt {now}.</translation>
+    </message>
+    <message>
         <source>same computer</source>
         <translation>derselbe Computer</translation>
     </message>
     <message>
         <source>For a computer that was removed, was copied, or changes households. All pairings of this machine end; models and chats stay. The old identity is kept beside the new one.</source>
         <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Die alte Identität wird neben der neuen aufgehoben.</translation>
+    </message>
+    <message>
+        <source>The choice for {name} is saved, and takes effect once it is connected.</source>
+        <translation>Die Wahl für {name} ist gespeichert und gilt, sobald es verbunden ist.</translation>
+    </message>
+    <message>
+        <source>Total</source>
+        <translation>Gesamt</translation>
+    </message>
+    <message>
+        <source>Traffic to {name} now uses {interface}: {speed}.</source>
+        <translation>Der Verkehr zu {name} geht jetzt über {interface}: {speed}.</translation>
     </message>
     <message>
         <source>this machine</source>
@@ -3300,10 +3316,6 @@
         <translation>{here}, dort {there}</translation>
     </message>
     <message>
-        <source>{memory}; it has {total} in all</source>
-        <translation>{memory}; insgesamt hat es {total}</translation>
-    </message>
-    <message>
         <source>{name} added {added} to the household. What becomes of that?</source>
         <translation>{name} hat {added} zum Haushalt hinzugefügt. Was soll damit geschehen?</translation>
     </message>
@@ -3324,16 +3336,8 @@
         <translation>{percent}, gut</translation>
     </message>
     <message>
-        <source>{percent}, main brake</source>
-        <translation>{percent}, bremst am meisten</translation>
-    </message>
-    <message>
         <source>{percent}, noticeable</source>
         <translation>{percent}, spürbar</translation>
-    </message>
-    <message>
-        <source>{size} in all</source>
-        <translation>{size} insgesamt</translation>
     </message>
     <message>
         <source>{size} used by the model</source>
@@ -3346,10 +3350,6 @@
     <message>
         <source>{used} of {lent}</source>
         <translation>{used} von {lent}</translation>
-    </message>
-    <message>
-        <source>{was} is called {now} now.</source>
-        <translation>{was} heißt jetzt {now}.</translation>
     </message>
 </context>
 <context>
@@ -3408,7 +3408,7 @@
         <translation>Adresse</translation>
     </message>
     <message>
-        <source>Another machine there has the name of this one, which is called {name} from now on.</source>
+        <source>Another machine there already has this one&apos;s name, so this one is now called {name}.</source>
         <translation>Dort heißt schon ein anderes Gerät so wie dieses; dieses heißt ab jetzt {name}.</translation>
     </message>
     <message>
@@ -3428,6 +3428,10 @@
         <translation>Fertig</translation>
     </message>
     <message>
+        <source>Enter the address and the six digits of the code.</source>
+        <translation>Es braucht die Adresse und die sechs Ziffern des Codes.</translation>
+    </message>
+    <message>
         <source>Find out why</source>
         <translation>Grund suchen</translation>
     </message>
@@ -3440,8 +3444,16 @@
         <translation>Haushalte in der Nähe</translation>
     </message>
     <message>
-        <source>It needs the address, and the six digits of the code.</source>
-        <translation>Es braucht die Adresse und die sechs Ziffern des Codes.</translation>
+        <source>Looking for machines nearby is turned off in the settings.</source>
+        <translation>Hier wird nicht nach Geräten in der Nähe gesucht. So ist es in den Einstellungen gewählt.</translation>
+    </message>
+    <message>
+        <source>No machine nearby is showing a code right now.</source>
+        <translation>In der Nähe nimmt gerade niemand ein Gerät auf.</translation>
+    </message>
+    <message>
+        <source>{claims}, as it reports itself</source>
+        <translation>{claims}: nach eigener Angabe</translation>
     </message>
     <message>
         <source>Join</source>
@@ -3456,16 +3468,8 @@
         <translation>Beitritt läuft…</translation>
     </message>
     <message>
-        <source>Machines nearby are not looked for here, as chosen in the settings.</source>
-        <translation>Hier wird nicht nach Geräten in der Nähe gesucht. So ist es in den Einstellungen gewählt.</translation>
-    </message>
-    <message>
         <source>Nearby</source>
         <translation>In der Nähe</translation>
-    </message>
-    <message>
-        <source>Nobody nearby lets a machine in just now.</source>
-        <translation>In der Nähe nimmt gerade niemand ein Gerät auf.</translation>
     </message>
     <message>
         <source>Type the address shown beside the code.</source>
@@ -3474,10 +3478,6 @@
     <message>
         <source>Why can it not see my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
-    </message>
-    <message>
-        <source>{claims}: so it says itself</source>
-        <translation>{claims}: nach eigener Angabe</translation>
     </message>
     <message>
         <source>On a machine of the household press “Add a machine”. It shows a code.</source>
@@ -4084,6 +4084,10 @@
         <translation>Den Grund suchen…</translation>
     </message>
     <message>
+        <source>Include again</source>
+        <translation>Wieder aufnehmen</translation>
+    </message>
+    <message>
         <source>Leave out</source>
         <translation>Auslassen</translation>
     </message>
@@ -4116,10 +4120,6 @@
         <translation>Umbenennen…</translation>
     </message>
     <message>
-        <source>Take back in</source>
-        <translation>Wieder aufnehmen</translation>
-    </message>
-    <message>
         <source>Test link</source>
         <translation>Verbindung testen</translation>
     </message>
@@ -4143,6 +4143,10 @@
         <translation>Den Grund suchen…</translation>
     </message>
     <message>
+        <source>Include again</source>
+        <translation>Wieder aufnehmen</translation>
+    </message>
+    <message>
         <source>Leave out</source>
         <translation>Auslassen</translation>
     </message>
@@ -4161,10 +4165,6 @@
     <message>
         <source>Rename</source>
         <translation>Umbenennen</translation>
-    </message>
-    <message>
-        <source>Take back in</source>
-        <translation>Wieder aufnehmen</translation>
     </message>
     <message>
         <source>Test link</source>
@@ -4269,16 +4269,12 @@
         <translation>Bleibt immer für Sie</translation>
     </message>
     <message>
-        <source>Choose the limit for me</source>
-        <translation>Grenze automatisch wählen</translation>
-    </message>
-    <message>
-        <source>Counts for layers that are loaded from now on.</source>
+        <source>Applies to layers that are loaded from now on.</source>
         <translation>Gilt für Schichten, die ab jetzt geladen werden.</translation>
     </message>
     <message>
-        <source>Each way, for layers, answers and downloads. Forecasts count with it.</source>
-        <translation>Je Richtung, für Schichten, Antworten und Downloads. Prognosen rechnen damit.</translation>
+        <source>Choose the limit for me</source>
+        <translation>Grenze automatisch wählen</translation>
     </message>
     <message>
         <source>Free</source>
@@ -4287,6 +4283,10 @@
     <message>
         <source>Half of what is free when Poolhouse starts.</source>
         <translation>Die Hälfte dessen, was beim Start von Poolhouse frei ist.</translation>
+    </message>
+    <message>
+        <source>In each direction, for layers, answers and downloads. Forecasts take it into account.</source>
+        <translation>Je Richtung, für Schichten, Antworten und Downloads. Prognosen rechnen damit.</translation>
     </message>
     <message>
         <source>Lend at most {size}</source>
@@ -4349,7 +4349,7 @@
         <translation>nichts</translation>
     </message>
     <message>
-        <source>{size} in all</source>
+        <source>{size} total</source>
         <translation>{size} insgesamt</translation>
     </message>
 </context>
@@ -5136,8 +5136,16 @@
         <translation>Ein Gerät unter {address}</translation>
     </message>
     <message>
-        <source>Nearby, not of this household</source>
+        <source>Nearby, not in this household</source>
         <translation>In der Nähe, nicht aus diesem Haushalt</translation>
+    </message>
+    <message>
+        <source>{claims}, as it reports itself</source>
+        <translation>{claims}: nach eigener Angabe</translation>
+    </message>
+    <message>
+        <source>{name} is ready to pair</source>
+        <translation>{name} nimmt ein Gerät auf</translation>
     </message>
     <message numerus="yes">
         <source>and %n more</source>
@@ -5147,16 +5155,8 @@
         </translation>
     </message>
     <message>
-        <source>{claims}: so it says itself</source>
-        <translation>{claims}: nach eigener Angabe</translation>
-    </message>
-    <message>
         <source>{machine}, number {number}</source>
         <translation>{machine}, Nummer {number}</translation>
-    </message>
-    <message>
-        <source>{name} lets a machine in</source>
-        <translation>{name} nimmt ein Gerät auf</translation>
     </message>
 </context>
 <context>
@@ -5940,7 +5940,7 @@
         <translation>Name eines Programms</translation>
     </message>
     <message>
-        <source>No program is listed. Add a game, or whatever needs the machine.</source>
+        <source>No program is listed. Add a game, or anything else that needs the whole machine.</source>
         <translation>Die Liste ist leer. Fügen Sie ein Spiel hinzu oder was sonst das Gerät braucht.</translation>
     </message>
     <message>
@@ -6285,6 +6285,10 @@
         <translation>So lange darf eine laufende Antwort noch dauern</translation>
     </message>
     <message>
+        <source>Also lends during games, movies and presentations.</source>
+        <translation>Verleiht auch neben Spielen, Filmen und Präsentationen.</translation>
+    </message>
+    <message>
         <source>Always on</source>
         <translation>Immer ein</translation>
     </message>
@@ -6295,22 +6299,6 @@
     <message>
         <source>Lends at any charge.</source>
         <translation>Verleiht bei jedem Ladestand.</translation>
-    </message>
-    <message>
-        <source>Lends at any heat.</source>
-        <translation>Verleiht bei jeder Temperatur.</translation>
-    </message>
-    <message>
-        <source>Lends beside games, films and slides, too.</source>
-        <translation>Verleiht auch neben Spielen, Filmen und Präsentationen.</translation>
-    </message>
-    <message>
-        <source>Lends beside other programs.</source>
-        <translation>Verleiht neben anderen Programmen.</translation>
-    </message>
-    <message>
-        <source>Lends beside your work, at low priority.</source>
-        <translation>Verleiht neben Ihrer Arbeit, mit niedriger Priorität.</translation>
     </message>
     <message>
         <source>Lends on any network.</source>
@@ -6353,24 +6341,36 @@
         <translation>Jetzt: nein.</translation>
     </message>
     <message>
-        <source>Now: the processor has {degrees} °C.</source>
+        <source>Lends at any temperature.</source>
+        <translation>Verleiht bei jeder Temperatur.</translation>
+    </message>
+    <message>
+        <source>Lends while other programs run.</source>
+        <translation>Verleiht neben anderen Programmen.</translation>
+    </message>
+    <message>
+        <source>Lends while you work, at low priority.</source>
+        <translation>Verleiht neben Ihrer Arbeit, mit niedriger Priorität.</translation>
+    </message>
+    <message>
+        <source>Now: the processor is at {degrees} °C.</source>
         <translation>Jetzt: Der Prozessor hat {degrees} °C.</translation>
     </message>
     <message>
-        <source>Now: this system does not tell how busy it is.</source>
+        <source>Now: this system does not report how busy it is.</source>
         <translation>Jetzt: Dieses System verrät nicht, wie ausgelastet sie ist.</translation>
     </message>
     <message>
-        <source>Now: this system does not tell how hot it is.</source>
+        <source>Now: this system does not report it.</source>
+        <translation>Jetzt: dieses System verrät es nicht.</translation>
+    </message>
+    <message>
+        <source>Now: this system does not report its temperature.</source>
         <translation>Jetzt: Dieses System sagt nicht, wie heiß es ist.</translation>
     </message>
     <message>
-        <source>Now: this system does not tell what fills the screen.</source>
+        <source>Now: this system does not report what fills the screen.</source>
         <translation>Jetzt: dieses System verrät nicht, was den Bildschirm füllt.</translation>
-    </message>
-    <message>
-        <source>Now: this system does not tell.</source>
-        <translation>Jetzt: dieses System verrät es nicht.</translation>
     </message>
     <message>
         <source>Now: {percent} % busy.</source>
@@ -6417,7 +6417,7 @@
         <translation>Danach nimmt eine Pause den Arbeitsspeicher zurück. „Sofort stoppen“ wartet auf nichts.</translation>
     </message>
     <message>
-        <source>This system does not tell, so nobody counts as here.</source>
+        <source>This system does not report it, so the computer counts as unused.</source>
         <translation>Dieses System verrät das nicht, deshalb gilt niemand als anwesend.</translation>
     </message>
     <message>
@@ -6640,7 +6640,7 @@
         <translation>Erneut starten</translation>
     </message>
     <message>
-        <source>The background service does not run just now. This waits until it is back.</source>
+        <source>The background service is not running right now. This waits until it is back.</source>
         <translation>Der Hintergrunddienst läuft gerade nicht. Das hier wartet, bis er wieder da ist.</translation>
     </message>
 </context>
@@ -6791,7 +6791,7 @@
         <translation>Dieses Gerät verleihen</translation>
     </message>
     <message>
-        <source>Nobody uses it now</source>
+        <source>Not in use</source>
         <translation>Niemand benutzt es gerade</translation>
     </message>
     <message>
@@ -6811,7 +6811,7 @@
         <translation>Sofort stoppen</translation>
     </message>
     <message>
-        <source>Takes all memory back at once, also from a running answer.</source>
+        <source>Takes all memory back immediately, even from a running answer.</source>
         <translation>Nimmt den ganzen Arbeitsspeicher sofort zurück, auch von einer laufenden Antwort.</translation>
     </message>
     <message>
@@ -7512,7 +7512,7 @@
         <translation>So laden</translation>
     </message>
     <message>
-        <source>Take all back in</source>
+        <source>Include all again</source>
         <translation>Alle wieder einbeziehen</translation>
     </message>
     <message>

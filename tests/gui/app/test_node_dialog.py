@@ -31,7 +31,7 @@ def test_a_lost_node_is_said_with_what_to_press(away: Desk, parent: QWidget, mon
     sheet = Sheet(away.services, "Rename", "", parent)
     sheet.show()
     pool._say(Link.STARTING, None)
-    assert sheet.notice.sentence.startswith("The background service does not run just now.")
+    assert sheet.notice.sentence.startswith("The background service is not running right now.")
     assert not sheet.notice.findChildren(QPushButton)
     pool._say(Link.AWAY, "It keeps ending.")
     assert sheet.notice.sentence == "It keeps ending."
@@ -88,7 +88,7 @@ def test_a_node_that_is_back_opens_no_household_until_somebody_asks_for_a_code(
     adding.role.activated.emit(1)  # nor does another role, while there is no code
     qtbot.wait(300)  # longer than a window takes to open
     assert (asked, adding.code) == ([], "")
-    assert "opens nothing" in adding.notice.sentence
+    assert "no longer works" in adding.notice.sentence
     del adding.open_window
     adding.again.click()
     qtbot.waitUntil(lambda: bool(adding.code), timeout=5000)

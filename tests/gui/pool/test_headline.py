@@ -93,7 +93,7 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
 def test_an_interrupted_answer_says_so(head: Headline) -> None:
     last = last_answer(3.0, 12.0, interruptions=1)
     head.show_pool(model(loaded(2) | {"last_answer": last}), MEASURED, measuring=False)
-    told = "Last answer 3.0 tok/s, forecast 12.0 tok/s. A machine was lost or changed during it"
+    told = "Last answer 3.0 tok/s, forecast 12.0 tok/s. A machine was lost or replaced during it"
     assert head.figures.text().startswith(told)
 
 

@@ -163,4 +163,4 @@ def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: 
 def test_a_card_s_words_hold_power_and_another_version() -> None:
     machine = machines_of(snapshot_of(household(2)))[1]
     facts = replace(machine, hardware=replace(machine.hardware, watts=42), other_version="0.2")
-    assert {"42 W", "It runs Poolhouse 0.2"} <= set(all_lines(facts))
+    assert {"42 W", "Runs Poolhouse 0.2"} <= set(all_lines(facts))

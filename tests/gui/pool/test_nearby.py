@@ -24,16 +24,16 @@ def test_strangers_without_a_name_are_told_apart_without_their_ids(qtbot: QtBot)
     words = [one.text() for one in nearby.findChildren(QPushButton)]
     said = {one.text() for one in nearby.findChildren(QLabel)}
     assert words == [
-        "A machine at 10.0.0.8", "A machine at 10.0.0.8, number 2", "attic lets a machine in",
+        "A machine at 10.0.0.8", "A machine at 10.0.0.8, number 2", "attic is ready to pair",
         "A machine without a name",
     ]  # fmt: skip
-    assert said == {"Nearby, not of this household", "Windows", "and 1 more"}
+    assert said == {"Nearby, not in this household", "Windows", "and 1 more"}
     claims = Stranger("1" * 16, "den", "10.0.0.7", "10.0.0.7:4000", "Linux, AMD EPYC")
     nearby.show_strangers((claims,))
     labels = [one for one in nearby.findChildren(QLabel) if one.text() == "Linux, AMD EPYC"]
     assert len(labels) == 1
     shown = next(one for one in nearby.findChildren(QPushButton) if one.text().startswith("den"))
-    assert shown.accessibleDescription() == "Linux, AMD EPYC: so it says itself"
+    assert shown.accessibleDescription() == "Linux, AMD EPYC, as it reports itself"
     nearby.show_strangers(found)
     nearby.findChildren(QPushButton)[-3].click()
     assert chosen == [found[1]]

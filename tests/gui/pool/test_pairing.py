@@ -92,7 +92,7 @@ def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
     offered = [one.text() for one in doctor._card.findChildren(QPushButton)]
     assert offered == ["Back to “Join a household”"], "never the help of who adds a machine"
     doctor.reject()
-    assert joining.why.isHidden() == joining.nobody.isHidden()
+    assert joining.why.isHidden() == joining.none_nearby.isHidden()
     joining.reject()
 
 
@@ -133,10 +133,10 @@ def test_who_joins_where_its_name_is_taken_reads_its_new_one(at_lone: Desk, pare
     joining = JoinSheet(at_lone.services, parent)
     joining._joined(Joined(MachineRef("d", "den"), called="DEN 2"))
     assert joining.heading.text() == "Paired with den"
-    assert "is called DEN 2 from now on. " in joining.sentence.text()
+    assert "so this one is now called DEN 2. " in joining.sentence.text()
     again = JoinSheet(at_lone.services, parent)
     again._joined(Joined(MachineRef("d", "den")))
-    assert "from now on" not in again.sentence.text()
+    assert "is now called" not in again.sentence.text()
 
 
 def test_another_role_while_the_first_code_is_awaited(

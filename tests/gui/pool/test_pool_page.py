@@ -185,7 +185,7 @@ def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(qtbot: QtBot
     assert sheet.choices[0].text() == "Whichever is fastest"
     assert not any("(lo)" in one.text() for one in sheet.choices)
     sheet.act.click()
-    qtbot.waitUntil(lambda: "Traffic to attic goes by" in page.notice.sentence, timeout=20_000)
+    qtbot.waitUntil(lambda: "Traffic to attic now uses" in page.notice.sentence, timeout=20_000)
 
 
 def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
@@ -221,7 +221,7 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     asked[0][2](replace(report, preferred_reason_facts=unused))
     assert page.notice.sentence.startswith("Traffic to attic-pc goes through a VPN (wg0).")
     page.machine_actions._preferred("attic-pc", report)
-    assert page.notice.sentence == "Traffic to attic-pc goes by eth0 now: 800 Mb/s."
+    assert page.notice.sentence == "Traffic to attic-pc now uses eth0: 800 Mb/s."
     menu = QMenu()
     page.machine_actions.fill(menu, next(one for one in page.machines if one.id == far))
     names = [act.text() for act in menu.actions() if act.text()]

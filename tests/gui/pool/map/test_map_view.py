@@ -69,7 +69,7 @@ def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(view: MapView, n_
 @pytest.mark.parametrize(
     ("used", "lent", "told"),
     [
-        (0, GIB, ["lends 1.0 GiB", "2.0 GiB in all"]),
+        (0, GIB, ["lends 1.0 GiB", "2.0 GiB total"]),
         (GIB, 2 * GIB, ["1.0 of 2.0 GiB lent", "4.0 GiB"]),
         (187 << 20, 107 * GIB, ["187 MiB of 107.0 GiB lent"]),
     ],
