@@ -210,8 +210,8 @@ class Answering:
 
     def __init__(
         self,
-        hosting: Callable[[], ModelManager],
-        models: Callable[[], Models],
+        hosting: ModelManager,
+        models: Models,
         may_load: Callable[[], bool],
         figures: Figures,
         budget: Budget,
@@ -253,7 +253,7 @@ class Answering:
 
     def ready(self) -> dict[str, Placement]:
         """Return the models that answer now, by name."""
-        return {placement.entry.name: placement for placement in self._hosting().loaded if placement.is_ready}
+        return {placement.entry.name: placement for placement in self._hosting.loaded if placement.is_ready}
 
     async def bring(self, model: str, asker: Asker) -> None:
         """Load a model, where programs may, and generate one token to show that it answers. Raises as `answer`."""
@@ -268,15 +268,15 @@ class Answering:
 
     async def _here(self, name: str) -> str:
         """Resolve the name as `model` does, without upstreams."""
-        loaded = self._hosting().loaded
+        loaded = self._hosting.loaded
         name = name.removesuffix(":latest")
         there = loaded.first if name in ANY_NAMES else loaded.named(name)
         if there is not None:
             return there.entry.name
         known = loaded.names
         if name in ANY_NAMES:
-            self._hosting().check_not_failed()
-        entry = await self._models().named("guide" if name in ANY_NAMES else name, known or None)
+            self._hosting.check_not_failed()
+        entry = await self._models.named("guide" if name in ANY_NAMES else name, known or None)
         if not entry.model.writes:
             raise BadInput("model_only_ranks" if entry.model.ranks else "model_only_embeds", name=entry.name)
         if known and entry.name not in known and not self._may_load():
@@ -322,7 +322,7 @@ class Answering:
         """
         if wish.model.removesuffix(":latest") in self.elsewhere():
             raise BadInput("api_count_elsewhere", model=wish.model)
-        loaded, name = self._hosting().loaded, await self._here(wish.model)
+        loaded, name = self._hosting.loaded, await self._here(wish.model)
         running = loaded.named(name)
         if running is None and loaded.names:
             raise BadInput("api_model_not_loaded", name=name, loaded=", ".join(loaded.names))
@@ -447,25 +447,25 @@ class Answering:
         )
 
     def _pool(self, model: str, ask: Callable[[Placement], Awaitable[GenerationRequest]]) -> AsyncGenerator[Json, None]:
-        return self._hosting().answered(model, ask, brings=self.brings(model))
+        return self._hosting.answered(model, ask, brings=self.brings(model))
 
     def brings(self, model: str) -> bool:
         """Return whether a question loads its model.
 
         It does not if the model is there, even if it goes at that moment.
         """
-        there = self._hosting().loaded.named(model)
+        there = self._hosting.loaded.named(model)
         return there is None or not there.is_ready
 
     def _by(self, model: str) -> str:
         """Return the loaded model that answers for this one: itself, or the one whose place it would take."""
-        loaded = self._hosting().loaded
+        loaded = self._hosting.loaded
         running = loaded.named(model) or loaded.first
         return running.entry.name if running else ""
 
     def _room(self, by: str) -> int:
         """Return the slots that the owner's own chats leave; one is always for programs."""
-        hosting = self._hosting()
+        hosting = self._hosting
         running, n_asks = hosting.loaded.named(by), hosting.n_asks
         if running and len(hosting.loaded) > 1:
             n_asks = running.n_askers

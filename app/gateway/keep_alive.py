@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 class LettingGo:
     """A program may let go what its own question brought; what was there before only where programs may change that."""
 
-    def __init__(self, hosting: Callable[[], ModelManager], may_load: Callable[[], bool], answering: Answering) -> None:
+    def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: Answering) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
     def there(self) -> frozenset[Placement]:
         """Return the loaded models, before a question that may load one."""
-        return frozenset(self._hosting().loaded)
+        return frozenset(self._hosting.loaded)
 
     @contextmanager
     def keeping(self, model: str, *, lets_go: bool) -> Iterator[None]:
@@ -42,7 +42,7 @@ class LettingGo:
     def after(self, model: str, before: frozenset[Placement]) -> None:
         """An answer of this model is over, and its program keeps it no longer. before: what was there when it came.
         Meanwhile its owner may have loaded it, or what he had loaded was lost and is there again."""
-        running = self._hosting().loaded.named(model)
+        running = self._hosting.loaded.named(model)
         if running is None:
             return
         brought = running.by_question and running not in before
@@ -53,7 +53,7 @@ class LettingGo:
 
     def at_once(self, model: str) -> None:
         """A program asks for nothing but that. Raises BadInput where it may not, Busy while others ask it."""
-        running = self._hosting().loaded.named(model)
+        running = self._hosting.loaded.named(model)
         if running is None or not running.is_ready:  # as one that goes already
             return
         if not self._may_load():
@@ -67,4 +67,4 @@ class LettingGo:
 
     def _goes(self, running: Placement) -> None:
         log.info("%s is unloaded, as a program asked", running.entry.name)
-        self._hosting().give_back(running)
+        self._hosting.give_back(running)

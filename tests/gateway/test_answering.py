@@ -157,7 +157,7 @@ class Pool:
         self.budget = Budget(lambda _: 9, lambda: 0.0)
         models = cast("Any", SimpleNamespace(named=self._unknown))
         self.answering = Answering(
-            lambda: cast("Any", self), lambda: models, lambda: False, Figures(), self.budget, self.upstreams
+            cast("Any", self), models, lambda: False, Figures(), self.budget, self.upstreams
         )
 
     async def _unknown(self, name: str, loaded: Collection[str] | None) -> None:
@@ -222,7 +222,7 @@ async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so(
 
 async def test_so_is_a_guest_s_own_window() -> None:
     pool = Pool()
-    routes = GuestRoutes(pool.answering, pool.budget, lambda: cast("Any", pool), cast("Any", None), lambda: "den")
+    routes = GuestRoutes(pool.answering, pool.budget, cast("Any", pool), cast("Any", None), lambda: "den")
 
     async def ask() -> list[Json]:
         return [line async for line in routes._lines(Ask(prompt="x"), Asker("guest 1", "r"))]

@@ -254,7 +254,7 @@ def asking(n_texts: int) -> Any:
 
 def routes_with(budget: Budget) -> EmbeddingRoutes:
     embeddings: Any = SimpleNamespace(model=model, embed=embed)
-    return EmbeddingRoutes(lambda: embeddings, budget, Figures())
+    return EmbeddingRoutes(embeddings, budget, Figures())
 
 
 async def test_vectors_of_many_texts_are_written_before_anybody_waits_for_long() -> None:

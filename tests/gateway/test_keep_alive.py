@@ -40,7 +40,7 @@ class Pool:
         )
         self.queue = FairQueue(lambda _: room)
         answering: Any = SimpleNamespace(queue=self.queue)
-        self.going = LettingGo(lambda: hosting, lambda: may_load, answering)
+        self.going = LettingGo(hosting, lambda: may_load, answering)
 
 
 @pytest.mark.parametrize(

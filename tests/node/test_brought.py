@@ -18,7 +18,7 @@ __all__ = ["hosting", "scene", "shelf"]  # fixtures
 @pytest.fixture
 def going(hosting: ModelManager) -> LettingGo:
     answering: Any = SimpleNamespace(queue=FairQueue(lambda _: 1))
-    return LettingGo(lambda: hosting, lambda: False, answering)
+    return LettingGo(hosting, lambda: False, answering)
 
 
 async def test_what_its_question_brought_goes(hosting: ModelManager, going: LettingGo) -> None:

@@ -163,7 +163,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
 class EmbeddingRoutes:
     """Programs take turns here as they do with answers."""
 
-    def __init__(self, embeddings: Callable[[], Embeddings], budget: Budget, figures: Figures) -> None:
+    def __init__(self, embeddings: Embeddings, budget: Budget, figures: Figures) -> None:
         self._embeddings, self._budget, self._figures = embeddings, budget, figures
         self._queue = FairQueue(lambda _: 1)
 
@@ -197,7 +197,7 @@ class EmbeddingRoutes:
         texts = body.all_texts()
         key = request[ASKER].key
         self._budget.check(key)
-        embeddings = self._embeddings()
+        embeddings = self._embeddings
         entry = await embeddings.reranker(body.model)
         async with self._queue.turn(key):
             self._budget.check(key)
@@ -209,7 +209,7 @@ class EmbeddingRoutes:
     ) -> Embedded:
         key = request[ASKER].key
         self._budget.check(key)
-        embeddings = self._embeddings()
+        embeddings = self._embeddings
         entry = await embeddings.model(model)
         async with self._queue.turn(key):
             self._budget.check(key)

@@ -52,7 +52,7 @@ class ServerRoutes:
     """No prompt and no folder of this computer is in what they tell."""
 
     def __init__(
-        self, answering: Answering, hosting: Callable[[], ModelManager], listed: Listed, cards: ModelCards
+        self, answering: Answering, hosting: ModelManager, listed: Listed, cards: ModelCards
     ) -> None:
         self._answering, self._hosting, self._listed = answering, hosting, listed
         self._cards = cards
@@ -62,7 +62,7 @@ class ServerRoutes:
 
     async def health(self, request: web.Request) -> web.Response:
         """Report whether a request is answered now. If nothing is loaded it is: the request loads its model."""
-        if self._hosting().loading and not self._answering.ready():
+        if self._hosting.loading and not self._answering.ready():
             error = {"code": 503, "message": LOADING, "type": "unavailable_error"}
             return web.json_response({"error": error}, status=503)
         return web.json_response({"status": "ok"})

@@ -130,7 +130,7 @@ class GuestRoutes:
         self,
         answering: Answering,
         budget: Budget,
-        hosting: Callable[[], ModelManager],
+        hosting: ModelManager,
         listed: Listed,
         host: Callable[[], str],
     ) -> None:
@@ -146,7 +146,7 @@ class GuestRoutes:
         ready = self._answering.ready()
         for model in listed:
             model["context"] = ready[model["name"]].context if model["name"] in ready else 0
-        loaded = self._hosting().loaded
+        loaded = self._hosting.loaded
         first, beside = loaded.first, [placement.entry.name for placement in loaded.but(loaded.first)]
         name = first.entry.name if first else None
         return web.json_response({"models": listed, "loaded": name, "beside": beside})
@@ -183,7 +183,7 @@ class GuestRoutes:
                     raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                 return question
 
-            answer = self._hosting().answered(model, ask, brings=answering.brings(model))
+            answer = self._hosting.answered(model, ask, brings=answering.brings(model))
             async with aclosing(answer) as lines:
                 async for line in lines:
                     if delta := line.get("delta"):

@@ -83,7 +83,7 @@ class ChatApi:
         )
         self.desk = UpstreamDesk(self.upstreams, lambda: self.choice.upstreams, self._with_upstreams)
         self.answering = Answering(
-            lambda: hosting, lambda: models, lambda: self.choice.may_load, self.figures, self.budget, self.upstreams
+            hosting, models, lambda: self.choice.may_load, self.figures, self.budget, self.upstreams
         )
         self.cards = ModelCards(self.answering)
         self.port = 0  # where it listens; 0: it does not
@@ -314,7 +314,7 @@ class ChatApi:
         self._under_way.add(gate.under_way)
         self._add_routes(app, listed)
         app.add_routes(behind(OwnRoutes(self._hosting, self.answering, self.figures).routes()))
-        server = ServerRoutes(self.answering, lambda: self._hosting, listed, self.cards)
+        server = ServerRoutes(self.answering, self._hosting, listed, self.cards)
         app.add_routes(behind(server.routes()))
         return app
 
@@ -327,17 +327,17 @@ class ChatApi:
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)
         listed = self._models.listed
         self._add_routes(app, listed)
-        routes = GuestRoutes(self.answering, self.budget, lambda: self._hosting, listed, host)
+        routes = GuestRoutes(self.answering, self.budget, self._hosting, listed, host)
         app.add_routes(behind(routes.routes()))
         return app
 
     def _add_routes(self, app: web.Application, listed: Listed) -> None:
-        going = LettingGo(lambda: self._hosting, lambda: self.choice.may_load, self.answering)
+        going = LettingGo(self._hosting, lambda: self.choice.may_load, self.answering)
         for part in (
             OpenAiRoutes(self.answering, listed),
             ResponsesRoutes(self.answering),
             AnthropicRoutes(self.answering),
             OllamaRoutes(self.answering, listed, going, self.cards),
-            EmbeddingRoutes(lambda: self._hosting.embeddings, self.budget, self.figures),
+            EmbeddingRoutes(self._hosting.embeddings, self.budget, self.figures),
         ):
             app.add_routes(behind(part.routes()))

@@ -80,7 +80,7 @@ async def test_who_leaves_after_some_texts_has_had_those() -> None:
         await asyncio.Event().wait()
 
     vectors = cast("Any", SimpleNamespace(model=model, embed=embed))
-    routes = EmbeddingRoutes(lambda: vectors, budget, figures)
+    routes = EmbeddingRoutes(vectors, budget, figures)
     request = cast("Any", {ASKER: Asker("a", "r")})
     async with asyncio.TaskGroup() as group:
         asks = group.create_task(routes._made(request, "m", "ab", None, cut=True), name="vectors")
@@ -109,7 +109,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     answering = cast("Any", SimpleNamespace(turn=turn, brings=lambda _: False))
     hosting = cast("Any", SimpleNamespace(answered=answered))
     nobody = cast("Any", None)
-    routes = GuestRoutes(answering, budget, lambda: hosting, nobody, nobody)
+    routes = GuestRoutes(answering, budget, hosting, nobody, nobody)
     async with aclosing(routes._answer(Ask(prompt="x"), Asker("a", "r"))) as lines:
         await anext(lines)
         budget.check("a")
