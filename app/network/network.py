@@ -40,6 +40,7 @@ from app.network.peer.listener import Listener, StageHandlers
 from app.network.peer.peer_link import Heartbeat, PeerLink, Work
 from app.network.peer.peer_links import Links
 from app.network.peer.probe import Probes
+from app.network.rate_limits import LinkPace
 from app.network.sockets import Address, listening_near, own_host
 from app.network.tls import peer_context
 
@@ -134,10 +135,8 @@ class Network:
         self._listener = Listener(
             sock, self._on_control, handlers, self.probes.serve, clock, self.expects, self.is_barred
         )
-        self.pace = self._listener.pace
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
-        self._window_roles: tuple[Role, ...] = ()
         self._own: list[asyncio.Task[None]] = []
         self._told: Mapping[MachineId, Member] | None = None
         self._reconciling = asyncio.Lock()
@@ -167,6 +166,11 @@ class Network:
     def mount(self, path: str, application: web.Application) -> None:
         """Serve `application` to members at `path`; call before the network is entered."""
         self._listener.mount(path, application)
+
+    @property
+    def pace(self) -> LinkPace:
+        """Return the owner's limit on all that this machine sends and takes."""
+        return self._listener.pace
 
     @property
     def id(self) -> MachineId:
@@ -248,9 +252,8 @@ class Network:
         await self._log.found_if_none(self._local.offer().name)
         self._log.require_admin()
         sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
-        self._window_roles = tuple(sorted(set(roles)))
         window = PairingWindow(
-            self._speaker(), self, sock, self.address.host, self._handlers.pairing_changed, self._clock
+            self._speaker(), self, sock, self.address.host, roles, self._handlers.pairing_changed, self._clock
         )
         self._window = window
         self._start(window.run(), "pairing window")
@@ -312,8 +315,9 @@ class Network:
     # Admission: what the pairing window asks
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
+        assert self._window is not None  # it asks
         called = [self._local.offer().name, *(link.name for link in self.calls.up.values())]
-        granted = self._log.try_out(machine, der, name, self._window_roles, called)
+        granted = self._log.try_out(machine, der, name, self._window.roles, called)
         self._open_port()  # at once: the newcomer links now
         return granted
 

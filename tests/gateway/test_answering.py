@@ -156,9 +156,7 @@ class Pool:
         self.upstreams.answer = self._there  # type: ignore[method-assign]
         self.budget = Budget(lambda _: 9, lambda: 0.0)
         models = cast("Any", SimpleNamespace(named=self._unknown))
-        self.answering = Answering(
-            cast("Any", self), models, lambda: False, Figures(), self.budget, self.upstreams
-        )
+        self.answering = Answering(cast("Any", self), models, lambda: False, Figures(), self.budget, self.upstreams)
 
     async def _unknown(self, name: str, loaded: Collection[str] | None) -> None:
         if loaded == ["m"] and "many".startswith(name):

@@ -83,10 +83,10 @@ async def test_what_was_opened_over_left_paths_ends_when_nobody_uses_it(
     monkeypatch.setattr(peer_link, "LEFT_SECONDS", 0.01)
     den, attic = await nodes.paired("den", "attic")
     far, link = attic.network.id, den.network.link(attic.network.id)
-    first = link._client
+    first = link.paths.now
     with relay(attic.network.port, Faults()) as one, relay(attic.network.port, Faults()) as two:
         measured_paths.change_to(den.network, far, Address("127.0.0.1", one.port))
-        idle, channel = link._client, await link.open_data(PIPELINE)
+        idle, channel = link.paths.now, await link.open_data(PIPELINE)
         assert not idle.is_idle
         measured_paths.change_to(den.network, far, Address("127.0.0.1", two.port))
         session = idle.guest_session()
@@ -95,9 +95,9 @@ async def test_what_was_opened_over_left_paths_ends_when_nobody_uses_it(
         assert not session.closed
         await channel.close()
         await until(lambda: session.closed)
-        await until(lambda: link._left == [])
+        await until(lambda: link.paths.left == [])
         measured_paths.change_to(den.network, far, at(attic))  # the next one is noticed as well
-        await until(lambda: link._left == [])
+        await until(lambda: link.paths.left == [])
         assert await link.offer_stage(PIPELINE, b"{}") == b'{"wanted": 2}'
         assert not first._closed  # there is a way back
     assert den.network.links[far] is link
@@ -109,7 +109,7 @@ async def test_requests_under_way_keep_a_left_path(nodes: Nodes, monkeypatch: py
     far, link = attic.network.id, den.network.link(attic.network.id)
     with relay(attic.network.port, Faults()) as one:
         measured_paths.change_to(den.network, far, Address("127.0.0.1", one.port))
-        left = link._client
+        left = link.paths.now
         more = asyncio.Event()
 
         async def chunks() -> AsyncIterator[bytes]:

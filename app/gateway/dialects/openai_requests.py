@@ -59,15 +59,6 @@ PASSED_FIELDS = (  # as they are: an upstream may know them, and most mean nothi
     "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
 )  # fmt: skip
-FORMS = (  # llama.cpp's and vLLM's: an answer without what they ask for would be another one
-    "grammar",
-    "json_schema",
-    "guided_json",
-    "guided_regex",
-    "guided_choice",
-    "guided_grammar",
-    "structured_outputs",
-)
 USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
 
 
@@ -148,7 +139,25 @@ class ChatMessage(msgspec.Struct, frozen=True):
         return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
 
 
-class OpenAiRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignForms(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of llama.cpp and vLLM for the form of an answer.
+
+    They are refused, because an answer without the requested form would be another one.
+    """
+
+    grammar: Any = None
+    json_schema: Any = None
+    guided_json: Any = None
+    guided_regex: Any = None
+    guided_choice: Any = None
+    guided_grammar: Any = None
+    structured_outputs: Any = None
+
+
+FORMS = ForeignForms.__struct_fields__
+
+
+class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
     """The common fields of chat and text completions."""
 
     model: str = ""
@@ -168,13 +177,6 @@ class OpenAiRequest(msgspec.Struct, frozen=True, kw_only=True):
     repeat_last_n: LastN = None
     max_tokens: Count = None
     user: Annotated[str, Meta(max_length=1000)] | None = None
-    grammar: Any = None
-    json_schema: Any = None
-    guided_json: Any = None
-    guided_regex: Any = None
-    guided_choice: Any = None
-    guided_grammar: Any = None
-    structured_outputs: Any = None
 
     @property
     def wants_usage(self) -> bool:
@@ -205,7 +207,21 @@ class OpenAiRequest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class ChatRequest(OpenAiRequest, frozen=True, kw_only=True):
+class HostedChatFields(OpenAiRequest, frozen=True, kw_only=True):
+    """Fields for OpenAI's own service, which only an upstream reads."""
+
+    verbosity: Any = None
+    service_tier: Any = None
+    prompt_cache_key: Any = None
+    safety_identifier: Any = None
+    store: Any = None
+    metadata: Any = None
+    modalities: Any = None
+    prediction: Any = None
+    web_search_options: Any = None
+
+
+class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
     messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=4096)]
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
@@ -220,15 +236,6 @@ class ChatRequest(OpenAiRequest, frozen=True, kw_only=True):
     chat_template_kwargs: Json | None = None  # llama.cpp's and vLLM's, as are the next two
     reasoning_budget_tokens: int | None = None
     thinking_budget_tokens: int | None = None
-    verbosity: Any = None
-    service_tier: Any = None
-    prompt_cache_key: Any = None
-    safety_identifier: Any = None
-    store: Any = None
-    metadata: Any = None
-    modalities: Any = None
-    prediction: Any = None
-    web_search_options: Any = None
 
     def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""

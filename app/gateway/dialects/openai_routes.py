@@ -51,9 +51,7 @@ Listed = Callable[[], Awaitable[list[Json]]]
 class ServerRoutes:
     """No prompt and no folder of this computer is in what they tell."""
 
-    def __init__(
-        self, answering: Answering, hosting: ModelManager, listed: Listed, cards: ModelCards
-    ) -> None:
+    def __init__(self, answering: Answering, hosting: ModelManager, listed: Listed, cards: ModelCards) -> None:
         self._answering, self._hosting, self._listed = answering, hosting, listed
         self._cards = cards
 

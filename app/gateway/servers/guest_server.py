@@ -127,12 +127,7 @@ class GuestRoutes:
     """The routes for a guest's own window and command line; its programs use those of the Chat API."""
 
     def __init__(
-        self,
-        answering: Answering,
-        budget: Budget,
-        hosting: ModelManager,
-        listed: Listed,
-        host: Callable[[], str],
+        self, answering: Answering, budget: Budget, hosting: ModelManager, listed: Listed, host: Callable[[], str]
     ) -> None:
         self._answering, self._budget, self._host = answering, budget, host
         self._hosting, self._listed = hosting, listed

@@ -34,7 +34,7 @@ NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 
 
 class LanDoor:
-    """The port on the LAN, open or closed. `group` runs its tasks; `chosen`: interfaces to use beside the usual ones.
+    """The port on the LAN, open or closed. `chosen`: interfaces to use beside the usual ones.
 
     expects: whether a member was met at a host. It has a place before strangers, and so do the hosts of programs that
     showed a key.
@@ -57,6 +57,11 @@ class LanDoor:
         self._strangers = WaitingRoom[socket.socket](expects=self._is_expected)
         self._handshakes = HandshakePace(self._is_expected)
         self._runner: web.AppRunner | None = None
+        self._group: asyncio.TaskGroup | None = None
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Run its tasks in `group`; called before it is opened."""
+        self._group = group
 
     def _is_expected(self, host: str) -> bool:
         return host in self.known or self._expects(host)
@@ -65,10 +70,10 @@ class LanDoor:
         """Return the values that a request's Host may have."""
         return {str(Address(address, self.port)) for address in self.addresses}
 
-    async def open(
-        self, application: web.Application, ports: Iterable[int], keys: Keystore, group: asyncio.TaskGroup
-    ) -> None:
+    async def open(self, application: web.Application, ports: Iterable[int], keys: Keystore) -> None:
         """Listen. Raises BadInput if no address or no port is available, Refused where the keyring is locked."""
+        if self._group is None:
+            return  # the node is starting: whoever starts this opens it then
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not addresses:
             raise BadInput("api_no_lan")
@@ -76,15 +81,15 @@ class LanDoor:
         made, self.port = _sockets(addresses, list(ports))
         self._runner = runner_of(application)
         await self._runner.setup()
-        self._listen(made, context, group)
+        self._listen(made, context)
 
-    async def followed(self, keys: Keystore, group: asyncio.TaskGroup) -> bool:
+    async def followed(self, keys: Keystore) -> bool:
         """Listen at this computer's present addresses without interrupting those that stayed. Raises Refused.
 
         Return False if that is impossible and the port must be opened again.
         """
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
-        if not (self.port and addresses):
+        if not (self._group and self.port and addresses):
             return False
         context = await self._context(keys, addresses)
         try:
@@ -92,17 +97,17 @@ class LanDoor:
         except BadInput:  # another program has the port there
             return False
         gone = [self._listening.pop(address) for address in self.addresses if address not in addresses]
-        self._listen(made, context, group)
+        self._listen(made, context)
         for sock, accepting in gone:
             accepting.cancel()
             await asyncio.wait([accepting])
             sock.close()
         return True
 
-    def _listen(self, made: dict[str, socket.socket], context: ssl.SSLContext, group: asyncio.TaskGroup) -> None:
+    def _listen(self, made: dict[str, socket.socket], context: ssl.SSLContext) -> None:
         for address, sock in made.items():
-            work = self._accept_all(sock, context, group)
-            self._listening[address] = sock, self._start(group, work, "programs of other computers")
+            work = self._accept_all(sock, context)
+            self._listening[address] = sock, self._start(work, "programs of other computers")
         self.addresses = _sorted(self._listening)
         log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.names())))
 
@@ -137,7 +142,7 @@ class LanDoor:
             raise Refused("identity_unwritten", path=str(file)) from error
         return pairing_server_context(file, passphrase)
 
-    async def _accept_all(self, sock: socket.socket, context: ssl.SSLContext, group: asyncio.TaskGroup) -> None:
+    async def _accept_all(self, sock: socket.socket, context: ssl.SSLContext) -> None:
         entrance = Entrance(partial(self._welcome, context), self._strangers, HANDSHAKE_SECONDS)
         while True:
             try:
@@ -146,7 +151,7 @@ class LanDoor:
                 log.info("accept failed: %s", error)
                 await asyncio.sleep(0.05)
                 continue
-            entrance.came(connection, host, partial(self._start, group))
+            entrance.came(connection, host, self._start)
             await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
@@ -181,8 +186,9 @@ class LanDoor:
             if ours is not None:
                 ours.close()
 
-    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = group.create_task(work, name=name)
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        assert self._group is not None  # `start` came first
+        task = self._group.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

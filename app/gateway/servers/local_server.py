@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 from weakref import WeakSet
 
@@ -56,6 +56,32 @@ NEAR_PORTS = 10  # the wished one, and those after it; then as many for the LAN
 LOOK_SECONDS = 10.0  # between looks at this computer's addresses
 
 
+class LoopbackPort:
+    """The API's port on this computer, open or closed."""
+
+    def __init__(self) -> None:
+        self.number = 0  # 0: closed
+        self.guard = SlowClientGuard()
+        self._runner: web.AppRunner | None = None
+
+    async def open(self, application: web.Application, ports: Iterable[int]) -> None:
+        """Serve on the first of these ports that is free. Raises BadInput when none is."""
+        self._runner = runner_of(application)
+        await self._runner.setup()
+        try:
+            self.number = await self.guard.listen(self._runner, ports)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Listen no more, and end every connection. Repeating is harmless."""
+        runner, self._runner, self.number = self._runner, None, 0
+        self.guard.close()
+        if runner is not None:
+            await runner.cleanup()
+
+
 class ChatApi:
     """The whole API: `change` opens and closes it. `lan`: its port on the LAN."""
 
@@ -86,15 +112,17 @@ class ChatApi:
             hosting, models, lambda: self.choice.may_load, self.figures, self.budget, self.upstreams
         )
         self.cards = ModelCards(self.answering)
-        self.port = 0  # where it listens; 0: it does not
-        self._runner: web.AppRunner | None = None
-        self._words = SlowClientGuard()
+        self._loopback = LoopbackPort()
         self._opened = Counter[str]()  # requests of each key, by both doors
         self._under_way = WeakSet[UnderWay]()  # of each door
         self.lan = lan
-        self._group: asyncio.TaskGroup | None = None
         self._watching: asyncio.Task[None] | None = None
         self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
+
+    @property
+    def port(self) -> int:
+        """Return the loopback port on which it listens; 0: it does not."""
+        return self._loopback.number
 
     @property
     def choice(self) -> ApiChoice:
@@ -108,7 +136,7 @@ class ChatApi:
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Listen, if the owner wants it. A node serves its household without it too."""
-        self._group = group
+        self.lan.start(group)
         self.upstreams.tell_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
         self._hosting.rested = self.answering.queue.look
@@ -128,7 +156,7 @@ class ChatApi:
     async def _closed(self) -> None:
         async with self._turn:
             await self.lan.close()
-            await self._close()
+            await self._loopback.close()
 
     async def told(self) -> Json:
         """Return its state, without any key."""
@@ -215,10 +243,10 @@ class ChatApi:
         async with self._turn:
             if not (choice.on and choice.lan):
                 await self.lan.close()
-            elif not self.lan.port and self._group is not None:
+            elif not self.lan.port:
                 ports = self._ports(choice.port + NEAR_PORTS)
                 keys = await open_keystore(self._home)
-                await self.lan.open(self._application(self._lan_gate()), ports, keys, self._group)
+                await self.lan.open(self._application(self._lan_gate()), ports, keys)
 
     async def _watch_addresses(self) -> None:
         """Follow this computer's addresses on the LAN; connections at those that stayed are not interrupted."""
@@ -235,7 +263,7 @@ class ChatApi:
         """Raises BadInput, Refused."""
         async with self._turn:
             keys = await open_keystore(self._home)
-            if self._group is not None and await self.lan.followed(keys, self._group):
+            if await self.lan.followed(keys):
                 return
             await self.lan.close()
         await self._lan_as(self.choice)
@@ -252,22 +280,11 @@ class ChatApi:
 
     async def _open(self, port: int | None = None) -> None:
         async with self._turn:
-            await self._close()
+            await self._loopback.close()
             await self.keys.all()
-            self._runner = runner_of(self._application(self._loopback_gate()))
-            await self._runner.setup()
-            try:
-                self.port = await self._words.listen(self._runner, self._ports(port or self.choice.port))
-            except BaseException:
-                await self._close()
-                raise
+            application = self._application(self._loopback_gate())
+            await self._loopback.open(application, self._ports(port or self.choice.port))
             log.info("the Chat API listens at port %d", self.port)
-
-    async def _close(self) -> None:
-        runner, self._runner, self.port = self._runner, None, 0
-        self._words.close()
-        if runner is not None:
-            await runner.cleanup()
 
     def _ports(self, first: int) -> range:
         return range(first, min(first + NEAR_PORTS, 1 << 16))
@@ -281,7 +298,7 @@ class ChatApi:
                 tells_health=True,  # as llama.cpp's, and to programs of this computer alone
             ),
             self.figures,
-            self._words.heard,
+            self._loopback.guard.heard,
             self._at_once_of,
             self._opened,
             "" if (home := self._home).is_default else home_option(home.root),

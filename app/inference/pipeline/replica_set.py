@@ -178,7 +178,7 @@ class Replicas:
         if to is None:
             return False
         heir = self._held[to]
-        if asking.begun_at:  # else nobody has heard of it yet
+        if asking.timing.begun_at:  # else nobody has heard of it yet
             gone = self._held[place]
             machine = gone.name if len(gone.machines) == 1 else loss.name or gone.name
             facts = {"machine": machine, "to": heir.name}

@@ -141,7 +141,7 @@ class Scheduler:
     def line(self) -> tuple[QueuedRequest, ...]:
         """Return the waiting requests, in order."""
         now, ids = time.monotonic(), [waiting.conversation for waiting in self._waiting]
-        elapsed = [now - running.begun_at for running in self._running.values()]
+        elapsed = [now - running.timing.begun_at for running in self._running.values()]
         return queued_requests(ids, elapsed, self.usual, self._limits.slots)
 
     # requests
@@ -160,7 +160,7 @@ class Scheduler:
 
     def leave(self, sequence: Sequence) -> None:
         """The reader is gone, or has read the end: nothing of this sequence enters any more."""
-        sequence.leaving = sequence.over = True
+        sequence.leaving = sequence.unread.is_closed = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
             self._door.set()  # the next in turn may need less
@@ -230,7 +230,7 @@ class Scheduler:
         """The stages are lost with all they held. Answers that had that too often end now; alone: this machine
         computes all of it next."""
         for sequence in (*self._waiting, *self._running.values()):
-            if not sequence.begun_at:  # it only waits the longer: nothing of it is lost
+            if not sequence.timing.begun_at:  # it only waits the longer: nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
             elif not sequence.over and not sequence.interruption.lose(loss, alone=alone):
                 sequence.end(fault_table.loss_error(too_often_reason(loss)))
@@ -253,7 +253,7 @@ class Scheduler:
     def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
         """The stages are lost: what runs and waits here may go on elsewhere, from where it is."""
         mine = (*self._running.values(), *self._waiting)
-        for sequence in sorted(mine, key=lambda waiting: waiting.asked_at, reverse=True):
+        for sequence in sorted(mine, key=lambda waiting: waiting.timing.asked_at, reverse=True):
             if sequence.over or not may_recover(sequence.interruption.times):
                 continue
             slot, has_begun = sequence.slot, sequence in self._running.values()
@@ -282,7 +282,7 @@ class Scheduler:
         self._beginning = None
         self._limits, before, self._gain = limits, self._figures(), Gain()
         for sequence in self._running.values():
-            sequence.stages_before, sequence.since = before, self._number
+            sequence.timing.stages_before, sequence.since = before, self._number
         self._door.set()
 
     async def hold(self, seconds: float) -> None:
@@ -297,7 +297,7 @@ class Scheduler:
     def end_unread(self, now: float) -> None:
         """End the sequences whose readers have stopped reading."""
         for sequence in list(self._running.values()):
-            if sequence.full_for(now) > UNREAD_S:
+            if sequence.unread.full_for(now) > UNREAD_S:
                 sequence.end(Busy("reader_slow", seconds=int(UNREAD_S)))
                 if not sequence.under_way:
                     self._release(sequence)
@@ -319,7 +319,7 @@ class Scheduler:
         for part in carried.parts:
             sequence = part.sequence
             if part.due:
-                before = sequence.last_at
+                before = sequence.timing.last_at
                 sequence.sampled(next(sampled), now, self._figures)
                 self._judge(sequence, now - before, followed)
         self.drop(carried)
@@ -391,7 +391,7 @@ class Scheduler:
                 return
 
     def _choose(self) -> MicroBatch | None:
-        rows = [s for s in self._running.values() if s.begun and not s.leaving and not s.full]
+        rows = [s for s in self._running.values() if s.begun and not s.leaving and not s.unread.is_full]
         if not rows or self._held:
             return None
         batch = next_batch(rows, self._limits, self._under_way, self._number + 1)
@@ -481,8 +481,8 @@ class Scheduler:
         held, sequence.kept = len(idle.ids), (idle.kept or empty).cut_back(admission.keep)
         keep = admission.keep
         sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
-        sequence.since, sequence.stages_before = self._number, self._figures()
-        sequence.begun_at = sequence.begun_at or time.monotonic()
+        sequence.since, sequence.timing.stages_before = self._number, self._figures()
+        sequence.timing.begun_at = sequence.timing.begun_at or time.monotonic()
         sequence.under_way = 1  # so that nobody releases its slot meanwhile
         self._running[sequence.slot] = sequence
         name, slot = sequence.request.name, sequence.slot
@@ -513,7 +513,7 @@ class Scheduler:
             return
         del self._running[sequence.slot]
         if sequence.request.is_usual:
-            self.usual.took(time.monotonic() - sequence.begun_at)
+            self.usual.took(time.monotonic() - sequence.timing.begun_at)
         if sequence.conversation is None:
             self._to_empty.append(sequence)
         else:

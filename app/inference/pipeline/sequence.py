@@ -115,13 +115,72 @@ class Home(Protocol):
 
 
 @dataclass(slots=True)
+class Timing:
+    """The moments of one request on a monotonic clock, from which its figures are made; 0: not yet."""
+
+    asked_at: float = field(default_factory=time.monotonic)
+    begun_at: float = 0.0  # when it first had a slot
+    first_at: float = 0.0  # its first token
+    last_at: float = 0.0
+    spoke_s: float = 0.0  # from the first token to the last, without long pauses
+    stages_before: tuple[StageFigures, ...] = ()  # when it had its slot, or was last recovered
+
+    def token(self, now: float) -> None:
+        """Count a token that came now."""
+        self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
+        self.last_at = now
+        self.first_at = self.first_at or now
+
+
+class Unread:
+    """The queue of one sequence between the pipeline, which fills it, and its reader."""
+
+    def __init__(self) -> None:
+        self._items: deque[Token | Notice | Finish | AppError] = deque()
+        self._reader: asyncio.Future[None] | None = None
+        self._full_since: float | None = None
+        self.is_closed = False  # the reader has been told the end
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the reader is too far behind."""
+        return len(self._items) >= MAX_UNREAD
+
+    def full_for(self, now: float) -> float:
+        """Return for how many seconds the reader has taken nothing from a full queue."""
+        return now - self._full_since if self._full_since is not None else 0.0
+
+    def put(self, item: Token | Notice | Finish | AppError) -> None:
+        """Add an item and wake the reader."""
+        self._items.append(item)
+        if len(self._items) == MAX_UNREAD:
+            self._full_since = time.monotonic()
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def take(self) -> Token | Notice | Finish:
+        """Return the next item, waiting for it. Raises the error that ended the sequence."""
+        while not self._items:
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        item = self._items.popleft()
+        self._full_since = time.monotonic() if self.is_full else None
+        if isinstance(item, AppError):
+            raise item
+        return item
+
+
+@dataclass(slots=True)
 class Sequence:
     """A request that waits, runs or has ended. Changed by the pipeline's tasks only."""
 
     request: Request
     cells: int  # positions promised to it
     home: Home  # another one's, when that takes it over
-    asked_at: float = field(default_factory=time.monotonic)
+    timing: Timing = field(default_factory=Timing)
     tokens: array[int] = field(init=False)  # prompt and answer so far, int32: slices are ready for the wire
     slot: int = -1
     due_from: int = field(init=False)  # tokens are sampled where a segment ends here or later
@@ -134,18 +193,10 @@ class Sequence:
     leaving: bool = False  # nothing of it enters any more
     begun: bool = False  # on every stage: what there is of it may enter
     interruption: Interruption = field(default_factory=Interruption)
-    over: bool = False  # its reader has been told the end
-    begun_at: float = 0.0
-    first_at: float = 0.0
-    last_at: float = 0.0
-    spoke_s: float = 0.0  # from the first token to the last, without long pauses
     alike: int = 0  # up to there, what is computed again enters as it did the first time
-    stages_before: tuple[StageFigures, ...] = ()
     likely: tuple[tuple[int, float], ...] = ()  # of the token that comes next
     guesses: Guesses = field(default_factory=Guesses)
-    _unread: deque[Token | Notice | Finish | AppError] = field(default_factory=deque)
-    _reader: asyncio.Future[None] | None = None
-    _full_since: float | None = None
+    unread: Unread = field(default_factory=Unread)
 
     def __post_init__(self) -> None:
         self.tokens = array("i", self.request.ids)
@@ -166,6 +217,11 @@ class Sequence:
         return next(edge for edge in edges if edge > self.entered)
 
     @property
+    def over(self) -> bool:
+        """Return whether its reader has been told the end, or has left."""
+        return self.unread.is_closed
+
+    @property
     def is_apart(self) -> bool:
         return self.interruption.is_suspected
 
@@ -176,7 +232,7 @@ class Sequence:
     @property
     def goes_first(self) -> bool:
         """Return whether it goes first, as everything does that another pipeline began."""
-        return self.request.goes_first or self.begun_at > 0
+        return self.request.goes_first or self.timing.begun_at > 0
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -190,7 +246,7 @@ class Sequence:
     def lasts(self) -> bool:
         """Return whether it continues after its next token, as far as is known before that is sampled."""
         ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
-        return not (ends or self.leaving or len(self._unread) + 1 >= MAX_UNREAD)
+        return not (ends or self.leaving or len(self.unread) + 1 >= MAX_UNREAD)
 
     @property
     def guessable(self) -> bool:
@@ -200,13 +256,13 @@ class Sequence:
             return False
         n_then = self.known + len(ahead.pending) + 1
         lasts = n_then - self.n_prompt < self.request.max_tokens and n_then < self.cells
-        unread = len(self._unread) + len(ahead.pending) + 1
+        unread = len(self.unread) + len(ahead.pending) + 1
         return lasts and unread < MAX_UNREAD and self.entered == n_then - 1
 
     @property
     def n_read(self) -> int:
         """Tokens of the prompt that were computed for it, or are on their way there."""
-        entered = self.n_prompt if self.first_at else min(self.entered, self.n_prompt)
+        entered = self.n_prompt if self.timing.first_at else min(self.entered, self.n_prompt)
         return max(0, entered - self.reused)
 
     @property
@@ -229,7 +285,7 @@ class Sequence:
         later a near tie may fall the other way. docs/same-words.md has the figures.
         """
         greedy = self.request.sampling.temperature <= 0
-        self.alike = self.known if alone and greedy and self.spoke_s <= ALIKE_S else 0
+        self.alike = self.known if alone and greedy and self.timing.spoke_s <= ALIKE_S else 0
         self.entered = self.under_way = 0
         self.due_from = len(self.tokens)
         self.begun, self.kept = False, self.kept.cut_back(0)
@@ -248,12 +304,10 @@ class Sequence:
             self.end(BadInput("form_too_heavy"))
             return
         request = self.request
-        self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
-        self.last_at = now
+        self.timing.token(now)
         if self.interruption.loss is not None and (done := self.interruption.went_on(now)):
             self.put(continued_notice(done))
         self.interruption.goes_on()
-        self.first_at = self.first_at or now
         if token in request.end_tokens:
             self.end(Finish("stop", self.figures(figures())))
             return
@@ -270,50 +324,26 @@ class Sequence:
         """Give something to the reader."""
         if isinstance(item, Notice):
             self.interruption.hear(item)
-        self._unread.append(item)
-        if len(self._unread) == MAX_UNREAD:
-            self._full_since = time.monotonic()
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+        self.unread.put(item)
 
     def end(self, item: Finish | AppError) -> None:
         """The last thing the reader gets."""
         self.leaving = True
         if not self.over:
-            self.over = True
+            self.unread.is_closed = True
             self.put(item)
 
-    async def take(self) -> Token | Notice | Finish:
-        """The next token, waiting for it. Raises the error that ended the sequence."""
-        while not self._unread:
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
-        item = self._unread.popleft()
-        self._full_since = time.monotonic() if self.full else None
-        if isinstance(item, AppError):
-            raise item
-        return item
-
-    @property
-    def full(self) -> bool:
-        """Its reader is too far behind."""
-        return len(self._unread) >= MAX_UNREAD
-
-    def full_for(self, now: float) -> float:
-        """Return for how many seconds the reader has taken nothing from a full queue."""
-        return now - self._full_since if self._full_since is not None else 0.0
-
     def figures(self, stages: tuple[StageFigures, ...]) -> RequestFigures:
-        n_later = self.answer_tokens - 1
-        spent = self.last_at - self.first_at
+        timing, n_later = self.timing, self.answer_tokens - 1
+        spent = timing.last_at - timing.first_at
         return RequestFigures(
             prompt_tokens=self.n_prompt,
             reused_tokens=self.reused,
             answer_tokens=self.answer_tokens,
-            queued_s=self.begun_at - self.asked_at,
-            ttft_s=self.first_at - self.asked_at,
+            queued_s=timing.begun_at - timing.asked_at,
+            ttft_s=timing.first_at - timing.asked_at,
             decode_tok_s=n_later / spent if n_later > 0 and spent > 0 else 0.0,
-            stages=tuple(now.since(before) for now, before in zip(stages, self.stages_before, strict=True)),
+            stages=tuple(now.since(before) for now, before in zip(stages, timing.stages_before, strict=True)),
             recoveries=tuple(self.interruption.recovered),
             place=self.home.place,
             guessed=self.guesses.n_made,
@@ -331,8 +361,8 @@ async def heard(sequence: Sequence) -> AsyncGenerator[Token | Notice | Finish, N
     """Yield what the reader gets, up to its Finish. Closing it at any moment cancels: use contextlib.aclosing."""
     try:
         while True:
-            was_full = sequence.full
-            item = await sequence.take()
+            was_full = sequence.unread.is_full
+            item = await sequence.unread.take()
             if was_full:
                 sequence.home.wake()
             yield item

@@ -248,9 +248,8 @@ class StageClient:
         self._deadlines = deadlines or Deadlines()
         self._meter = StageMeter(name)
         self._credit = asyncio.Semaphore(CREDIT)
-        self._turns: PriorityLock | None = None
         self._passage = SlotOpCursor()
-        self._rank = 0
+        self._turns: tuple[PriorityLock, int] | None = None  # with the rank of this run
         self._sent: deque[InFlight] = deque()
         self._seq = 0
         self._repeated = 0  # up to this one everything was sent twice
@@ -279,13 +278,14 @@ class StageClient:
             if self._turns is None:
                 async with self._credit:
                     return await computing
+            lock, rank = self._turns
             asked_at = time.monotonic()
-            await self._turns.take(self._rank)
+            await lock.take(rank)
             self._meter.wait_s += time.monotonic() - asked_at
             try:
                 return await computing
             finally:
-                self._turns.leave()
+                lock.leave()
         finally:
             computing.close()  # its turn may never have come
 
@@ -296,7 +296,7 @@ class StageClient:
 
     def share(self, turns: PriorityLock, rank: int) -> None:
         """Share this machine's computing time among several of its runs, one step after another."""
-        self._turns, self._rank = turns, rank
+        self._turns = turns, rank
 
     def follow(self, course: SlotOpLog, *, is_first: bool) -> None:
         """Join the runs of one pipeline, which all get the same operations in the same order."""

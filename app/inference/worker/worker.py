@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_int64, c_size_t, c_uint32, c_uint64
 from pathlib import Path
 from types import TracebackType
@@ -234,6 +234,90 @@ class Receiver(Protocol):
         ...
 
 
+class StderrTail:
+    """The last lines that a process wrote to stderr."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._unfinished = ""
+
+    def feed(self, data: bytes) -> None:
+        """Take what the process wrote."""
+        *lines, self._unfinished = (self._unfinished + data.decode("utf-8", "replace")).split("\n")
+        self._lines.extend(line[:1000] for line in lines if line.strip())
+        self._unfinished = self._unfinished[-1000:]
+
+    def lines(self) -> list[str]:
+        """Return the lines, the last of which may be unfinished."""
+        return [*self._lines, *filter(None, [self._unfinished])]
+
+
+class ThreadShare:
+    """The number of threads that a worker is told to use: all of them, or fewer while other programs compute."""
+
+    def __init__(self, threads: Threads, pid: int, *, yields: bool) -> None:
+        self._threads, self._yields = threads, yields
+        self._shared_at = 0.0
+        self.used = 0  # as the worker said last; 0: it has not said
+        self._others: OtherProgramsLoad | None = None
+        with contextlib.suppress(psutil.Error):
+            self._others = OtherProgramsLoad(pid)
+
+    def due(self, now: float) -> int | None:
+        """Return the number to send now; None: one was sent a moment ago."""
+        if now - self._shared_at <= SHARE_S:
+            return None
+        self._shared_at, most = now, self._threads.most
+        if self._yields and self._others is not None:
+            with contextlib.suppress(psutil.Error):
+                most = beside_others(most, self._others.look())
+        return most
+
+
+class PendingOrders:
+    """The orders of a worker that are not answered yet, by their request number."""
+
+    def __init__(self) -> None:
+        self._answers: dict[int, Callable[[orders.Answer | StageLost], None]] = {}
+        self._last = 0
+        self._asked_at: list[float] = []
+
+    def add(self, then: Callable[[orders.Answer | StageLost], None]) -> int:
+        """Return the number of a new order; `then` is called with each answer until one says that it is the last."""
+        self._last += 1
+        self._answers[self._last] = then
+        return self._last
+
+    def remove(self, request: int) -> None:
+        """Expect no more answers to this order."""
+        self._answers.pop(request, None)
+
+    def answered(self, answer: orders.Answer) -> None:
+        """Hand over an answer; one that nobody waits for any more is dropped."""
+        if then := self._answers.get(answer.request):
+            then(answer)
+
+    def fail(self, why: StageLost) -> None:
+        """End all orders: the worker is gone."""
+        answers, self._answers = list(self._answers.values()), {}
+        for then in answers:
+            then(why)
+
+    @contextlib.contextmanager
+    def awaited(self) -> Iterator[float]:
+        """Inside, an order is waited for; yield since when."""
+        asked_at = time.monotonic()
+        self._asked_at.append(asked_at)
+        try:
+            yield asked_at
+        finally:
+            self._asked_at.remove(asked_at)
+
+    def oldest(self) -> float | None:
+        """Return since when the oldest order has been waited for."""
+        return min(self._asked_at, default=None)
+
+
 class Worker(asyncio.SubprocessProtocol):
     """A child `python -m backends` and both ends of its pipes. Ends with this process, whatever happens."""
 
@@ -246,22 +330,15 @@ class Worker(asyncio.SubprocessProtocol):
         self.busy_since: float | None = None  # since when it computes its present step
         self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
         self._still_since: float | None = None
-        self.threads_used = 0  # as it said last; 0: it has not said
-        self._threads: Threads | None = None  # None: nothing is told of them
-        self._yields = False
-        self._shared_at = 0.0
-        self._others: OtherProgramsLoad | None = None
-        self._asked_at: list[float] = []  # when orders were given that have no answer yet
+        self._share: ThreadShare | None = None  # None: nothing is told of them
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._job: Job | None = None
         self._process: psutil.Process | None = None  # looked at again and again: made once
         self._cutter = FrameCutter()
         self._receivers: dict[bytes, Receiver] = {}
-        self._answers: dict[int, Callable[[orders.Answer | StageLost], None]] = {}
-        self._request = 0
-        self._stderr: deque[str] = deque(maxlen=LAST_LINES)
-        self._half_line = ""
+        self._pending = PendingOrders()
+        self._stderr = StderrTail()
         self._why: Reason | None = None  # why we ended it, if we did
         self._exited = asyncio.Event()  # the process is gone
         self._ended = asyncio.Event()  # and its death is explained
@@ -299,7 +376,7 @@ class Worker(asyncio.SubprocessProtocol):
         if low_priority:
             worker._lower_priority()
         if threads.begin and threads.most > 1:
-            worker._share(threads, yields=low_priority)
+            worker._share = ThreadShare(threads, worker.pid, yields=low_priority)
         return worker
 
     async def __aenter__(self) -> Self:
@@ -310,13 +387,12 @@ class Worker(asyncio.SubprocessProtocol):
     ) -> None:
         await self.close()
 
-    def _share(self, threads: Threads, *, yields: bool) -> None:
-        """Keep the worker informed of how many threads it may use. yields: fewer while other programs compute."""
-        self._threads, self._yields = threads, yields
-        with contextlib.suppress(psutil.Error):
-            self._others = OtherProgramsLoad(self.pid)
-
     # what its node asks of it
+
+    @property
+    def threads_used(self) -> int:
+        """Return with how many threads it computed lately; 0: it has not said."""
+        return self._share.used if self._share is not None else 0
 
     def send(self, data: bytes) -> None:
         """Write one whole frame. How many are under way is bounded by the stages' credit."""
@@ -328,9 +404,8 @@ class Worker(asyncio.SubprocessProtocol):
             now = time.monotonic()
             if self.busy_since is None:
                 self.busy_since = now
-            if self._threads is not None and now - self._shared_at > SHARE_S:
-                self._shared_at = now
-                self._tell_threads(self._threads)
+            if self._share is not None and (most := self._share.due(now)) is not None:
+                self._tell_threads(self._share, most)
         self._stdin.write(data)
 
     async def ask(self, order: orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
@@ -344,29 +419,25 @@ class Worker(asyncio.SubprocessProtocol):
     async def ask_parts(self, order: orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S) -> list[A]:
         """Send an order that has several answers: one of each type, or any number of the last type until one says
         `last`."""
-        self._request += 1
-        request = self._request
         queue: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
-        self._answers[request] = queue.put_nowait
+        request = self._pending.add(queue.put_nowait)
         got: list[A] = []
-        asked_at = time.monotonic()
-        self._asked_at.append(asked_at)
-        try:
-            async with asyncio.timeout(within_s):
-                self.send(encode(_text(msgspec.structs.replace(order, request=request))))
-                while len(got) < len(answers) or not getattr(got[-1], "last", True):
-                    kind = answers[min(len(got), len(answers) - 1)]
-                    got.append(self.expected(await self._told(queue), kind))
-        except TimeoutError:
-            seconds = round(time.monotonic() - asked_at, 1)
-            self.kill(Reason("worker_hung", {"worker": self.name, "seconds": seconds}))
-            raise await self.wait_dead() from None
-        finally:
-            self._asked_at.remove(asked_at)
-            self._answers.pop(request, None)
+        with self._pending.awaited() as asked_at:
+            try:
+                async with asyncio.timeout(within_s):
+                    self.send(encode(_text(msgspec.structs.replace(order, request=request))))
+                    while len(got) < len(answers) or not getattr(got[-1], "last", True):
+                        kind = answers[min(len(got), len(answers) - 1)]
+                        got.append(self.expected(await self._next_answer(queue), kind))
+            except TimeoutError:
+                seconds = round(time.monotonic() - asked_at, 1)
+                self.kill(Reason("worker_hung", {"worker": self.name, "seconds": seconds}))
+                raise await self.wait_dead() from None
+            finally:
+                self._pending.remove(request)
         return got
 
-    async def _told(self, queue: asyncio.Queue[orders.Answer | StageLost]) -> orders.Answer | StageLost:
+    async def _next_answer(self, queue: asyncio.Queue[orders.Answer | StageLost]) -> orders.Answer | StageLost:
         """The next answer to an order. Raises TimeoutError when the system has stopped the process."""
         while True:
             try:
@@ -378,26 +449,19 @@ class Worker(asyncio.SubprocessProtocol):
 
     def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
         """Send an order without waiting: `then` is called with each answer, or with the reason for none."""
-        self._request += 1
-        request = self._request
 
         def heard(answer: orders.Answer | StageLost) -> None:
             if getattr(answer, "last", True):
-                self._answers.pop(request, None)
+                self._pending.remove(request)
             then(answer)
 
-        self._answers[request] = heard
+        request = self._pending.add(heard)
         self.send(encode(_text(msgspec.structs.replace(order, request=request))))
 
-    def _tell_threads(self, threads: Threads) -> None:
-        most = threads.most
-        if self._yields and self._others is not None:
-            with contextlib.suppress(psutil.Error):
-                most = beside_others(most, self._others.look())
-
+    def _tell_threads(self, share: ThreadShare, most: int) -> None:
         def heard(answer: orders.Answer | StageLost) -> None:
             if isinstance(answer, orders.Shared):
-                self.threads_used = answer.used
+                share.used = answer.used
 
         self.tell(orders.Share(request=0, most=most), heard)
 
@@ -423,7 +487,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     def stands_still_s(self, now: float) -> float:
         """Return for how long the system has stopped it; 0 while it runs or has nothing to do."""
-        begun = min(self._asked_at, default=now) if self.busy_since is None else self.busy_since
+        begun = (self._pending.oldest() or now) if self.busy_since is None else self.busy_since
         if now - begun < STILL_LOOK_S or self._process is None:
             self._still_since = None
             return 0.0
@@ -452,10 +516,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     def last_words(self) -> str:
         """Its last lines of stderr."""
-        return "\n".join(self._last_lines()).strip()
-
-    def _last_lines(self) -> list[str]:
-        return [*self._stderr, *filter(None, [self._half_line])]
+        return "\n".join(self._stderr.lines()).strip()
 
     # its end
 
@@ -504,7 +565,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            self._hear(data)
+            self._stderr.feed(data)
             return
         try:
             for frame in self._cutter.feed(data):
@@ -538,26 +599,21 @@ class Worker(asyncio.SubprocessProtocol):
         if self._job is not None:
             self._job.close()
         code = self._transport.get_returncode() if self._transport else None
-        death = death_of(self.name, code, self._last_lines())
+        death = death_of(self.name, code, self._stderr.lines())
         self.died = death if self._why is None else fault_table.loss_error(self._why)
         log.info("worker %s (%d) is gone (%s): %s", self.name, self.pid, ended(code), self.died)
         if self._why is None:
-            log.info("its last words: %s", telling(self._last_lines()))
+            log.info("its last words: %s", telling(self._stderr.lines()))
         receivers, self._receivers = list(self._receivers.values()), {}
-        answers, self._answers = list(self._answers.values()), {}
         for receiver in receivers:
             receiver.fail(self.died)
-        for tell in answers:
-            tell(self.died)
+        self._pending.fail(self.died)
         self._ended.set()
 
     def _received(self, data: bytes) -> None:
         kind = data[3]
         if kind == Kind.TEXT:
-            answer = orders.decode_answer(memoryview(data)[HEADER.size :])
-            tell = self._answers.get(answer.request)
-            if tell is not None:
-                tell(answer)
+            self._pending.answered(orders.decode_answer(memoryview(data)[HEADER.size :]))
             return
         receiver = self._receivers.get(data[4:20])
         if receiver is not None:
@@ -567,11 +623,6 @@ class Worker(asyncio.SubprocessProtocol):
             self.slowest_s = max(self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at))
             self.under_way -= 1
             self.busy_since = self.last_done_at if self.under_way > 0 else None
-
-    def _hear(self, data: bytes) -> None:
-        *lines, self._half_line = (self._half_line + data.decode("utf-8", "replace")).split("\n")
-        self._stderr.extend(line[:1000] for line in lines if line.strip())
-        self._half_line = self._half_line[-1000:]
 
     def expected(self, answer: orders.Answer | StageLost, kind: type[A]) -> A:
         """The answer if it is one of the right kind; else raises as `ask` does."""

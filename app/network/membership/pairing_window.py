@@ -11,7 +11,7 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.core.household import pairing
 from app.core.household.membership import Log
-from app.core.household.operations import HouseholdId, Operation
+from app.core.household.operations import HouseholdId, Operation, Role
 from app.core.household.operations import decode as decode_operation
 from app.core.household.operations import encode as encode_operation
 from app.core.ids import MachineId
@@ -187,11 +187,13 @@ class PairingWindow:
         admission: Admission,
         sock: socket.socket,
         shown_host: str,
+        roles: Sequence[Role],
         changed: Callable[[pairing.State], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
         self.address = Address(shown_host, sock.getsockname()[1])
+        self.roles = tuple(sorted(set(roles)))  # of the machine that joins
         self._me, self._admission, self._sock = me, admission, sock
         self._changed, self._clock = changed, clock
         self._context = pairing_server_context(me.identity.pem, me.identity.passphrase)

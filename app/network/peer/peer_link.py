@@ -147,6 +147,98 @@ class Owner(Protocol):
         """Return the progress of our own workers."""
 
 
+class PeerProgress:
+    """The progress of the peer's workers, by its own word."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.work = Work()
+        self._told_seconds = clock()
+        self._told = asyncio.Event()
+
+    def tell(self, work: Work) -> None:
+        """Take in what a PONG says."""
+        self.work, self._told_seconds = work, self._clock()
+        self._told.set()
+
+    @property
+    def computes(self) -> bool:
+        """Return whether the peer said lately that it computes something."""
+        return self._clock() - self._told_seconds < WORK_FRESH_SECONDS and self.work.busy_seconds > 0
+
+    async def renewed(self, ask: Callable[[], Awaitable[None]]) -> None:
+        """Ask for the progress, and wait until it is told."""
+        self._told.clear()
+        await ask()
+        await self._told.wait()
+
+
+class PingTimer:
+    """The round trips of the last pings."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._number, self._sent_seconds = 0, clock()
+        self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
+
+    def sent(self) -> int:
+        """Return the number of the ping that is sent now."""
+        self._number, self._sent_seconds = self._number % (1 << 30) + 1, self._clock()
+        return self._number
+
+    def answered(self, number: int) -> None:
+        """Time the answer to the last ping; others are not timed."""
+        if number == self._number:
+            self._round_trips.append(self._clock() - self._sent_seconds)
+
+    @property
+    def best_seconds(self) -> float | None:
+        """Return the best of the last round trips, as the others met a busy moment; None before the first."""
+        return min(self._round_trips, default=None)
+
+
+class Paths:
+    """The paths to a peer: the control link's own, perhaps a better one for data, and those that were left."""
+
+    def __init__(self, first: PeerClient) -> None:
+        self.first = self.now = first
+        self.left: list[PeerClient] = []  # what is open there stays
+        self._has_left = asyncio.Event()
+
+    def use(self, client: PeerClient) -> None:
+        """Open data connections and stages over another path from now on."""
+        if self.now is not self.first:
+            self.left.append(self.now)
+            self._has_left.set()
+        self.now = client
+
+    def back_to_first(self) -> bool:
+        """Return to the first path if another was chosen, and say whether so.
+
+        The chosen one may be gone while the link is not.
+        """
+        if self.now is self.first:
+            return False
+        self.use(self.first)
+        return True
+
+    async def close_left(self) -> None:
+        """Close what was opened over paths that were left, once it is no longer used; until canceled."""
+        while True:
+            await self._has_left.wait()
+            while self.left:
+                for client in [idle for idle in self.left if idle.is_idle]:
+                    await asyncio.shield(client.close())
+                    self.left.remove(client)
+                await asyncio.sleep(LEFT_SECONDS)
+            self._has_left.clear()
+
+    async def close(self) -> None:
+        """Close all that was opened on any path."""
+        clients = {self.first, self.now, *self.left}
+        await asyncio.gather(*(client.close() for client in clients))
+
+
 class PeerLink:
     """A link that is up. Made by app/network/peer/peer_links.py; `run` carries it to its end."""
 
@@ -167,43 +259,38 @@ class PeerLink:
         self._allowance = allowance or Allowance(clock)
         self.dialled = dialled  # by us
         self.ended: Reason | None = None
-        self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
-        self.their_work = Work()
-        self._told_of_work = asyncio.Event()
-        self._work_told_seconds = clock()
+        self.progress = PeerProgress(clock)
+        self._pings = PingTimer(clock)
         self.up_since_seconds = clock()
         self.announced = False  # the owner was told of it
         self._leaves = False  # it has said goodbye
         self._floods = False  # it was cut off: what is left of it is not looked at
         self.finished = asyncio.Event()  # `run` is over
-        self._socket, self._client, self._clock = socket, client, clock
+        self._socket, self._clock = socket, clock
+        self.paths = Paths(client)
         self.call_back = CallBack(self.send, lambda: self.address, clock, hears)
-        self._first = client  # of the control link's path
-        self._left: list[PeerClient] = []  # of other paths; what is open there stays
-        self._has_left = asyncio.Event()
         self._heard_seconds = clock()
         self._heard = asyncio.Event()
-        self._pings: tuple[int, float] = (0, clock())
         self._inbox: asyncio.Queue[Message] = asyncio.Queue(WAITING_MESSAGES)
 
     @property
     def peer(self) -> MachineId:
         """Return the id of the machine at the other end."""
-        return self._client.member.id
+        return self.paths.now.member.id
 
     @property
     def address(self) -> Address:
         """Return the address of its port."""
-        return self._client.address
+        return self.paths.now.address
 
     @property
     def through(self) -> Through | None:
         """The interface of ours that data connections leave by, where one was chosen."""
-        return self._client.through
+        return self.paths.now.through
 
     def guest_session(self) -> aiohttp.ClientSession:
         """Return the session for whole requests to a host; it ends with the link. Raises RuntimeError once it has."""
-        return self._client.guest_session()
+        return self.paths.now.guest_session()
 
     @property
     def own_host(self) -> str:
@@ -213,15 +300,12 @@ class PeerLink:
 
     def use(self, client: PeerClient) -> None:
         """Open data connections and stages over another path from now on. Those that are open stay."""
-        if self._client is not self._first:
-            self._left.append(self._client)
-            self._has_left.set()
-        self._client = client
+        self.paths.use(client)
 
     @property
     def round_trip_seconds(self) -> float | None:
-        """The best of the last PINGs, as the others met a busy moment; None before the first."""
-        return min(self._round_trips, default=None)
+        """Return the best of the last round trips; None before the first."""
+        return self._pings.best_seconds
 
     async def send(self, message: Message) -> None:
         """Send a control message. Raises Unreachable when the link is down or takes nothing."""
@@ -234,38 +318,35 @@ class PeerLink:
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
         """A data connection of its own for `pipeline`. Raises Unreachable or Refused."""
         try:
-            return await self._client.open_data(pipeline)
+            return await self.paths.now.open_data(pipeline)
         except Unreachable:
-            if not self._back_to_first_path():
+            if not self.paths.back_to_first():
                 raise
-        return await self._client.open_data(pipeline)
+        return await self.paths.now.open_data(pipeline)
 
     async def inquire(self) -> None:
         """Ask the peer for the progress of its workers, and wait for the answer. Raises Unreachable."""
-        self._told_of_work.clear()
-        await self.send(Ping(n=0))
-        await self._told_of_work.wait()
+        await self.progress.renewed(lambda: self.send(Ping(n=0)))
 
     def computes(self) -> bool:
         """Return whether a worker of the peer computed lately, or frames are held back by this machine's limit.
 
         In both cases it is slow, not gone.
         """
-        fresh = self._clock() - self._work_told_seconds < WORK_FRESH_SECONDS
-        return (fresh and self.their_work.busy_seconds > 0) or self._client.pace.held_s() > 0
+        return self.progress.computes or self.paths.now.pace.held_s() > 0
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest (JSON) of so many bytes; the answer (JSON). Raises the peer's AppError, or Unreachable."""
         try:
-            return await self._client.offer_stage(pipeline, body, total_bytes)
+            return await self.paths.now.offer_stage(pipeline, body, total_bytes)
         except Unreachable:
-            if not self._back_to_first_path():
+            if not self.paths.back_to_first():
                 raise
-        return await self._client.offer_stage(pipeline, body, total_bytes)
+        return await self.paths.now.offer_stage(pipeline, body, total_bytes)
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
         """Stream tensor bytes, best in chunks of 1 MiB; the answer (JSON). Raises as above."""
-        return await self._client.upload_pieces(pipeline, chunks, total_bytes)
+        return await self.paths.now.upload_pieces(pipeline, chunks, total_bytes)
 
     async def close(self, why: Reason) -> None:
         """End the link and all that was opened with it. Repeating is harmless."""
@@ -273,8 +354,7 @@ class PeerLink:
         try:
             await self._socket.close()  # waits a second at most for the other side's goodbye
         finally:  # all of it, also when cancelled meanwhile
-            clients = {self._first, self._client, *self._left}
-            await asyncio.shield(asyncio.gather(*(client.close() for client in clients)))
+            await asyncio.shield(self.paths.close())
 
     async def count_lines(self, n_lines: int, n_false: int = 0, n_outside: int = 0) -> bool:
         """Count lines of the household that came; whether there were no more than a member has reason to send."""
@@ -294,16 +374,8 @@ class PeerLink:
         self._floods = True
         log.warning("%s floods this machine: %s", self.name, why)
         self.ended = self.ended or Reason("peer_floods", {"name": self.name})
-        await asyncio.shield(self._first.close())  # without a goodbye, which would be waited for
+        await asyncio.shield(self.paths.first.close())  # without a goodbye, which would be waited for
         await self.close(self.ended)
-
-    def _back_to_first_path(self) -> bool:
-        """Return to the first path if another was chosen, and say whether so: the chosen one may be gone while the link
-        is not."""
-        if self._client is self._first:
-            return False
-        self.use(self._first)
-        return True
 
     async def answers_within(self, seconds: float) -> bool:
         """Return whether anything arrives from the peer within `seconds` from now."""
@@ -323,7 +395,7 @@ class PeerLink:
                 helpers = (
                     tasks.create_task(self._beat(owner, heartbeat), name=f"beat {self.name}"),
                     tasks.create_task(self._deliver(owner), name=f"deliver {self.name}"),
-                    tasks.create_task(self._forget_left(), name=f"left paths to {self.name}"),
+                    tasks.create_task(self.paths.close_left(), name=f"left paths to {self.name}"),
                 )
                 await self._read(owner)
                 with suppress(TimeoutError):  # last words: that we were removed, that it leaves
@@ -361,17 +433,13 @@ class PeerLink:
             case Ping(n=n):
                 self._allowance.take(Kind.PING)
                 now = owner.work()
-                busy_s = max(now.busy_seconds, self._client.pace.held_s())  # slow either way
+                busy_s = max(now.busy_seconds, self.paths.now.pace.held_s())  # slow either way
                 pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
                 await self.send(pong)
             case Pong():
                 self._allowance.take(Kind.PONG)
-                number, sent_seconds = self._pings
-                if message.n == number:
-                    self._round_trips.append(self._clock() - sent_seconds)
-                self.their_work = Work(message.steps_done, message.busy_seconds)
-                self._work_told_seconds = self._clock()
-                self._told_of_work.set()
+                self._pings.answered(message.n)
+                self.progress.tell(Work(message.steps_done, message.busy_seconds))
             case Hello() | HelloAck():
                 raise BadMessage("a second greeting")
             case _:
@@ -411,17 +479,6 @@ class PeerLink:
             finally:
                 self._inbox.task_done()
 
-    async def _forget_left(self) -> None:
-        """Close what was opened over paths that were left, once nobody uses it."""
-        while True:
-            await self._has_left.wait()
-            while self._left:
-                for client in [idle for idle in self._left if idle.is_idle]:
-                    await asyncio.shield(client.close())
-                    self._left.remove(client)
-                await asyncio.sleep(LEFT_SECONDS)
-            self._has_left.clear()
-
     async def _ask(self, n: int, within_seconds: float) -> None:
         """A PING; number 0 is not timed."""
         with suppress(TimeoutError, Unreachable):  # the silence is what counts
@@ -441,9 +498,8 @@ class PeerLink:
                 owner.suspect(self, doubted)
             # Whatever the other side sent proves that it lives: so mostly one side asks, in turns,
             # and an idle household is quiet.
-            if silent_seconds >= beat.every_seconds or not self._round_trips:
-                self._pings = self._pings[0] % (1 << 30) + 1, self._clock()
-                await self._ask(self._pings[0], beat.every_seconds / 4)
+            if silent_seconds >= beat.every_seconds or self._pings.best_seconds is None:
+                await self._ask(self._pings.sent(), beat.every_seconds / 4)
             dies_in_seconds = self._heard_seconds + beat.dead_after_seconds - self._clock()
             await self._pause(max(0.0, min(beat.every_seconds, dies_in_seconds)), beat)
 

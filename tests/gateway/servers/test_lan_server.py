@@ -46,8 +46,9 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
     now: list[tuple[str, ...]] = [HOME]
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: now[0])
     async with asyncio.TaskGroup() as group:
-        assert not await door.followed(keys, group)  # it is not open
-        await door.open(application, [free_port()], keys, group)
+        door.start(group)
+        assert not await door.followed(keys)  # it is not open
+        await door.open(application, [free_port()], keys)
         trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
         async with aiohttp.ClientSession(connector=trusted) as http:
 
@@ -58,14 +59,14 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
                 assert await told.content.readexactly(1) == b"a"
                 now[0] = DOCK
                 assert await door.moved()
-                assert await door.followed(keys, group)
+                assert await door.followed(keys)
                 assert (door.addresses, await door.moved()) == (DOCK, False)
                 async with http.get(at("127.0.0.2")) as other:
                     assert await other.content.readexactly(1) == b"a"
                     more.set()
                     assert (await told.read(), await other.read()) == (b"b", b"b")
             now[0] = PLANE
-            assert await door.followed(keys, group)
+            assert await door.followed(keys)
             assert door.names() == {f"127.0.0.2:{door.port}"}
             async with http.get(at("127.0.0.2")) as told:
                 assert await told.read() == b"ab"
@@ -74,7 +75,7 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
                 with pytest.raises(aiohttp.ClientConnectorError):
                     await fresh.get(at("127.0.0.1"))
             now[0] = ()
-            assert not await door.followed(keys, group)
+            assert not await door.followed(keys)
         await door.close()
     assert door.names() == set()
 
@@ -93,7 +94,8 @@ async def test_sixty_four_strangers_from_eight_addresses_keep_no_program_out(
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as group:
-        await door.open(application, [free_port()], keys, group)
+        door.start(group)
+        await door.open(application, [free_port()], keys)
         strangers = [socket.socket() for _ in range(64)]
         for number, stranger in enumerate(strangers):
             stranger.setblocking(False)
@@ -121,7 +123,8 @@ async def test_handshakes_of_strangers_are_few_and_who_showed_a_key_pays_nothing
     door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     async with asyncio.TaskGroup() as group:
-        await door.open(application, [free_port()], keys, group)
+        door.start(group)
+        await door.open(application, [free_port()], keys)
         url = f"https://127.0.0.1:{door.port}/"
 
         async def knock() -> None:
@@ -153,7 +156,8 @@ async def test_who_speaks_plain_http_there_hears_what_is_spoken(
     door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     async with asyncio.TaskGroup() as group:
-        await door.open(web.Application(), [free_port()], keys, group)
+        door.start(group)
+        await door.open(web.Application(), [free_port()], keys)
         url = f"http://127.0.0.1:{door.port}/v1/models"
         async with aiohttp.ClientSession() as http:
             async with http.get(url) as told:

@@ -96,9 +96,9 @@ def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() ->
         one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
         for number in range(n + 1):
             one.sampled(5, 1000.0 + gap_s * number, tuple)
-        assert one.spoke_s == pytest.approx(n * min(gap_s, PAUSE_S))
+        assert one.timing.spoke_s == pytest.approx(n * min(gap_s, PAUSE_S))
         one.rewind(alone=True)
-        assert (one.spoke_s <= ALIKE_S) == is_alike
+        assert (one.timing.spoke_s <= ALIKE_S) == is_alike
         assert one.until == (one.n_prompt if is_alike else one.known)
 
 
@@ -154,17 +154,17 @@ async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(monkey
     for token in range(MAX_UNREAD):
         one.put(Token(token))
     one.put(Notice("lost", "attic", Reason("bug")))
-    assert one.full_for(101.0) == 1.0
+    assert one.unread.full_for(101.0) == 1.0
     now = 102.0
-    await one.take()
-    assert (one.full, one.full_for(104.0)) == (True, 2.0)  # since it took the last
-    await one.take()
-    assert (one.full, one.full_for(200.0)) == (False, 0.0)
+    await one.unread.take()
+    assert (one.unread.is_full, one.unread.full_for(104.0)) == (True, 2.0)  # since it took the last
+    await one.unread.take()
+    assert (one.unread.is_full, one.unread.full_for(200.0)) == (False, 0.0)
 
 
 def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
     """It waits again where its pipeline was lost, and somebody reads it."""
     one = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
     assert queue_place([one], goes_first=True) == 0
-    one.begun_at = 1.0
+    one.timing.begun_at = 1.0
     assert queue_place([one], goes_first=True) == 1

@@ -52,7 +52,7 @@ class Door:
         self.clock = Clock()
         sock = listening_socket("127.0.0.1", 0)
         me = Speaker(member, "member", "0.1")
-        self.window = PairingWindow(me, self, sock, "127.0.0.1", self.states.append, self.clock)
+        self.window = PairingWindow(me, self, sock, "127.0.0.1", (), self.states.append, self.clock)
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
         self.admitted.append(machine)

@@ -43,7 +43,7 @@ async def test_as_many_data_connections_as_ever_are_opened_one_after_the_other(n
             await channel.send(b"frame")
             assert await channel.receive() == b"frame"
             await channel.close()
-    connector = link._client._session.connector
+    connector = link.paths.now._session.connector
     assert isinstance(connector, PinnedConnector)
     assert connector.n_in_use <= 1  # the control link
 
@@ -64,6 +64,6 @@ async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
         opening = group.create_task(link.open_data(PipelineId(bytes(16))), name="open a channel")
         await hung.wait()
         opening.cancel()
-    connector = link._client._session.connector
+    connector = link.paths.now._session.connector
     assert isinstance(connector, PinnedConnector)
     assert connector.n_in_use <= 1  # the control link

@@ -99,7 +99,7 @@ async def test_a_machine_that_only_answers_stays(nodes: Nodes) -> None:
                     pings += 1
                     await puppet.say(Pong(n=n, steps_done=3, busy_seconds=0.5))
         link = den.network.link(attic.network.id)
-        assert link.their_work.steps_done == 3
+        assert link.progress.work.steps_done == 3
         assert link.round_trip_seconds is not None
         assert 0 < link.round_trip_seconds < SOON_SECONDS
 

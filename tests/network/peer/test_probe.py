@@ -293,7 +293,7 @@ async def test_an_asking_member_that_breaks_the_rules_ends_only_its_probe(nodes:
     link = den.network.link(attic.network.id)
     kinds = [ECHO, probe.CHUNK, probe.TOKEN, GIVE, DONE, BUSY, b"\xff", b""]
     for round_number in range(20):
-        channel, _ = await link._client.open_probe()
+        channel, _ = await link.paths.now.open_probe()
         try:
             async with asyncio.timeout(30):
                 for _ in range(100):
