@@ -9,7 +9,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,7 +62,7 @@ AHEAD = 64  # pieces of several answers that nobody has taken yet
 LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter of the context
 
 
-class Talk:
+class AnswerReader:
     """One answer in progress: its text separated from its calls, and logprobs released together with their text."""
 
     def __init__(self, wish: ApiRequest, index: int) -> None:
@@ -75,7 +75,7 @@ class Talk:
         self._n_calls = 0
         self._open = ""  # the id of the call that is told in pieces
 
-    async def hear(self, running: Placement) -> dict[int, bytes]:
+    async def prepare(self, running: Placement) -> dict[int, bytes]:
         """Prepare for this model's tool calls; return the control tokens around calls, with the text of each."""
         answerer = running.answerer
         if answerer is None or not self._wish.tools or not (call_format := answerer.call_format):
@@ -86,7 +86,7 @@ class Talk:
         self._signs = {token: sign.encode() for token, sign in signs if token is not None}
         return self._signs
 
-    def heard(self, delta: Json) -> list[Piece]:
+    def read(self, delta: Json) -> list[Piece]:
         text, likely = delta["text"], self._likely(delta)
         pieces: list[Piece] = []
         if (thought := delta.get("thought", "")) or delta.get("was_thought"):
@@ -95,7 +95,7 @@ class Talk:
             return pieces + ([Said(self._index, text, likely)] if text or likely else [])
         return pieces + self._pieces(*self._finder.push(text), likely)
 
-    def ended(self, done: Json, queued_s: float) -> list[Piece]:
+    def end(self, done: Json, queued_s: float) -> list[Piece]:
         text, calls = "", list[CallEvent]()
         if self._finder is not None:
             text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
@@ -283,13 +283,12 @@ class Answering:
             raise BadInput("api_model_not_loaded", name=entry.name, loaded=", ".join(known))
         return entry.name
 
-    async def answer(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
-        """The pieces of `wish.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
-        if wish.n == 1:
-            async with aclosing(self._one(wish, asker, 0)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
+    def answer(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of `wish.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
+        return self._one(wish, asker, 0) if wish.n == 1 else self._several(wish, asker)
+
+    async def _several(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of several answers as they come."""
         error, closed = None, False
         news: asyncio.Queue[Piece | AppError | None] = asyncio.Queue(AHEAD)
         async with asyncio.TaskGroup() as group:
@@ -396,17 +395,17 @@ class Answering:
             if not index:  # many that came at once; several answers to one question are not parted
                 self._budget.check(asker.key)
             queued_s = time.monotonic() - asked_at
-            talk = Talk(wish, index)
+            reader = AnswerReader(wish, index)
 
             async def ask(running: Placement) -> GenerationRequest:
                 if running.entry.name != model:  # somebody loaded another one in this moment
                     raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                 question = await self._question(wish, asker, index, running)
                 came_at = asker.at + queued_s  # who waits for a turn is not on his way
-                signs, read = await talk.hear(running), self._budget.of(asker.key)
+                signs, read = await reader.prepare(running), self._budget.of(asker.key)
                 return replace(question, signs=signs, came_at=came_at, read=read)
 
-            async with aclosing(self._pool(model, ask)) as lines:
+            async with aclosing(self._hosting.answered(model, ask, brings=self.brings(model))) as lines:
                 last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
@@ -416,12 +415,12 @@ class Answering:
                             self._figures.between.observe(now - last)
                         )
                         last = now
-                        for piece in talk.heard(delta):
+                        for piece in reader.read(delta):
                             yield piece
                     elif done := line.get("done"):
                         self._figures.before.observe(done["before_s"])
                         _note(asker.request, done, queued_s)
-                        for piece in talk.ended(done, queued_s):
+                        for piece in reader.end(done, queued_s):
                             yield piece
 
     async def _question(self, wish: ApiRequest, asker: Asker, index: int, running: Placement) -> GenerationRequest:
@@ -433,7 +432,7 @@ class Answering:
         sampling = replace(wish.sampling, seed=seed, grammar=_grammar(wish, running.answerer))
         return GenerationRequest(
             messages=_messages(wish, running.answerer),
-            tools=tuple(tool.told() for tool in wish.tools),
+            tools=tuple(tool.as_json() for tool in wish.tools),
             prompt=wish.prompt if isinstance(wish.prompt, str) else None,
             prompt_ids=wish.prompt if isinstance(wish.prompt, tuple) else None,
             sampling=sampling,
@@ -445,9 +444,6 @@ class Answering:
             request=asker.request,
             whose=asker.whose,
         )
-
-    def _pool(self, model: str, ask: Callable[[Placement], Awaitable[GenerationRequest]]) -> AsyncGenerator[Json, None]:
-        return self._hosting.answered(model, ask, brings=self.brings(model))
 
     def brings(self, model: str) -> bool:
         """Return whether a question loads its model.

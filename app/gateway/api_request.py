@@ -47,7 +47,7 @@ class Tool:
         schema: Json = localize_references(self.parameters)
         return schema
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         """Return the tool as chat templates expect it."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
@@ -82,7 +82,7 @@ class Origin:
     upstream: str = ""  # empty: the pool
     n_asked: int = 0  # upstreams that may answer
 
-    def told(self) -> Json:
+    def fields(self) -> Json:
         """Return the fields that name the source in an answer."""
         return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
 

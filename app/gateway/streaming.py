@@ -69,14 +69,14 @@ async def send(
     error is there, where that depends on what was said."""
     answer = web.StreamResponse(headers=UNHELD | ids_of(request))
     answer.content_type = content_type
-    stream = _Told(request, answer)
+    stream = _Stream(request, answer)
     failed: AppError | None = None
     async with aclosing(parts), asyncio.TaskGroup() as group:
         signs = stream.signs(_sign(request, content_type), silent_s)
         beside = group.create_task(signs, name="signs of life")
         try:
             async for part in parts:
-                await stream.say(part)
+                await stream.send(part)
             request[WHOLE] = True
         except AppError as error:
             failed = error  # the group would wrap it
@@ -96,25 +96,25 @@ async def send(
             raise failed  # it is answered with its status
         name, home = request[ASKER].request, request[HOME]
         usual = partial(in_stream, api_of(request.path), request=name, home=home)
-        await stream.say((in_words or usual)(failed))
+        await stream.send((in_words or usual)(failed))
     await end(answer)
     return answer
 
 
-class _Told:
+class _Stream:
     """An answer on its way: parts and signs of life take turns. The headers go with whichever is first."""
 
     def __init__(self, request: web.Request, answer: web.StreamResponse) -> None:
         self._request, self._answer = request, answer
         self._turn, self._clock = asyncio.Lock(), asyncio.get_running_loop().time
-        self._said_at = self._clock()
+        self._sent_at = self._clock()
 
-    async def say(self, part: bytes) -> None:
+    async def send(self, part: bytes) -> None:
         async with self._turn:
             if not self._answer.prepared:
                 self._answer.headers.update(from_elsewhere(self._request[ASKER]))
             await write(self._request, self._answer, part)
-            self._said_at = self._clock()
+            self._sent_at = self._clock()
 
     async def signs(self, sign: bytes, silent_s: float) -> None:
         """Send signs of life while nothing else is sent.
@@ -122,10 +122,10 @@ class _Told:
         None is sent before the first part if an upstream may answer: headers name it.
         """
         while sign:
-            left_s = self._said_at + silent_s - self._clock()
+            left_s = self._sent_at + silent_s - self._clock()
             may = self._answer.prepared or not self._request[ASKER].origin.n_asked
             if left_s <= 0 and may:
-                await self.say(sign)
+                await self.send(sign)
             else:
                 await asyncio.sleep(left_s if left_s > 0 else silent_s)
 

@@ -363,7 +363,7 @@ class Network:
                 refuse = Refuse(code="role_missing", facts={"name": link.name})
                 await self._quietly(link, refuse)
             case messages.Whereabouts():
-                self.places.told(message, link.address)
+                self.places.learn(message, link.address)
             case _:
                 await self._handlers.message(link, message)
 

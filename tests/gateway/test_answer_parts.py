@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.gateway.answering import Talk
+from app.gateway.answering import AnswerReader
 from app.gateway.api_request import ApiRequest, Called, Ended, Said, Tool
 from app.node.placement.placement import Placement
 from tests.gateway.test_answering import Answerer
@@ -21,13 +21,13 @@ DONE: Json = {
 
 def told(parts: list[tuple[str, bytes]], stop: str | None = None) -> list[tuple[str, list[bytes]]]:
     """Text and tokens of each piece; a part is what text came with which token."""
-    talk = Talk(ApiRequest("m", prompt="x"), 0)
+    talk = AnswerReader(ApiRequest("m", prompt="x"), 0)
     pieces = [
         piece
         for text, token in parts
-        for piece in talk.heard({"text": text, "token_ids": [1], "likely": ((token, -1.0),)})
+        for piece in talk.read({"text": text, "token_ids": [1], "likely": ((token, -1.0),)})
     ]
-    pieces += talk.ended(DONE | {"stop": stop}, 0.0)
+    pieces += talk.end(DONE | {"stop": stop}, 0.0)
     return [(p.text, [one[0][0] for one in p.likely]) for p in pieces if isinstance(p, Said)]
 
 
@@ -67,11 +67,11 @@ def written(style: str, *zones: str) -> str:
 
 async def called(style: str, text: str, *, many: bool, reason: str = "stop") -> tuple[list[str], str, int]:
     """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
-    talk = Talk(ApiRequest("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
-    await talk.hear(cast("Placement", SimpleNamespace(answerer=Answerer(style))))
-    pieces = [piece for sign in text for piece in talk.heard({"text": sign, "token_ids": [1]})]
+    talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
+    await talk.prepare(cast("Placement", SimpleNamespace(answerer=Answerer(style))))
+    pieces = [piece for sign in text for piece in talk.read({"text": sign, "token_ids": [1]})]
     tokens = [1] * len(text)
-    pieces += talk.ended(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)
+    pieces += talk.end(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)
     (end,) = (piece for piece in pieces if isinstance(piece, Ended))
     assert not any(isinstance(piece, Said) and piece.text for piece in pieces)
     calls = [piece for piece in pieces if isinstance(piece, Called)]

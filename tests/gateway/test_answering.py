@@ -16,7 +16,7 @@ import pytest
 from app.api.requests import Ask
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import Budget
-from app.gateway.answering import Answering, Asker, Talk, _conversation
+from app.gateway.answering import Answering, AnswerReader, Asker, _conversation
 from app.gateway.api_request import ApiRequest, Called, Ended, Json, Piece, Said, Tool, text_of
 from app.gateway.dialects.responses_requests import ResponsesRequest as Responses
 from app.gateway.metrics import Figures
@@ -53,14 +53,14 @@ class Answerer:
 
 
 async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
-    talk = Talk(ApiRequest("m", (), tools=(Tool("clock", "", {}),)), 0)
-    signs = await talk.hear(cast("Placement", SimpleNamespace(answerer=Answerer(style, **control))))
+    talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),)), 0)
+    signs = await talk.prepare(cast("Placement", SimpleNamespace(answerer=Answerer(style, **control))))
     reader = Reader(Detokenizer([], signs), ())
     pieces: list[Any] = []
     for token, text in tokens:
         reader.push(token)
-        pieces += talk.heard({"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]})
-    return pieces + talk.ended(DONE, 0.5)
+        pieces += talk.read({"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]})
+    return pieces + talk.end(DONE, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ async def test_so_is_a_guest_s_own_window() -> None:
     routes = GuestRoutes(pool.answering, pool.budget, cast("Any", pool), cast("Any", None), lambda: "den")
 
     async def ask() -> list[Json]:
-        return [line async for line in routes._lines(Ask(prompt="x"), Asker("guest 1", "r"))]
+        return [line async for line in routes._answer(Ask(prompt="x"), Asker("guest 1", "r"))]
 
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         asking = group.create_task(told(ask()), name="asks")

@@ -122,7 +122,7 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
     for _ in range(5):
         await until(lambda: den.network.links and attic.network.links)
         first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
-        den.network.places.heard(
+        den.network.places.note_announcement(
             Announced(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=PROTOCOL)
         )
         for link in (first, second):  # both ends lose it at once, without a word

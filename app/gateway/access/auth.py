@@ -87,7 +87,7 @@ class Door(Protocol):
     def key_of(self, request: web.Request) -> str | None:
         """Return the caller's name for limits and the log; None for a stranger."""
 
-    def whose(self, request: web.Request, key: str) -> Requester:
+    def requester(self, request: web.Request, key: str) -> Requester:
         """The same for a person to read, who looks at what was answered."""
 
     def may_be_curl(self, request: web.Request) -> bool:
@@ -112,7 +112,7 @@ class KeyDoor:
             return NO_KEY
         return key
 
-    def whose(self, request: web.Request, key: str) -> Requester:
+    def requester(self, request: web.Request, key: str) -> Requester:
         return KEYLESS if key == NO_KEY else Requester("program", key)
 
     def may_be_curl(self, request: web.Request) -> bool:
@@ -225,7 +225,7 @@ class Auth:
             request[ASKER],
             key=key,
             program=program,
-            whose=self._door.whose(request, key),
+            whose=self._door.requester(request, key),
             passed=tuple(mark for mark in marks if _GIVEN_ID.fullmatch(mark)),
         )
         if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):

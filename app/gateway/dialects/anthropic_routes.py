@@ -235,7 +235,7 @@ class Answer:
             "role": "assistant",
             "model": self.model,
             "content": content,
-            **self.origin.told(),
+            **self.origin.fields(),
         }
 
     def _reason(self) -> Json:

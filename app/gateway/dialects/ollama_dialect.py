@@ -234,7 +234,7 @@ class Answer:
 
     def _frame(self, text: str, calls: list[Called], now: float, thought: str = "") -> Json:
         moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")
-        frame: Json = {"model": self.model, "created_at": moment, **self.origin.told()}
+        frame: Json = {"model": self.model, "created_at": moment, **self.origin.fields()}
         if not self.chat:
             return frame | {"response": text} | ({"thinking": thought} if thought else {})
         message: Json = {"role": "assistant", "content": text}

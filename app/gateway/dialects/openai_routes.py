@@ -181,7 +181,7 @@ class Answers:
             "created": self.created,
             "model": self.model,
             "choices": choices,
-            **self.origin.told(),
+            **self.origin.fields(),
         }
 
     def _choice(self, index: int, whole: Whole) -> Json:

@@ -44,10 +44,10 @@ class ToolGiven(msgspec.Struct, frozen=True):
     strict: bool | None = None
     tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         """Return the tool as a response repeats it."""
         if self.type == "namespace":
-            within = [tool.told() for tool in self.tools or ()]
+            within = [tool.as_json() for tool in self.tools or ()]
             return {"type": self.type, "name": self.name, "description": self.description or "", "tools": within}
         return {
             "type": "function",

@@ -135,7 +135,7 @@ class Response:
         return {
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "error": None,
             "incomplete_details": None, "model": self.model, "output": list(self.output), "usage": None,
-            "previous_response_id": None, "store": False, **self.asked, **self.origin.told(),
+            "previous_response_id": None, "store": False, **self.asked, **self.origin.fields(),
         }  # fmt: skip
 
     def _event(self, name: str, /, **data: Any) -> tuple[str, Json]:
@@ -289,6 +289,6 @@ def _again(body: ResponsesRequest) -> Json:
         "top_p": body.top_p,
         "parallel_tool_calls": body.parallel_tool_calls is not False,
         "tool_choice": body.tool_choice or "auto",
-        "tools": [tool.told() for tool in body.own_tools],
+        "tools": [tool.as_json() for tool in body.own_tools],
         "metadata": body.metadata or {},
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 import aiohttp
@@ -50,7 +50,7 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
         headers = HEADERS | named | {PASSED: ",".join(asker.passed)}
         # as the route is written: a path with `..` in it would lead to another door of the host
         path = _route(request)
-        async with host.asked("POST", path, request[BODY], headers) as answer:
+        async with host.request("POST", path, request[BODY], headers) as answer:
             if answer.status == REFUSED:
                 raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
             if answer.content_type in (EVENTS, NDJSON):
@@ -122,24 +122,25 @@ async def _streamed(request: web.Request, host: GuestClient, answer: aiohttp.Cli
     response = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
     request[BEGUN] = True
     await response.prepare(request)
-    async with aclosing(host.chunks(answer)) as chunks:
-        async for chunk in _or_error(chunks, lambda e: in_stream(api_of(request.path), e, name)):
-            try:
-                async with asyncio.timeout(UNREAD_SECONDS):
-                    await response.write(chunk)
-            except (ConnectionError, TimeoutError):  # it takes nothing, or has gone
-                if request.transport is not None:
-                    request.transport.abort()
-                return response
+
+    async def deliver(chunk: bytes) -> bool:
+        """Send a part; return whether the program takes it."""
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                await response.write(chunk)
+        except (ConnectionError, TimeoutError):  # it takes nothing, or has gone
+            if request.transport is not None:
+                request.transport.abort()
+            return False
+        return True
+
+    try:
+        async with aclosing(host.chunks(answer)) as chunks:
+            async for chunk in chunks:
+                if not await deliver(chunk):
+                    return response
+    except Unreachable as error:
+        if not await deliver(in_stream(api_of(request.path), error, name)):
+            return response
     await response.write_eof()
     return response
-
-
-async def _or_error(
-    chunks: AsyncGenerator[bytes, None], as_error: Callable[[Unreachable], bytes]
-) -> AsyncGenerator[bytes, None]:
-    try:
-        async for chunk in chunks:
-            yield chunk
-    except Unreachable as error:
-        yield as_error(error)

@@ -90,7 +90,7 @@ class MemberDoor:
         """Return the guest's name; no key of an owner has a space in its name."""
         return f"guest {request[MEMBER].id[:16]}"
 
-    def whose(self, request: web.Request, key: str) -> Requester:
+    def requester(self, request: web.Request, key: str) -> Requester:
         return member_asks(request[MEMBER].name, request[MEMBER].roles)
 
     def may_be_curl(self, request: web.Request) -> bool:
@@ -148,39 +148,34 @@ class GuestRoutes:
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
         order = read(request, requests.Ask)
-        return await stream(request, self._lines(order, request[ASKER]))
-
-    async def _lines(self, order: requests.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
-        with naming(self._host):
-            async with aclosing(self._answer(order, asker)) as lines:
-                async for line in lines:
-                    yield line
+        return await stream(request, self._answer(order, request[ASKER]))
 
     async def _answer(self, order: requests.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
         """Answer in turn with all programs, and only with a model that they may use."""
-        answering = self._answering
-        self._budget.check(asker.key)
-        talk = f"{asker.key} {order.conversation}" if order.conversation else None
-        question = replace(
-            question_of(order),
-            conversation=talk,
-            request=asker.request,
-            whose=asker.whose,
-            read=self._budget.of(asker.key),
-        )
-        async with answering.turn(asker.key, order.model or "") as model:
+        with naming(self._host):
+            answering = self._answering
             self._budget.check(asker.key)
-            if words := by_another(order.model, model):
-                yield {"by": {"model": model, "text": words}}
+            talk = f"{asker.key} {order.conversation}" if order.conversation else None
+            question = replace(
+                question_of(order),
+                conversation=talk,
+                request=asker.request,
+                whose=asker.whose,
+                read=self._budget.of(asker.key),
+            )
+            async with answering.turn(asker.key, order.model or "") as model:
+                self._budget.check(asker.key)
+                if words := by_another(order.model, model):
+                    yield {"by": {"model": model, "text": words}}
 
-            async def ask(running: Placement) -> GenerationRequest:
-                if running.entry.name != model:  # somebody loaded another one in this moment
-                    raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
-                return question
+                async def ask(running: Placement) -> GenerationRequest:
+                    if running.entry.name != model:  # somebody loaded another one in this moment
+                        raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
+                    return question
 
-            answer = self._hosting.answered(model, ask, brings=answering.brings(model))
-            async with aclosing(answer) as lines:
-                async for line in lines:
-                    if delta := line.get("delta"):
-                        self._budget.spend(asker.key, len(delta["token_ids"]))
-                    yield line
+                answer = self._hosting.answered(model, ask, brings=answering.brings(model))
+                async with aclosing(answer) as lines:
+                    async for line in lines:
+                        if delta := line.get("delta"):
+                            self._budget.spend(asker.key, len(delta["token_ids"]))
+                        yield line

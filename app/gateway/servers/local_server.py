@@ -158,13 +158,13 @@ class ChatApi:
             await self.lan.close()
             await self._loopback.close()
 
-    async def told(self) -> Json:
+    async def state(self) -> Json:
         """Return its state, without any key."""
         choice = self.choice
         return {
             **{name: getattr(choice, name) for name in choice.__struct_fields__},
             "limits": msgspec.to_builtins(choice.limits),
-            "upstreams": await self.desk.told(),
+            "upstreams": await self.desk.state(),
             "listening": bool(self.port),
             "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
             "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.names())],
@@ -192,7 +192,7 @@ class ChatApi:
                 await self._closed()
             await self._lan_changed(choice)
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=choice))
-        return await self.told()
+        return await self.state()
 
     async def limit(self, order: requests.LimitKey) -> Json:
         """Save what one key may have. Raises BadInput for a key that is not there."""
@@ -201,7 +201,7 @@ class ChatApi:
             raise BadInput("api_key_unknown", name=order.name[:40], there=", ".join(sorted(known)))
         own = KeyLimits(order.at_once, order.tokens_a_minute)
         await self._save(lambda now: msgspec.structs.replace(now, limits=now.limits | {order.name: own}))
-        return await self.told()
+        return await self.state()
 
     async def make_key(self, name: str) -> str:
         """A new one; what was asked with the one before ends. Raises BadInput, Refused."""

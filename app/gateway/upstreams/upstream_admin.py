@@ -34,7 +34,7 @@ class UpstreamDesk:
     ) -> None:
         self._upstreams, self._now, self._save = upstreams, now, save
 
-    async def told(self) -> list[Json]:
+    async def state(self) -> list[Json]:
         """All of them; no key is in it, but whether there is one (None: the place for them cannot be opened)."""
         configured = self._now()
         keys = await self._names_of_keys() if configured else frozenset[str]()

@@ -395,7 +395,7 @@ def _guessed_tokens(wish: ApiRequest) -> int:
     """Return an estimate of all tokens read there: an agent's tools are longer than its messages. Raises BadInput."""
     if wish.messages is None:
         return len(wish.prompt or "") // CHARS_OF_A_TOKEN
-    texts = [*wish.messages, *(tool.told() for tool in wish.tools)]
+    texts = [*wish.messages, *(tool.as_json() for tool in wish.tools)]
     try:
         read = msgspec.json.encode(texts if wish.schema is None else [*texts, wish.schema])
     except RecursionError:

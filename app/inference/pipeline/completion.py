@@ -129,7 +129,7 @@ class Completer:
         _check(question)
         reader, request, notes = await self._begin(question)
         before_s = max(0.0, time.monotonic() - question.came_at)
-        tally, ids = _Told(), list[int]()
+        tally, ids = _Tally(), list[int]()
         finish: Finish | None = None
         while True:
             if reader.pause is not None:
@@ -202,12 +202,12 @@ class Completer:
             for at, (token_id, log) in enumerate(token.likely)
         )
 
-    async def _prompt(self, question: GenerationRequest) -> _Asked:
+    async def _prompt(self, question: GenerationRequest) -> _Prompt:
         """Return the model's input, and how its answer begins then."""
         if question.prompt_ids is not None:
-            return _Asked(question.prompt_ids, None)
+            return _Prompt(question.prompt_ids, None)
         if question.prompt is not None:
-            return _Asked(await self._text.tokenize(question.prompt), None)
+            return _Prompt(await self._text.tokenize(question.prompt), None)
         prompt = await self._text.prompt(
             question.messages or (),
             question.tools,
@@ -222,7 +222,7 @@ class Completer:
         notes = [] if self._text.vocabulary.has_template else ["template_none"]
         notes += ["template_without_tools"] if "tools" in prompt.folded else []
         where = replace(where, passes_calls=bool(question.tools))
-        return _Asked(prompt.ids, where, tuple(notes), "" if said else thought)
+        return _Prompt(prompt.ids, where, tuple(notes), "" if said else thought)
 
     async def _begin(self, question: GenerationRequest) -> tuple[Reader, Request, tuple[str, ...]]:
         prompt, sampling = await self._prompt(question), question.sampling
@@ -305,7 +305,7 @@ class Completer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Prompt:
     """A prompt. where: its answer begins; None: it is no chat, and nothing is parted from its text."""
 
     ids: tuple[int, ...]
@@ -362,7 +362,7 @@ def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -
     )
 
 
-class _Told:
+class _Tally:
     """A tally of the answer so far."""
 
     def __init__(self) -> None:
@@ -544,7 +544,9 @@ def _check(question: GenerationRequest) -> None:
         raise BadInput("stops_too_many", most=MAX_STOPS, characters=MAX_STOP_CHARS)
 
 
-def _summary(tally: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int) -> Summary:
+def _summary(
+    tally: _Tally, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int
+) -> Summary:
     figures, cut_by = finish.figures, None
     if finish.reason == "length":
         cut_by = "max_tokens" if len(ids) >= max_tokens else "context"

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -34,7 +33,7 @@ from app.inference.pipeline.sequence import Sequence as Asking
 from app.inference.pipeline.speculative_tokens import go_ahead
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.pipeline.step import Step
-from app.inference.stages.stage_client import Order, PriorityLock, StageClient
+from app.inference.stages.stage_client import PriorityLock, SlotOrder, StageClient
 from app.inference.stages.verification_samples import Samples
 from app.inference.worker.worker_errors import slots_of
 from backends.contract import keeps_apart
@@ -101,15 +100,13 @@ class Pipeline:
             await stage.close()
         await self._group.__aexit__(None, None, None)
 
-    async def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
+    def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
         """Yield tokens, then one Finish. Closing it at any moment cancels: use contextlib.aclosing.
 
         Between them come Notices, when a stage was lost and what is done about it. Raises BadInput,
         Busy, or StageLost with what was yielded so far being right.
         """
-        async with aclosing(heard(self.submit(request))) as stream:
-            async for item in stream:
-                yield item
+        return heard(partial(self.submit, request))
 
     def submit(self, request: Request) -> Asking:
         """Submit a request as `generate` does, for a caller that reads it with sequence.heard. Raises at once."""
@@ -261,7 +258,7 @@ class Pipeline:
             stage.on_likely = self._work.heard_likely
             duties.append((f"listen to {stage.name}", stage.listen))
         duties += [(f"lane {n}", self._lane) for n in range(self._limits().micro_batches)]
-        order = Order(self._stages)
+        order = SlotOrder(self._stages)
         duties.append(("slots", lambda: self._work.attend(self._stages, order)))
         duties.append(("deadlines", self._watch))
         return duties

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -58,11 +57,9 @@ class Replicas:
 
     # as an Answerer sees it
 
-    async def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
+    def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
         """Generate as Pipeline.generate does, on the replica that is expected to finish first."""
-        async with aclosing(heard(self._choose(request).submit(request))) as stream:
-            async for item in stream:
-                yield item
+        return heard(lambda: self._choose(request).submit(request))
 
     # as their owner sees them
 

@@ -38,7 +38,7 @@ from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_r
 from app.inference.pipeline.speculative_tokens import Guess, take_back
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.pipeline.step import Step
-from app.inference.stages.stage_client import Order, StageClient
+from app.inference.stages.stage_client import SlotOrder, StageClient
 from backends.contract import KEEP_ALL, Keep, Kept, Segment
 from backends.frames import Frame
 
@@ -123,7 +123,7 @@ class Scheduler:
         self._door = asyncio.Event()  # somebody came or went
         self._number = 0  # of the last micro-batch
         self._under_way = 0  # micro-batches that have not come back
-        self._order: Order | None = None  # of what the present stages are told
+        self._order: SlotOrder | None = None  # of what the present stages are told
         self.usual = UsualDuration()  # how long a request takes
         self._held = False  # nothing enters
         self._gain = Gain()  # of one answer alone
@@ -443,7 +443,7 @@ class Scheduler:
 
     # slots
 
-    async def attend(self, stages: SequenceOf[StageClient], order: Order) -> None:
+    async def attend(self, stages: SequenceOf[StageClient], order: SlotOrder) -> None:
         """Give slots to those who wait, and empty those of the ones who left. Runs for ever.
 
         What runs already was interrupted: it begins first on these stages.
@@ -472,7 +472,7 @@ class Scheduler:
         promised = sum(s.cells for s in self._running.values()) + sum(s.cells for s in self._to_empty)
         return admit(self._waiting, list(self._idle.values()), promised, self._limits)
 
-    async def _begin(self, admission: Admission, order: Order, stages: SequenceOf[StageClient]) -> None:
+    async def _begin(self, admission: Admission, order: SlotOrder, stages: SequenceOf[StageClient]) -> None:
         sequence = self._waiting.pop(admission.index)
         for earlier in self._waiting[: admission.index]:
             earlier.overtaken += 1

@@ -357,8 +357,12 @@ def replayed_s(again: SequenceOf[Sequence], paces: SequenceOf[Pace | None]) -> f
     return None if pace is None else sum(sequence.replay_s(pace) for sequence in again)
 
 
-async def heard(sequence: Sequence) -> AsyncGenerator[Token | Notice | Finish, None]:
-    """Yield what the reader gets, up to its Finish. Closing it at any moment cancels: use contextlib.aclosing."""
+async def heard(submit: Callable[[], Sequence]) -> AsyncGenerator[Token | Notice | Finish, None]:
+    """Submit a sequence and yield what its reader gets, up to its Finish.
+
+    Closing it at any moment cancels: use contextlib.aclosing.
+    """
+    sequence = submit()
     try:
         while True:
             was_full = sequence.unread.is_full

@@ -75,16 +75,7 @@ class SlotOpCursor:
             yield slot, keep
 
 
-class SlotOp(Protocol):
-    """A run as this file needs it; app/inference/stages/stage_client.py has it."""
-
-    def follow(self, course: SlotOpLog, *, is_first: bool) -> None: ...
-    def forget_later(self, slot: int, keep: int) -> None: ...
-    async def forget(self, slot: int, keep: int = 0, followers: Sequence[SlotOp] = ()) -> None: ...
-    async def catch_up(self, number: int | None = None) -> bool: ...
-
-
-async def forget(runs: Sequence[SlotOp], slot: int, keep: int) -> bool:
+async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
     """Forget on the first run of a pipeline and on some after it, at the same place among the steps.
 
     Return whether some of them do so later, because earlier steps are still under way to them.
@@ -94,10 +85,10 @@ async def forget(runs: Sequence[SlotOp], slot: int, keep: int) -> bool:
     return not all([await run.catch_up() for run in followers])
 
 
-class Order:
+class SlotOrder:
     """The order of slot operations over the runs that make one pipeline now."""
 
-    def __init__(self, runs: Sequence[SlotOp]) -> None:
+    def __init__(self, runs: Sequence[StageClient]) -> None:
         self._runs, self._course = runs, SlotOpLog()
         self.is_behind = False  # something is still to be said to some run; at the latest before its next step
         for place, run in enumerate(runs):
@@ -335,7 +326,7 @@ class StageClient:
         except (AppError, OSError) as error:
             raise self._fail_by(error) from None
 
-    async def forget(self, slot: int, keep: int = 0, followers: Sequence[SlotOp] = ()) -> None:
+    async def forget(self, slot: int, keep: int = 0, followers: Sequence[StageClient] = ()) -> None:
         """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones.
 
         others: runs after this one, which are told so at the same place.

@@ -38,17 +38,17 @@ class KnownPlaces:
         self._members, self._met, self._dial, self._clock = members, met, dial, clock
         self.own: str | None = None  # where this machine is reached best, once that is known
         self._announced: dict[str, Announced] = {}  # as many as discovery keeps
-        self._told: dict[MachineId, tuple[Address, ...]] = {}
+        self._reported: dict[MachineId, tuple[Address, ...]] = {}
         self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")
         self._dialled_seconds: dict[MachineId, float] = {}
 
     def of(self, machine: MachineId) -> tuple[Address, ...]:
         """Return the addresses to try for `machine`, likeliest first; none once it is no longer a member."""
         if machine not in self._members():
-            self._told.pop(machine, None)
+            self._reported.pop(machine, None)
             return ()
         met = tuple(self._met(machine))
-        hints = (*self._announced_at(machine), *self._told.get(machine, ()))
+        hints = (*self._announced_at(machine), *self._reported.get(machine, ()))
         return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
 
     def met_at(self, host: str) -> bool:
@@ -62,7 +62,7 @@ class KnownPlaces:
             )
         return host.partition("%")[0] in self._hosts
 
-    def heard(self, news: Announced | AnnouncementEnded) -> None:
+    def note_announcement(self, news: Announced | AnnouncementEnded) -> None:
         """Take in what discovery reports; strangers are noted too, as they may be members in a moment."""
         if isinstance(news, AnnouncementEnded):
             self._announced.pop(news.id16, None)
@@ -70,15 +70,15 @@ class KnownPlaces:
         self._announced[news.id16] = news
         self._hint(machine for machine in self._members() if news.is_of(machine))
 
-    def told(self, message: Whereabouts, by: Address) -> None:
+    def learn(self, message: Whereabouts, by: Address) -> None:
         """Take in what a member reports about others. It may be wrong, so only its own network is tried."""
         members = self._members()
         named = [machine for machine in map(MachineId, message.machines) if machine in members]
         for machine in named:
-            known = self._told.get(machine, ())
+            known = self._reported.get(machine, ())
             places = _parsed(message.machines[machine], by.host)
-            self._told[machine] = tuple(dict.fromkeys((*places, *known)))[:MOST_TOLD_ADDRESSES]
-        self._told = {machine: at for machine, at in self._told.items() if machine in members}
+            self._reported[machine] = tuple(dict.fromkeys((*places, *known)))[:MOST_TOLD_ADDRESSES]
+        self._reported = {machine: at for machine, at in self._reported.items() if machine in members}
         self._hint(named)
 
     async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell) -> None:

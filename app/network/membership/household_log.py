@@ -24,7 +24,7 @@ from app.core.household.membership import (
 from app.core.household.operations import Add, Operation, OperationId, Remove, Rename, Role, SetRoles, encode
 from app.core.ids import MachineId
 from app.network.identity import Identity, is_fit, verify
-from app.network.membership.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, found, readable, signed
+from app.network.membership.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, new_household, readable, signed
 from app.network.membership.pairing_window import JoinResult
 from app.network.sockets import Address
 
@@ -99,7 +99,7 @@ class LogKeeper:
     async def found_if_none(self, name: str) -> None:
         """The first machine makes the household."""
         if self.log is None:
-            await self._take(found(self._me, name))
+            await self._take(new_household(self._me, name))
 
     async def merge(self, lines: Sequence[str]) -> Heard:
         """Take in what a peer sent. Raises DoesNotFit when the disk is full.

@@ -120,7 +120,7 @@ def signed(identity: Identity, body: Body) -> Operation:
     return Operation(body, identity.id, identity.sign(signed_bytes(body, identity.id)))
 
 
-def found(identity: Identity, name: str) -> Log:
+def new_household(identity: Identity, name: str) -> Log:
     """Return a new household whose first machine is this one."""
     body = Add(NO_HOUSEHOLD, identity.id, identity.der, clean_name(name), FIRST_ROLES)
     first = signed(identity, body)

@@ -66,7 +66,7 @@ class GuestClient:
         self._session, self._ended = session, ended
 
     @asynccontextmanager
-    async def asked(
+    async def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """Yield the response once its status is there; leaving the block before its end hangs up.

@@ -14,7 +14,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
     """All of them."""
 
     async def told(request: web.Request) -> web.Response:
-        return web.json_response(await api.told())
+        return web.json_response(await api.state())
 
     async def change(request: web.Request) -> web.Response:
         order = await body(request, requests.ChangeApi)
@@ -54,7 +54,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
 
 def _upstream_routes(api: ChatApi) -> list[web.RouteDef]:
     async def upstreams(request: web.Request) -> web.Response:
-        return web.json_response({"upstreams": await api.desk.told()})
+        return web.json_response({"upstreams": await api.desk.state()})
 
     async def add(request: web.Request) -> web.Response:
         await api.desk.add(await body(request, requests.AddUpstream))

@@ -115,7 +115,7 @@ class MemberFiles:
         number = part_names(self._record.file).index(file.file)
         headers = {"Range": f"bytes={start}-"} if start else {}
         path = f"/{self._record.sha256}/{number}"
-        async with machine.asked("GET", path, headers=headers) as answer:
+        async with machine.request("GET", path, headers=headers) as answer:
             if answer.status not in (200, 206):
                 raise problem(await _short(answer), self._record.source)
             facts, begins = _stands(answer, start)
@@ -169,7 +169,7 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
     try:
         async with asyncio.timeout(HELD_SECONDS):
             question = msgspec.json.encode([sha256])
-            async with machine.asked("POST", "/held", question) as answer:
+            async with machine.request("POST", "/held", question) as answer:
                 if answer.status != 200:
                     return False  # an older version, or one that gives this machine nothing
                 reply = decode(await _short(answer), Held)
@@ -183,7 +183,7 @@ async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | Non
     try:
         async with asyncio.timeout(HELD_SECONDS):
             question = msgspec.json.encode([repository, file])
-            async with machine.asked("POST", "/pin", question) as answer:
+            async with machine.request("POST", "/pin", question) as answer:
                 if answer.status != 200:
                     return None  # an older version
                 pin = decode(await _short(answer), Pinned).pin

@@ -144,7 +144,7 @@ class DiscoveryService:
             self._near[news.id16] = news
         else:
             self._near.pop(news.id16, None)
-        self._network.places.heard(news)
+        self._network.places.note_announcement(news)
         self._tell(news)
 
     def _is_member(self, id16: str) -> bool:

@@ -117,7 +117,7 @@ class Guesting:
     async def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
         """Yield one answer of a host as lines. Raises the host's AppError, Unreachable or Refused."""
         host = await self.host_for(order.model or "")
-        async with host.asked("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
+        async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
             if answer.status != 200:
                 raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
             async with aclosing(_lines(host.chunks(answer))) as lines:
@@ -159,7 +159,7 @@ async def _offers_soon(host: GuestClient) -> Offers | None:
 
 
 async def _offers(host: GuestClient) -> Offers:
-    async with host.asked("GET", "/models") as answer:
+    async with host.request("GET", "/models") as answer:
         body = await _whole(host, answer)
         if answer.status != 200:
             raise problem(body, host.host.name)

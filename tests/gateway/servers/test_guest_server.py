@@ -52,7 +52,7 @@ def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
     told = []
     for roles in ({Role.GUEST}, {Role.GUEST, Role.LENDER}):
         asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
-        told.append(door.whose(asks, "guest bbbb"))
+        told.append(door.requester(asks, "guest bbbb"))
     assert told == [Requester("guest", "loft"), Requester("machine", "loft")]
 
 

@@ -40,17 +40,17 @@ class Known:
 
 def test_an_announced_member_is_dialled_there() -> None:
     known = Known()
-    known.places.heard(SEEN)
+    known.places.note_announcement(SEEN)
     assert known.dialled == [ATTIC]
     assert known.places.of(ATTIC) == (Address("192.168.1.21", 4243), Address("fd00::21", 4243))
-    known.places.heard(AnnouncementEnded(SEEN.id16))
+    known.places.note_announcement(AnnouncementEnded(SEEN.id16))
     assert known.places.of(ATTIC) == ()
 
 
 def test_a_stranger_is_not_dialled_until_it_is_a_member() -> None:
     known = Known()
     del known.members[ATTIC]
-    known.places.heard(SEEN)
+    known.places.note_announcement(SEEN)
     assert known.dialled == []
     known.members[ATTIC] = Member(ATTIC, b"", "x", frozenset())
     assert known.places.of(ATTIC)[0] == Address("192.168.1.21", 4243)
@@ -59,7 +59,7 @@ def test_a_stranger_is_not_dialled_until_it_is_a_member() -> None:
 def test_hints_come_after_where_it_was_met_and_push_nothing_out() -> None:
     known = Known()
     known.met[ATTIC] = tuple(Address("10.0.0.1", n) for n in range(1, 7))
-    known.places.heard(SEEN)
+    known.places.note_announcement(SEEN)
     found = known.places.of(ATTIC)
     assert found[:4] == known.met[ATTIC][:4]
     assert set(known.met[ATTIC]) < set(found)
@@ -69,7 +69,7 @@ def test_a_flood_of_hints_makes_few_calls() -> None:
     known = Known()
     for n in range(1000):
         known.now = n * 0.01
-        known.places.heard(Announced(SEEN.id16, (f"10.0.{n // 250}.{n % 250 + 1}",), 1, 1))
+        known.places.note_announcement(Announced(SEEN.id16, (f"10.0.{n // 250}.{n % 250 + 1}",), 1, 1))
     assert len(known.dialled) <= known.now / DIAL_SECONDS + 2
     assert len(known.places.of(ATTIC)) == 1
 
@@ -78,7 +78,7 @@ def test_what_a_member_says_is_believed_of_its_own_network_only() -> None:
     known = Known()
     said = ["192.168.1.21:4243", "8.8.8.8:53", "127.0.0.1:22", "den-pc:1", "::1", "", "x" * 64]
     for places in (said[:4], said[4:]):
-        known.places.told(Whereabouts(machines={ATTIC: places, STRANGER: ["10.0.0.9:1"]}), BY)
+        known.places.learn(Whereabouts(machines={ATTIC: places, STRANGER: ["10.0.0.9:1"]}), BY)
     assert known.places.of(ATTIC) == (Address("192.168.1.21", 4243),)
     assert known.places.of(STRANGER) == ()
     assert set(known.dialled) == {ATTIC}
@@ -86,7 +86,7 @@ def test_what_a_member_says_is_believed_of_its_own_network_only() -> None:
 
 async def test_what_is_told_is_where_it_was_really_met() -> None:
     known = Known()
-    known.places.heard(SEEN)  # an announcement is not passed on
+    known.places.note_announcement(SEEN)  # an announcement is not passed on
     said: list[tuple[Message, list[MachineId]]] = []
 
     async def tell(message: Message, machines: Iterable[MachineId]) -> None:
@@ -106,7 +106,7 @@ async def test_old_places_push_out_no_living_one() -> None:
     """Where one member is linked with it, and four others only remember other places each."""
     known, said = Known(), list[Message]()
     living = Address("192.168.1.30", 1)
-    known.places.told(Whereabouts(machines={ATTIC: [str(living)]}), BY)
+    known.places.learn(Whereabouts(machines={ATTIC: [str(living)]}), BY)
 
     async def tell(message: Message, _: Iterable[MachineId]) -> None:
         said.append(message)
@@ -116,7 +116,7 @@ async def test_old_places_push_out_no_living_one() -> None:
         await other.places.introduce(DEN, {}, tell)
     for message in said:
         assert isinstance(message, Whereabouts)
-        known.places.told(message, BY)
+        known.places.learn(message, BY)
     assert living in known.places.of(ATTIC)
     assert len(known.places.of(ATTIC)) == 4
 

@@ -14,7 +14,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.machine.paths import write_atomically
 from app.network.identity import Identity
-from app.network.membership.log_store import LogStore, found, readable, signed
+from app.network.membership.log_store import LogStore, new_household, readable, signed
 from app.network.sockets import Address
 from tests.network.nodes import an_identity
 
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> LogStore:
 async def test_what_was_saved_is_loaded(store: LogStore, me: Identity, tmp_path: Path) -> None:
     assert await store.load() is None
     _, other = await an_identity(tmp_path / "other")
-    log = found(me, "den")
+    log = new_household(me, "den")
     add = signed(me, Add(log.household, other.id, other.der, "attic", FIRST_ROLES))
     log = Log(log.household, (*log.operations, add))
     await store.save(log)
@@ -56,7 +56,7 @@ async def test_what_was_saved_is_loaded(store: LogStore, me: Identity, tmp_path:
 async def test_a_damaged_log_is_never_half_used(  # type: ignore[no-untyped-def]
     store: LogStore, me: Identity, tmp_path: Path, damage
 ) -> None:
-    await store.save(found(me, "den"))
+    await store.save(new_household(me, "den"))
     path = tmp_path / "household.json"
     path.write_text(damage(path.read_text()))
     with pytest.raises(Damaged) as damaged:
@@ -68,7 +68,7 @@ async def test_a_damaged_log_is_never_half_used(  # type: ignore[no-untyped-def]
 async def test_a_full_disk_leaves_the_old_log(
     store: LogStore, me: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    first = found(me, "den")
+    first = new_household(me, "den")
     await store.save(first)
 
     def full(*_: object) -> None:
@@ -76,7 +76,7 @@ async def test_a_full_disk_leaves_the_old_log(
 
     monkeypatch.setattr(os, call, full)
     with pytest.raises(DoesNotFit) as full_disk:
-        await store.save(found(me, "other"))
+        await store.save(new_household(me, "other"))
     assert full_disk.value.reason.facts["why"] == Reason("os_enospc")
     monkeypatch.undo()
     assert await store.load() == first
@@ -96,5 +96,5 @@ async def test_addresses_are_hints(store: LogStore, tmp_path: Path) -> None:
 def test_lines_that_are_none_are_left_out(me: Identity) -> None:
     from app.core.household.operations import encode
 
-    first = found(me, "den").operations[0]
+    first = new_household(me, "den").operations[0]
     assert readable(["x", encode(first).decode(), "{}"]) == [first]

@@ -18,7 +18,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.network.identity import Identity
 from app.network.membership.code_exchange import Newcomer, PairAnswer, PairConfirm, PairHello, PairProof
-from app.network.membership.log_store import found, signed
+from app.network.membership.log_store import new_household, signed
 from app.network.membership.pairing_window import (
     CALLERS,
     CALLERS_OF_ONE_NETWORK,
@@ -44,7 +44,7 @@ class Door:
 
     def __init__(self, member: Identity, new: Identity) -> None:
         self.member, self.new = member, new
-        self.log = found(member, "member")
+        self.log = new_household(member, "member")
         self.admitted: list[MachineId] = []
         self.kept: list[MachineId] = []
         self.withdrawn: list[MachineId] = []

@@ -168,7 +168,7 @@ async def test_guests_get_whole_answers_and_nothing_else(nodes: Nodes) -> None:
     await no_stages_for(attic, den)
 
     async def status(of: Node, at_: Node) -> int:
-        async with guest_client(of, at_).asked("GET", "/models") as answer:
+        async with guest_client(of, at_).request("GET", "/models") as answer:
             await answer.read()
             return answer.status
 
@@ -190,26 +190,26 @@ async def test_a_guest_s_requests_share_a_connection_that_ends_with_its_membersh
     connections = den.network._listener._connections
     before, client = set(connections), guest_client(attic, den)
     for _ in range(3):  # one by one
-        async with client.asked("GET", "/models") as answer:
+        async with client.request("GET", "/models") as answer:
             assert (await answer.json(), answer.status) == ({"models": []}, 200)
     [kept] = set(connections) - before
-    async with client.asked("GET", "/models"):
+    async with client.request("GET", "/models"):
         pass  # nobody read it: its end was waited for
     assert set(connections) - before == {kept}
     with contextlib.suppress(KeyError):
-        async with client.asked("GET", "/endless"):
+        async with client.request("GET", "/endless"):
             raise KeyError  # who leaves in the middle hangs up
     await until(kept.is_closing)
-    async with client.asked("GET", "/endless") as answer:
+    async with client.request("GET", "/endless") as answer:
         await answer.content.readany()  # its end does not come: nobody waits for that
-    async with client.asked("GET", "/models"):
+    async with client.request("GET", "/models"):
         pass
     session = attic.network.link(den.network.id).guest_session()
     await den.network.remove(attic.network.id)
     await until(lambda: not connections)
     await until(lambda: session.closed)
     with pytest.raises(Unreachable):
-        async with client.asked("GET", "/models"):
+        async with client.request("GET", "/models"):
             pass
 
 

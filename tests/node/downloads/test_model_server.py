@@ -32,11 +32,11 @@ class Asking:
 
     async def get(self, path: str, ranges: str = "") -> tuple[int, dict[str, str], bytes]:
         headers = {"Range": ranges} if ranges else {}
-        async with self._client.asked("GET", path, headers=headers) as answer:
+        async with self._client.request("GET", path, headers=headers) as answer:
             return answer.status, dict(answer.headers), await answer.read()
 
     async def held(self, body: bytes) -> tuple[int, bytes]:
-        async with self._client.asked("POST", "/held", body) as answer:
+        async with self._client.request("POST", "/held", body) as answer:
             return answer.status, await answer.read()
 
 
