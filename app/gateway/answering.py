@@ -367,8 +367,10 @@ class Answering:
                 yield piece
 
     async def _elsewhere(self, wish: ApiRequest, passed: Sequence[str]) -> tuple[Chosen | None, bool]:
-        """The upstream to ask in place of the pool, if one is; and whether the pool lacks the model. What was sent on
-        from here already is not again."""
+        """Return the upstream to ask in place of the pool, if any; and whether the pool lacks the model.
+
+        A request that was forwarded from here before is not forwarded again.
+        """
         is_back = self._upstreams.mark in passed
         try:
             name = await self._here(wish.model)

@@ -55,7 +55,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request, read. Exactly one of `messages` and `prompt` is given."""
+    """A parsed request. Exactly one of `messages` and `prompt` is given."""
 
     model: str
     messages: tuple[Json, ...] | None = None
@@ -154,7 +154,7 @@ class Called:
 
     @property
     def values(self) -> Json:
-        """Its arguments, as far as they are whole; none that are too deep to be written again."""
+        """Return its arguments, as far as they are complete; none that nest too deeply to be encoded."""
         values = arguments_of(self.arguments) or {}
         return {} if is_deeper(values, MAX_DEPTH) else values
 
@@ -180,7 +180,7 @@ Piece = Said | Thought | CallBegun | CallText | Called | Ended
 
 @dataclass(slots=True)
 class Whole:
-    """One answer, gathered."""
+    """One complete answer."""
 
     said: list[str] = field(default_factory=list)  # its text, not joined at each piece of it
     n_said: int = 0  # characters
@@ -221,12 +221,12 @@ class Whole:
 
 
 def thought_with(message: Json, thought: str | None) -> Json:
-    """A message of the model, with what it thought."""
+    """Return a message of the model with its thought."""
     return {**message, THOUGHT: thought} if thought else message
 
 
 def arguments_of(text: str) -> Json | None:
-    """The object that is a call's arguments; of one that was cut short what is whole. None for what is no object."""
+    """Return a call's arguments as an object, cut back to what is complete; None if it is no object."""
     if (parsed := object_of(text)) is not None:
         return parsed
     try:
@@ -236,7 +236,7 @@ def arguments_of(text: str) -> Json | None:
 
 
 def object_of(text: str) -> Json | None:
-    """The object that a JSON text is, if it is one."""
+    """Return the object in a JSON text, or None."""
     try:
         data = wire_json.replace_lone_surrogates((text or "{}").encode())
         return decode(data, Json)
@@ -245,7 +245,7 @@ def object_of(text: str) -> Json | None:
 
 
 def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:
-    """The text of a message's content: as it is, or of its parts. Raises BadInput for anything else."""
+    """Return the text of a message's content, joined from its parts if necessary. Raises BadInput for anything else."""
     if content is None:
         return ""
     if isinstance(content, str):

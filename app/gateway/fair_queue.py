@@ -17,17 +17,19 @@ USUAL_S = 10.0  # an answer, before any was seen
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One question in line: for which model ("": whatever answers who names none), and whether it may begin."""
+    """One question in line: its model ("": any), and whether it may begin."""
 
     model: str
     comes: asyncio.Future[None]
 
 
 class FairQueue:
-    """`room` says how many answers may be made now, by whatever answers for a model: `by` says what does, and where it
-    has no room for more, those for another model are let in all the same. One who asks much waits behind his own
-    questions only, and keeps nobody out: once too many wait, the last of the longest line makes room for whoever
-    has a shorter one."""
+    """A queue in which a program that asks much waits only behind its own questions.
+
+    `room` tells how many answers may be made now by a model, `by` which model answers for another; while one has no
+    room, questions for others are let in. Once too many wait, the last of the longest line makes room for one with a
+    shorter line.
+    """
 
     def __init__(
         self, room: Callable[[str], int], max_waiting: int = MAX_WAITING, by: Callable[[str], str] = lambda _: ""
@@ -46,7 +48,7 @@ class FairQueue:
         return sum(map(len, self._lines.values()))
 
     def n_running_by(self, serving: str) -> int:
-        """Answers that this makes, whichever of its models were named."""
+        """Return how many answers this model makes, whichever models were named."""
         return sum(n for model, n in self._running.items() if self._by(model) == serving)
 
     def is_full(self, model: str = "") -> bool:
@@ -71,14 +73,14 @@ class FairQueue:
             self._ended(turn)
 
     def answered_by(self, turn: Turn, model: str) -> None:
-        """A question that named none has come to this one, which it is counted for from now on."""
+        """Count a question that named no model for the model that it came to."""
         if model != turn.model:
             before, turn.model = turn.model, model
             self._running[model] += 1
             self._leave(before)
 
     def look(self) -> None:
-        """Let in whoever there is room for now."""
+        """Let in the questions for which there is room now."""
         while (following := self._next()) is not None:
             key, turn = following
             line = self._lines.pop(key)
@@ -90,7 +92,7 @@ class FairQueue:
                 turn.comes.set_result(None)
 
     def _next(self) -> tuple[str, Turn] | None:
-        """The first that there is room for, and whose it is."""
+        """Return the first question for which there is room, and its key."""
         full: dict[str, bool] = {}  # by model
         for key, line in self._lines.items():
             for turn in line:
@@ -125,7 +127,7 @@ class FairQueue:
         return turn
 
     def _make_room(self, key: str, model: str) -> None:
-        """Raises Busy, unless somebody has asked so much more that the last of it is turned away instead."""
+        """Turn away the last question of a key that has asked so much more, or raise Busy."""
         longest = max(self._lines.values(), key=len, default=deque())
         seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model))))
         full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))

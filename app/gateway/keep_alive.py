@@ -1,4 +1,4 @@
-"""Ollama's `keep_alive: 0`: the model goes when its answer is over, where that takes it from nobody."""
+"""Ollama's `keep_alive: 0`: the model is unloaded after its answer, if no one else uses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ log = logging.getLogger(__name__)
 
 
 class LettingGo:
-    """A program may let go what its own question brought; what was there before only where programs may change that."""
+    """The unloading of models.
+
+    A program may unload what its own question loaded; other models only if it may change them.
+    """
 
     def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: Answering) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
@@ -27,8 +30,10 @@ class LettingGo:
 
     @contextmanager
     def keeping(self, model: str, *, lets_go: bool) -> Iterator[None]:
-        """An answer of this model is made inside; `lets_go`: its program keeps it no longer. Who leaves before the end
-        keeps it no longer either. One that fails has brought nothing that answers."""
+        """Make an answer of this model inside; `lets_go`: its program does not keep it.
+
+        A program that leaves early does not keep it either. A question that fails has loaded nothing that answers.
+        """
         before = self.there()
         try:
             yield
@@ -40,8 +45,11 @@ class LettingGo:
             self.after(model, before)
 
     def after(self, model: str, before: frozenset[Placement]) -> None:
-        """An answer of this model is over, and its program keeps it no longer. before: what was there when it came.
-        Meanwhile its owner may have loaded it, or what he had loaded was lost and is there again."""
+        """Unload the model after its answer, if its program does not keep it. before: what was loaded when the question
+        came.
+
+        Meanwhile the owner may have loaded it, or the owner's own model was lost and is back.
+        """
         running = self._hosting.loaded.named(model)
         if running is None:
             return
@@ -52,7 +60,7 @@ class LettingGo:
             self._goes(running)
 
     def at_once(self, model: str) -> None:
-        """A program asks for nothing but that. Raises BadInput where it may not, Busy while others ask it."""
+        """Unload the model on request. Raises BadInput where the program may not, Busy while others use it."""
         running = self._hosting.loaded.named(model)
         if running is None or not running.is_ready:  # as one that goes already
             return

@@ -17,7 +17,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series b
 
 
 class Figures:
-    """All of them."""
+    """All counters."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -33,7 +33,7 @@ class Figures:
         self.rate = self._histogram("decode_tokens_per_second", "Of each answer, after its first token.", TOK_S)
 
     def count(self, done: Mapping[str, Any]) -> None:
-        """An answer was made, whoever asked: its last line."""
+        """Count an answer to anyone, by its last line."""
         self.tokens.labels(kind="prompt").inc(done["prompt_tokens"] - done["reused_tokens"])
         self.tokens.labels(kind="reused").inc(done["reused_tokens"])
         self.tokens.labels(kind="answer").inc(len(done["token_ids"]))
@@ -44,7 +44,7 @@ class Figures:
             self.rate.observe(done["decode_tok_s"])
 
     def page(self, now: Iterable[Metric] = ()) -> bytes:
-        """The page. `now`: what is measured at this moment."""
+        """Return the page. `now`: what is measured at this moment."""
         return generate_latest(_Page(self._registry, now))
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:

@@ -20,7 +20,7 @@ MOST_KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """A file's card, when it was last changed, and what its chat template can do."""
+    """The metadata of a file, its time of change, and the abilities of its chat template."""
 
     card: Card
     modified: str
@@ -37,7 +37,7 @@ class ModelCards:
         self._turn = asyncio.Lock()  # each opens a vocabulary, which takes memory for a moment
 
     async def of(self, model: Json) -> ModelCard | None:
-        """None for a file that is away, or on another machine."""
+        """Return the card; None for a file that is away or on another machine."""
         path, name = model.get("path"), model["name"]
         if not path:
             return None

@@ -25,8 +25,10 @@ _KEY_GONE = web.RequestKey("key gone", bool)
 
 
 async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
-    """Returns when the program has taken enough of it, after the headers. One that takes nothing is cut off, and the
-    answer cancelled."""
+    """Write, and wait until the program has taken enough of it; the headers go first.
+
+    A program that takes nothing is cut off, and its answer canceled.
+    """
     request[BEGUN] = True
     try:
         async with asyncio.timeout(UNREAD_SECONDS):
@@ -45,7 +47,7 @@ async def end(answer: web.StreamResponse) -> None:
 
 
 async def in_pieces(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """A whole answer: sent here if it is a large one, for aiohttp would wait for ever until it is read."""
+    """Return a whole answer, sent here in pieces if it is large: aiohttp would wait forever until it is read."""
     body = answer.body if isinstance(answer, web.Response) and not answer.prepared else None
     if not isinstance(body, bytes) or len(body) <= PIECE_BYTES:
         return answer
@@ -68,8 +70,11 @@ class UnderWay:
 
     @asynccontextmanager
     async def until_closed(self, request: web.Request, key: str = "") -> AsyncGenerator[None, None]:
-        """Raises StageLost when the door closes meanwhile, Refused when its key is taken away. A stream that has begun
-        says so itself, by `closes`."""
+        """Run a request until it ends or its port closes.
+
+        Raises StageLost when the port closes meanwhile, Refused when its key is revoked. A stream that has begun
+        reports that itself, by `closes`.
+        """
         limit = request[_LIMIT] = asyncio.timeout(None)
         try:
             async with limit:
@@ -85,7 +90,7 @@ class UnderWay:
             self._limits.pop(limit, None)
 
     async def end(self, _: web.Application) -> None:
-        """All of it, soon."""
+        """End all requests, soon."""
         for limit in self._limits:
             _end(limit)
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""All routes as OpenAPI describes them (3.1), made from the shapes that read the requests. No I/O."""
+"""The OpenAPI 3.1 document of all routes, made from the types that decode the requests. No I/O."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class OllamaMessage(Exact):
 
 
 class _Line(Told, kw_only=True):
-    """The figures stand in the last line of a stream, and in an answer that comes as a whole."""
+    """A line with the figures, which end a stream and are part of a whole answer."""
 
     model: str
     created_at: str
@@ -343,7 +343,7 @@ class RankUsage(Exact):
 
 
 class RankedDocuments(Exact):
-    """Asked with `documents`."""
+    """The answer to a request with `documents`."""
 
     model: str
     object: Literal["list"]
@@ -352,7 +352,7 @@ class RankedDocuments(Exact):
 
 
 class RankedTexts(Exact):
-    """One of the list that comes where it was asked with `texts`."""
+    """One entry of the answer to a request with `texts`."""
 
     index: int
     score: float
@@ -424,7 +424,7 @@ ERRORS = {Api.OPENAI: openapi_schemas.Error, Api.ANTHROPIC: MessageError, Api.OL
 
 @cache
 def description() -> bytes:
-    """The document, as JSON."""
+    """Return the document as JSON."""
     kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), Loading]
     kinds += [kind for post in POSTS.values() for kind in post[1:] if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)

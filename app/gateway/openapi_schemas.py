@@ -22,7 +22,7 @@ class Poolhouse(Exact):
 
 
 class Told(Exact):
-    """An answer that says where it came from, if not from the pool."""
+    """An answer that names its source if that is not the pool."""
 
     poolhouse: Poolhouse | UnsetType = UNSET
 
@@ -270,7 +270,7 @@ class FunctionDelta(Exact):
 
 
 class CallDelta(Exact):
-    """The first one of a call names it; those behind it bring pieces of its arguments."""
+    """A part of a call: the first names it, later ones bring pieces of its arguments."""
 
     index: int
     function: FunctionDelta

@@ -1,4 +1,4 @@
-"""Routes of our own: figures for Prometheus, and the description of all routes."""
+"""Routes of our own: metrics for Prometheus, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _replicas(hosting: ModelManager) -> Iterator[Metric]:
 
 
 def _in_words(layers: Layers) -> str:
-    """Counted from one, the last one included, as `poolhouse status` has them."""
+    """Return the layers counted from one, the last included, as `poolhouse status` shows them."""
     first, last = layers.first + 1, layers.last
     return f"{first}-{last}" if last > first else str(first)
 

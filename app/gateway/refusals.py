@@ -1,4 +1,4 @@
-"""An error in the shape that each API's clients read. No I/O."""
+"""Errors in the shape that each API's clients read. No I/O."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def status_of(error: AppError) -> int:
 
 
 def explained(api: Api, error: AppError, request: str, home: str = "") -> Json:
-    """home: the option to be typed with the commands that the sentence names."""
+    """Return an error's body. home: the option to add to commands that its sentence names."""
     code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
     words = with_home(said(error), home)
@@ -111,7 +111,7 @@ def shaped(
 
 
 def in_stream(api: Api, error: AppError, request: str, home: str = "") -> bytes:
-    """An error as the last thing of a stream."""
+    """Return an error as the last event of a stream."""
     data = msgspec.json.encode(explained(api, error, request, home))
     match api:
         case Api.ANTHROPIC:

@@ -1,4 +1,4 @@
-"""A stream of an answer over HTTP: errors before its first piece have a status, later ones end it in its shape."""
+"""Streams of answers over HTTP: errors before the first piece have a status, later ones end the stream in its shape."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ SILENT_SECONDS = 20.0  # then a sign of life: Node's fetch takes 300 of silence 
 
 
 def read(request: web.Request, kind: type[S]) -> S:
-    """The request's body as `kind`. A whole number may be written as 40.0, which some programs do with all of theirs.
-    Raises BadInput with the field that is wrong."""
+    """Return the request's body as `kind`. Raises BadInput with the field that is wrong.
+
+    A whole number may be written as 40.0, which some programs do with all of theirs.
+    """
     data = request[BODY] or b"{}"
     if len(data) > MOST_PARTS and len(data) - len(data.translate(None, b"[{:")) > MOST_PARTS:
         why = f"it has more than {MOST_PARTS:,} lists, objects and fields"
@@ -53,7 +55,7 @@ def read(request: web.Request, kind: type[S]) -> S:
 
 
 def event(data: Any, name: str = "") -> bytes:
-    """A server-sent event."""
+    """Return a server-sent event."""
     head = f"event: {name}\n".encode() if name else b""
     return b"%sdata: %s\n\n" % (head, msgspec.json.encode(data))
 
@@ -65,8 +67,10 @@ async def send(
     silent_s: float = SILENT_SECONDS,
     in_words: Callable[[AppError], bytes] | None = None,
 ) -> web.StreamResponse:
-    """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer. in_words: what an
-    error is there, where that depends on what was said."""
+    """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer.
+
+    in_words: encodes an error, if that depends on what was sent before.
+    """
     answer = web.StreamResponse(headers=UNHELD | ids_of(request))
     answer.content_type = content_type
     stream = _Stream(request, answer)
@@ -102,7 +106,7 @@ async def send(
 
 
 class _Stream:
-    """An answer on its way: parts and signs of life take turns. The headers go with whichever is first."""
+    """An answer being sent: parts and signs of life take turns, and the headers go with the first of either."""
 
     def __init__(self, request: web.Request, answer: web.StreamResponse) -> None:
         self._request, self._answer = request, answer

@@ -102,14 +102,14 @@ class Place(Protocol):
     def household(self) -> Path: ...
     def create(self) -> object: ...
     def write(self, path: Path, content: bytes) -> None:
-        """See `Write`."""
+        """Write a file, see `Write`."""
 
 
 class Keystore(Protocol):
     """Keeps the passphrase of the key (app/machine/secrets/keystore.py)."""
 
     async def read(self) -> str | None:
-        """The secret, or None where there is none. Raises Refused("identity_locked")."""
+        """Return the secret, or None where there is none. Raises Refused("identity_locked")."""
 
     async def write(self, secret: str) -> None:
         """Keep `secret` in place of what was there. Raises Refused."""
@@ -133,23 +133,22 @@ class Identity:
     key: Ed25519PrivateKey = field(repr=False)
 
     def sign(self, payload: bytes) -> bytes:
-        """64 bytes that only this machine can make."""
+        """Return 64 bytes that only this machine can make."""
         return self.key.sign(payload)
 
 
 async def load_or_create(home: Place, keystore: Keystore) -> Identity:
-    """The identity in `home`; a new one only where there never was one. Raises as `load` does."""
+    """Return the identity in `home`; create one only where there never was one. Raises as `load` does."""
     there = await load(home, keystore)
     return there or await _create(home, keystore)
 
 
 async def load(home: Place, keystore: Keystore) -> Identity | None:
-    """The identity in `home`, or None where there is none. Writes nothing but what `_create` had no time for.
+    """Return the identity in `home`, or None where there is none. Writes only what `_create` had no time for.
 
-    Raises Refused when it is there and its passphrase cannot be had, or is not the right one; also when it is gone
-    and its passphrase or its household is not, as where a disk is not mounted or a copy is not whole. Raises Damaged
-    when the file is broken. A new identity would lose every pairing, and its passphrase would take the place of the
-    old one: only the user makes one.
+    Raises Refused when the passphrase is unavailable or wrong; also when the file is gone but its passphrase or its
+    household is not, as where a disk is not mounted or a copy is incomplete. Raises Damaged when the file is broken. A
+    new identity would lose every pairing, and its passphrase would replace the old one: only the user makes one.
     """
     pem = home.identity / PEM_NAME
     try:
@@ -204,7 +203,7 @@ async def reset(home: Place) -> None:
 
 
 def make_certificate(key: Ed25519PrivateKey) -> bytes:
-    """The DER of the one certificate that `key` may have, apart from its serial number."""
+    """Return the DER of the one certificate that `key` may have, apart from its serial number."""
     public = key.public_key()
     label = _label(public)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
@@ -231,7 +230,7 @@ def make_certificate(key: Ed25519PrivateKey) -> bytes:
 
 
 def check_profile(der: bytes) -> Ed25519PublicKey:
-    """The key of a certificate fit to be pinned. Raises BadCertificate for any other."""
+    """Return the key of a certificate fit to be pinned. Raises BadCertificate for any other."""
     if len(der) > MAX_DER_BYTES:
         raise BadCertificate("longer than 2 KiB")
     try:
@@ -318,7 +317,7 @@ def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Ide
 
 
 def _parsed(der: bytes) -> x509.Certificate:
-    """Raises as cryptography does; what it only warns of (odd serial numbers) is an error too."""
+    """Parse the certificate. What cryptography only warns of (odd serial numbers) is an error too."""
     with _WARNINGS, warnings.catch_warnings():
         warnings.simplefilter("error", CryptographyDeprecationWarning)
         try:
@@ -363,7 +362,7 @@ def _check_extensions(extensions: x509.Extensions, key: Ed25519PublicKey) -> Non
 
 
 def _label(key: Ed25519PublicKey) -> str:
-    """The common name: unique, so that no chain is ever built to the wrong certificate."""
+    """Return the common name: unique, so that no chain is ever built to the wrong certificate."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return hashlib.sha256(raw).hexdigest()[:16]
 

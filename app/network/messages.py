@@ -93,13 +93,13 @@ class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
 
 
 def as_ack(mine: Hello) -> HelloAck:
-    """The same facts as an answer."""
+    """Return the same facts as an answer."""
     fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
     return HelloAck(**fields)
 
 
 class Refuse(_Message, frozen=True, tag="refuse"):
-    """No: to the HELLO (then the link ends), or to the last request."""
+    """A refusal: of the HELLO (then the link ends), or of the last request."""
 
     code: Code
     facts: Facts = {}
@@ -178,7 +178,7 @@ class StageProgress(_Message, frozen=True, tag="stage_progress"):
 
 
 class StageReady(_Message, frozen=True, tag="stage_ready"):
-    """The layers are loaded: frames of this epoch may come."""
+    """Notice that the layers are loaded: frames of this epoch may come."""
 
     pipeline: Pipeline
     epoch: Count
@@ -187,7 +187,7 @@ class StageReady(_Message, frozen=True, tag="stage_ready"):
 
 
 class StageFailed(_Message, frozen=True, tag="stage_failed"):
-    """The layers could not be loaded."""
+    """Notice that the layers could not be loaded."""
 
     pipeline: Pipeline
     code: Code
@@ -337,7 +337,7 @@ def speak_together(own: int, other: int) -> bool:
 
 
 def encode(message: Message) -> bytes:
-    """The JSON of a message. Raises ValueError when it is too long: a bug of ours."""
+    """Return the JSON of a message. Raises ValueError when it is too long, which is a bug."""
     raw = _ENCODER.encode(message)
     if len(raw) > MAX_MESSAGE_BYTES:
         raise ValueError(f"{type(message).__name__} of {len(raw)} bytes")
@@ -345,7 +345,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(raw: bytes) -> Message:
-    """The message in `raw`. Raises BadMessage, and nothing else."""
+    """Return the message in `raw`. Raises BadMessage, and nothing else."""
     if len(raw) > MAX_MESSAGE_BYTES:
         raise BadMessage("longer than 64 KiB")
     if is_deep(raw):
@@ -370,7 +370,7 @@ def known(reason: Reason) -> Reason:
 
 
 def log_batches(operations: list[str]) -> list[Log]:
-    """A log as messages that each fit, in its own order: what an operation rests on comes first."""
+    """Return a log as messages that each fit, in order: an operation follows those that it rests on."""
     batches: list[list[str]] = [[]]
     size = 0
     for operation in operations:

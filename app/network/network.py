@@ -179,7 +179,7 @@ class Network:
 
     @property
     def port(self) -> int:
-        """The port for members."""
+        """Return the port for members."""
         return self._listener.port
 
     @property
@@ -190,7 +190,7 @@ class Network:
 
     @property
     def log(self) -> Log | None:
-        """The household log; None before the first pairing."""
+        """Return the household log; None before the first pairing."""
         return self._log.log
 
     @property
@@ -205,16 +205,16 @@ class Network:
 
     @property
     def links(self) -> Mapping[MachineId, PeerLink]:
-        """The links that are up."""
+        """Return the links that are up."""
         return self.calls.up
 
     @property
     def window(self) -> PairingWindow | None:
-        """The pairing window that was last opened."""
+        """Return the pairing window that was opened last."""
         return self._window
 
     def link(self, machine: MachineId) -> PeerLink:
-        """The link to `machine`. Raises Unreachable when there is none."""
+        """Return the link to `machine`. Raises Unreachable when there is none."""
         link = self.calls.up.get(machine)
         if link is None:
             member = self.members.get(machine)
@@ -244,8 +244,8 @@ class Network:
     async def open_pairing(self, roles: Sequence[Role]) -> PairingWindow:
         """Show a code for 120 s to a machine that shall have `roles`.
 
-        Founds the household when there is none. Raises Refused for a machine that is not admin, and
-        Busy while a window is open.
+        Founds the household when there is none. Raises Refused for a machine that is not admin, and Busy while a window
+        is open.
         """
         if self._window is not None and not self._window.ended:
             raise Busy("pairing_open")
@@ -260,10 +260,9 @@ class Network:
         return window
 
     async def join(self, address: Address, code: str) -> Member:
-        """Join the household whose member shows `code` at `address`; that member.
+        """Join the household whose member shows `code` at `address`; return that member once the first link is up.
 
-        Returns when the first link is up. Raises BadInput, Refused, DoesNotFit or Unreachable; then everything
-        is as it was before.
+        Raises BadInput, Refused, DoesNotFit or Unreachable; then everything is as it was before.
         """
         if self._log.dismissed:
             raise Refused("removed_needs_reset")
@@ -284,7 +283,7 @@ class Network:
             return host
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId] = ()) -> Member:
-        """Remove `machine` for ever: told to everybody, and its links closed, within 2 s.
+        """Remove `machine` forever: all members are told, and its links closed, within 2 s.
 
         `kept`: which machines that it added may stay (`added_by`). Raises Refused.
         """
@@ -436,7 +435,7 @@ class Network:
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
-        """Let a removed machine know, then close."""
+        """Tell a removed machine, then close its link."""
         link = self.calls.up.get(machine)
         if link is not None and not self._log.dismissed:
             try:
@@ -448,7 +447,7 @@ class Network:
         await self.calls.abandon(machine, Reason("removed_from_household"))
 
     def _open_port(self) -> None:
-        """New handshakes use these pins from now on; the old context is gone with its last user."""
+        """Use these pins for new handshakes; the old context goes with its last user."""
         members = self._let_in()
         pins = [member.der for member in members.values()]
         self._listener.use(self._context(ssl.Purpose.CLIENT_AUTH, pins), members)
@@ -457,7 +456,7 @@ class Network:
         return {} if self._log.dismissed else self.members
 
     async def _spread(self, operations: Sequence[Operation], but: MachineId | None) -> None:
-        """Push what is new to everybody else."""
+        """Send new operations to all other members."""
         if operations:
             lines = [encode(operation).decode("ascii") for operation in operations]
             peers = [machine for machine in self.calls.up if machine != but]
@@ -484,7 +483,7 @@ class Network:
         return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
 
     async def _quietly(self, link: PeerLink, message: Message) -> None:
-        """A link that is lost while we send says so by itself."""
+        """Send, ignoring a lost link: its end is reported elsewhere."""
         try:
             await link.send(message)
         except Unreachable as error:

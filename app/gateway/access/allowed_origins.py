@@ -70,7 +70,10 @@ def preflight(request: web.Request) -> web.Response:
 
 
 async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
-    """Let the page of an allowed origin read this answer, be it an error or a stream. No cookies: a key is a header."""
+    """Let the page of an allowed origin read this answer, whether an error or a stream.
+
+    No cookies: a key is a header.
+    """
     if ALLOWED in request:
         answer.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = request[ALLOWED]
         answer.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = READABLE
@@ -78,7 +81,7 @@ async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
 
 
 def changed(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
-    """The host names and origins of `choice` after an order. Raises BadInput."""
+    """Return the host names and origins of `choice` after an order. Raises BadInput."""
     names, origins = api_access.host_name, api_access.origin
     return {
         "host_names": _changed(

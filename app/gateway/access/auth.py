@@ -88,7 +88,7 @@ class Door(Protocol):
         """Return the caller's name for limits and the log; None for a stranger."""
 
     def requester(self, request: web.Request, key: str) -> Requester:
-        """The same for a person to read, who looks at what was answered."""
+        """Return the caller as a person who inspects the answers should see it."""
 
     def may_be_curl(self, request: web.Request) -> bool:
         """Return whether a body may be JSON though its header does not say so."""

@@ -1,7 +1,7 @@
-"""Bodies of requests that were compressed: gzip and zstd, unpacked piece by piece within a bound.
+"""Compressed request bodies: gzip and zstd, unpacked piece by piece within a bound.
 
-Not deflate, as programs disagree on whether it has zlib's header, nor br: no client of these APIs sends either, and
-br needs one more native library that reads what strangers send.
+Deflate is not accepted, as programs disagree on whether it has zlib's header, nor is br: no client of these APIs sends
+either, and br needs one more native library that reads what strangers send.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHAINED = "This body has several encodings, and one is read. Send it as gzip, as
 
 
 class BadPacking(ValueError):
-    """A compressed body that ends early, goes on after its end, or is no such thing."""
+    """A compressed body that ends early, continues after its end, or is not compressed at all."""
 
 
 class _Unpacker(Protocol):
@@ -43,7 +43,7 @@ class _Unpacker(Protocol):
         """Return whether `feed(b"")` gives more."""
 
     def check_end(self) -> None:
-        """Raises BadPacking where the end is missing or isn't the end."""
+        """Check that the data ended properly. Raises BadPacking."""
 
 
 def unreadable(encodings: Sequence[str]) -> str:
@@ -57,10 +57,10 @@ def unreadable(encodings: Sequence[str]) -> str:
 
 
 async def unpacked_body(request: web.Request, limit: int) -> bytes:
-    """The whole body, unpacked; neither form may be longer than `limit`. Raises TooLong, TooSlow, BadPacking.
+    """Return the whole body, unpacked; neither form may be longer than `limit`. Raises TooLong, TooSlow, BadPacking.
 
-    It stops at the first piece beyond the limit, so that a few bytes that would become gigabytes cost no more than any
-    other body.
+    It stops at the first piece beyond the limit, so a few bytes that expand to gigabytes cost no more than any other
+    body.
     """
     named = _named(request.headers.getall("Content-Encoding", []))
     announced = request.content_length
@@ -107,7 +107,7 @@ class _Gzip:
 
     @property
     def has_more(self) -> bool:
-        """zlib holds some back that it has read already, where it gave as much as it might."""
+        """Return whether zlib holds back data that it has read, because it returned as much as it was allowed to."""
         return not self._stream.eof and (self._was_full or bool(self._stream.unconsumed_tail))
 
     def check_end(self) -> None:

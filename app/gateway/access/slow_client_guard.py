@@ -1,4 +1,5 @@
-"""A port whose connections must soon say something whole: silent ones are closed (SAFETY.md 5), odd ones told so."""
+"""A port whose clients must send a request soon: silent connections are closed (SAFETY.md 5), invalid ones get an
+error."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ class SlowClientGuard:
         raise BadInput("api_port_taken", port=first)
 
     def watched(self, runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-        """Makes the server's end of each new connection."""
+        """Return a factory for the server's end of new connections."""
         server, loop = runner.server, asyncio.get_running_loop()
         assert server is not None
 
@@ -85,7 +86,7 @@ class SlowClientGuard:
         return connection
 
     def heard(self, request: web.Request) -> None:
-        """A request has come over its connection."""
+        """Note that a request came over its connection."""
         if (transport := request.transport) is None:
             return
         self._forget(transport)
@@ -129,7 +130,8 @@ class SlowClientGuard:
 
 
 class _Discreet(web.RequestHandler):
-    """aiohttp's own would log the bytes that are no HTTP, and send them back: a key or a chat may be among them."""
+    """A request handler that hides invalid bytes: aiohttp's own would log and return them, and they may hold a key or a
+    chat."""
 
     __slots__ = ()
 
@@ -160,7 +162,7 @@ class _Discreet(web.RequestHandler):
 
 
 class _Watched(asyncio.Protocol):
-    """A connection of the server, with news of its beginning and its end."""
+    """A connection of the server that reports its beginning and its end."""
 
     def __init__(
         self,

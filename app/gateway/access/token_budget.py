@@ -1,4 +1,4 @@
-"""Tokens a minute of each key: who has had theirs waits until enough of them are a minute old."""
+"""The budget of tokens per minute of each key: one that has used it up waits until enough of them are a minute old."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ WINDOW_SECONDS = 60.0
 
 
 class Budget:
-    """Prompts count as well, less what was still in memory. `most` says how many a key may have; 0: any number."""
+    """The tokens of all keys.
+
+    Prompts count too, less what was cached. `most` tells how many a key may have; 0: any number.
+    """
 
     def __init__(self, most: Callable[[str], int], clock: Callable[[], float]) -> None:
         self._most, self._clock = most, clock
         self._had: dict[str, deque[tuple[float, int]]] = {}  # when, how many
 
     def check(self, key: str) -> None:
-        """Raises Busy for a key that has had its tokens. An answer that uses them up is finished."""
+        """Raise Busy for a key that has used up its tokens. An answer that uses them up is finished."""
         most, had = self._most(key), self._recent(key)
         left = sum(count for _, count in had)
         if not most or left < most:

@@ -1,4 +1,4 @@
-"""Anthropic's routes: messages, whole or as a stream, and how many tokens one is."""
+"""Anthropic's routes: messages, whole or streamed, and the count of their tokens."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ThinkingGiven(msgspec.Struct, frozen=True):
     budget_tokens: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
 
     def asked(self, effort: str) -> Thinking:
-        """Many programs send it whatever the model can: nothing of it is refused."""
+        """Return the thinking. Many programs send it whatever the model can do, so nothing of it is refused."""
         return Thinking(self.type != "disabled", effort, self.budget_tokens)
 
 
@@ -104,7 +104,7 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
     thinking: ThinkingGiven | None = None
 
     def wish(self, chance: int) -> ApiRequest:
-        """Raises BadInput."""
+        """Return the request in the common vocabulary. Raises BadInput."""
         messages: list[Json] = []
         if system := text_of(self.system):
             messages.append({"role": "system", "content": system})
@@ -146,7 +146,7 @@ def _tool(tool: ToolGiven) -> Tool:
 
 
 def _messages(message: Message) -> list[Json]:
-    """One message of theirs is several of a chat template where it holds results of tools."""
+    """Return the messages for a chat template: one of Anthropic's becomes several if it holds results of tools."""
     if message.role == "system":  # newer clients say it in the middle of a chat, too
         return [{"role": "system", "content": text_of(message.content)}]
     if message.role not in ("user", "assistant"):
@@ -180,7 +180,7 @@ def _used(block: Json) -> tuple[str, str, object]:
 
 @dataclass(slots=True)
 class Answer:
-    """One message, as it comes."""
+    """One message while it comes."""
 
     id: str
     model: str
@@ -190,7 +190,7 @@ class Answer:
     open: Literal["", "text", "thinking"] = ""  # a block that has begun and not ended
 
     def message(self) -> Json:
-        """The whole message."""
+        """Return the whole message."""
         thought = self.whole.thought
         content: list[Json] = (
             [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}] if thought else []
@@ -244,7 +244,7 @@ class Answer:
         return {"stop_reason": reason, "stop_sequence": end.stop if reason == "stop_sequence" else None}
 
     def _grown(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
-        """More of a block of this kind, begun if the last one is another."""
+        """Return the events that add to a block of this kind, starting one if the last is another."""
         events = [] if self.open == kind else self._closed()
         if self.open != kind:
             self.open = kind
@@ -279,7 +279,7 @@ class Answer:
 
 
 def _signature(thought: str) -> str:
-    """Clients keep it with the thought and send it back. There is nobody here whom it would have to convince."""
+    """Return a signature, which clients keep with the thought and send back. Nothing here checks it."""
     return hashlib.sha256(thought.encode()).hexdigest()
 
 
@@ -289,13 +289,13 @@ def _usage(end: Ended) -> Json:
 
 
 def check_answerable(body: MessagesRequest) -> None:
-    """An answer needs its length. Raises BadInput."""
+    """Check that the request states a length, as an answer needs one. Raises BadInput."""
     if body.max_tokens is None:
         raise BadInput("bad_request", why="max_tokens is missing", field="max_tokens")
 
 
 class AnthropicRoutes:
-    """Each a few lines over Answering."""
+    """The routes, each a few lines over Answering."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering

@@ -1,4 +1,4 @@
-"""The routes that give vectors, OpenAI's and Ollama's two, and those that rerank texts, by llama.cpp's names."""
+"""The routes for embeddings, OpenAI's and Ollama's two, and those for reranking, under llama.cpp's names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RERANK = ("/v1/rerank", "/v1/reranking", "/rerank", "/reranking")
 
 
 class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """OpenAI's."""
+    """A request of OpenAI's API."""
 
     input: Given | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=1 << 16)]
     model: str = ""
@@ -43,12 +43,12 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
     user: Annotated[str, Meta(max_length=1000)] | None = None
 
     def texts(self) -> tuple[Text, ...]:
-        """Raises BadInput."""
+        """Return the texts. Raises BadInput."""
         return texts_of(self.input)
 
 
 class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Ollama's, of /api/embed."""
+    """A request to Ollama's /api/embed."""
 
     input: Given | Annotated[list[Given], Meta(max_length=MOST_TEXTS)] = ""
     model: str = ""
@@ -56,19 +56,22 @@ class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
     dimensions: Size = None
 
     def texts(self) -> tuple[Text, ...]:
-        """None of one empty text, as Ollama has it; among others it would move their vectors. Raises BadInput."""
+        """Return the texts; none for one empty text, as in Ollama.
+
+        Among others it would shift their vectors. Raises BadInput.
+        """
         return texts_of(self.input) if self.input else ()
 
 
 class OllamaEmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Ollama's older one, of /api/embeddings."""
+    """A request to Ollama's older /api/embeddings."""
 
     prompt: Given = ""
     model: str = ""
 
 
 def texts_of(texts: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
-    """One text or several, each as words or as token ids. Raises BadInput."""
+    """Return one or several texts, each as words or as token ids. Raises BadInput."""
     kinds = set(map(type, texts))  # of a million token ids as quickly as can be
     if isinstance(texts, str):
         parsed: list[Text] = [texts]
@@ -124,7 +127,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Jina's, or TEI's where it has `texts`."""
+    """A request in Jina's form, or in TEI's if it has `texts`."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MOST_CHARS)]
     documents: Annotated[list[Given | Document], Meta(max_length=MOST_TEXTS)] = []
@@ -143,7 +146,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
         return [text if isinstance(text, str) else text.text for text in texts]
 
     def answer(self, made: Ranked) -> Json | list[Json]:
-        """The best one first; those that score alike in the order in which they came."""
+        """Return the results, best first; equal scores keep the order of the request."""
         texts, is_tei = self.all_texts(), self.texts is not None
         score = "score" if is_tei else "relevance_score"
         ranked: list[Json] = [{"index": index, score: rank.value} for index, rank in enumerate(made.scores)]
@@ -161,7 +164,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmbeddingRoutes:
-    """Programs take turns here as they do with answers."""
+    """The routes. Programs take turns here as they do with answers."""
 
     def __init__(self, embeddings: Embeddings, budget: Budget, figures: Figures) -> None:
         self._embeddings, self._budget, self._figures = embeddings, budget, figures
@@ -216,7 +219,7 @@ class EmbeddingRoutes:
             return await embeddings.embed(entry, texts, size, cut=cut, read=self._counted(key))
 
     def _counted(self, key: str) -> Callable[[int], None]:
-        """Hears how many tokens of this key's were read."""
+        """Return a callback that counts the tokens that were read for this key."""
 
         def read(n_tokens: int) -> None:
             self._budget.spend(key, n_tokens)
@@ -226,5 +229,5 @@ class EmbeddingRoutes:
 
 
 def _json(answer: Json | list[Json]) -> web.Response:
-    """Millions of numbers: Python's own writer would keep every stream of this node waiting for seconds."""
+    """Return the answer, encoded by msgspec: Python's own encoder would block all streams of this node for seconds."""
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

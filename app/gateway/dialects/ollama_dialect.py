@@ -135,7 +135,7 @@ class OllamaChatRequest(OllamaRequest, frozen=True, kw_only=True):
     tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
 
     def wish(self, chance: int) -> ApiRequest:
-        """Raises BadInput."""
+        """Return the request in the common vocabulary. Raises BadInput."""
         tools = tuple(tool.function.tool() for tool in self.tools or ())
         return replace(self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools)
 
@@ -150,7 +150,7 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
     context: list[int] | None = None
 
     def wish(self, chance: int) -> ApiRequest:
-        """Raises BadInput."""
+        """Return the request in the common vocabulary. Raises BadInput."""
         for name in ("suffix", "template", "images", "context"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
@@ -198,7 +198,7 @@ def _message(message: Message) -> Json:
 
 @dataclass(slots=True)
 class Answer:
-    """One answer, as it comes."""
+    """One answer while it comes."""
 
     model: str
     chat: bool
@@ -223,7 +223,7 @@ class Answer:
                 return self._frame("", [], now) | self._end(took_s)
 
     def object(self, now: float, took_s: float) -> Json:
-        """The whole answer."""
+        """Return the whole answer."""
         whole = [call for call in self.whole.calls if call.half is None]
         text = self.whole.text + "".join(call.half or "" for call in self.whole.calls)
         return self._frame(text, whole, now, self.whole.thought) | self._end(took_s)

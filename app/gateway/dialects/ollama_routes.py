@@ -1,4 +1,4 @@
-"""Ollama's routes, so that its clients find a friend: that it runs, tags, show, ps, version, chat, generate."""
+"""Ollama's routes, for its clients: alive, tags, show, ps, version, chat, generate."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
     def wanted(self) -> str:
-        """Raises BadInput."""
+        """Return the model's name. Raises BadInput."""
         if not (name := (self.model or self.name).removesuffix(":latest")):
             raise BadInput("bad_request", why="model is missing", field="model")
         return name
 
 
 def listed(model: Json, modified: str) -> Json:
-    """One of the shelf, or one that an upstream has, of which only the name is known."""
+    """Return the entry of a model of the shelf, or of an upstream's, of which only the name is known."""
     return {
         "name": model["name"],
         "model": model["name"],
@@ -57,7 +57,7 @@ def listed(model: Json, modified: str) -> Json:
 
 
 def running(model: Json, context: int) -> Json:
-    """One that is loaded. Nobody knows when it goes: whoever loaded it says so."""
+    """Return the entry of a loaded model. It has no end: the program that loaded it decides."""
     return {
         "name": model["name"],
         "model": model["name"],
@@ -69,7 +69,7 @@ def running(model: Json, context: int) -> Json:
 
 
 def shown(model: Json, card: ModelCard | None, since: str, context: int | None) -> Json:
-    """One, with what it can do. `context`: of a conversation, where it is loaded."""
+    """Return the description of a model and its abilities. `context`: of a conversation, if it is loaded."""
     family = model.get("architecture") or ""
     can = {
         "completion": model.get("writes", True),
@@ -101,7 +101,7 @@ def _parameters(context: int | None) -> str:
 
 
 def parameter_size(count: int) -> str:
-    """A number of weights as Ollama writes it: 134.52M, 8.0B, 70B."""
+    """Return a number of weights as Ollama writes it: 134.52M, 8.0B, 70B."""
     if not count:
         return ""
     for least, letter, digits in ((10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0)):
@@ -131,7 +131,7 @@ def _details(model: Json) -> Json:
 
 
 class OllamaRoutes:
-    """Each a few lines over Answering."""
+    """The routes, each a few lines over Answering."""
 
     def __init__(self, answering: Answering, listed: Listed, going: LettingGo, cards: ModelCards) -> None:
         self._answering, self._listed, self._going = answering, listed, going
@@ -150,7 +150,7 @@ class OllamaRoutes:
         ]
 
     async def alive(self, request: web.Request) -> web.Response:
-        """Ollama's command line asks this first, by HEAD."""
+        """Answer that Ollama is running; its command line asks this first, by HEAD."""
         return web.Response(text=RUNS)
 
     async def version(self, request: web.Request) -> web.Response:

@@ -63,7 +63,7 @@ USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI
 
 
 def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]) -> str:
-    """auto, none, "" for any tool, or the name of one. Raises BadInput."""
+    """Return auto, none, "" for any tool, or the name of one. Raises BadInput."""
     match choice:
         case None | "auto":
             return "auto"
@@ -79,7 +79,10 @@ def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]
 
 
 def schema_asked(response_format: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
-    """The JSON schema of an answer; None: any text. `name`: what it is called there. Raises BadInput."""
+    """Return the JSON schema of an answer; None: any text.
+
+    `name`: the name of the field in that API. Raises BadInput.
+    """
     match response_format:
         case None | {"type": "text"}:
             return None
@@ -183,7 +186,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     def check(self, *unsupported: str) -> None:
-        """Raises BadInput where one of these, or a form that only others know, is asked for."""
+        """Raise BadInput if one of these fields, or a foreign form, is given."""
         for name in (*unsupported, *FORMS):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
@@ -238,7 +241,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
     thinking_budget_tokens: int | None = None
 
     def wish(self, chance: int) -> ApiRequest:
-        """Raises BadInput."""
+        """Return the request in the common vocabulary. Raises BadInput."""
         self.check("functions", "audio")
         tools = tuple(tool.function.tool() for tool in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda named: named.get("function"))
@@ -285,7 +288,7 @@ def thinking_asked(on: bool | None, effort: str | None, most_tokens: int | None)
 
 
 def template_kwargs(options: Json | None) -> Json:
-    """Variables of the chat template, but for the one that is told it by the name that it has there."""
+    """Return the variables of the chat template but `enable_thinking`, which is passed under the template's own name."""
     return {name: value for name, value in (options or {}).items() if name != "enable_thinking"}
 
 
@@ -297,7 +300,7 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
     best_of: int | None = None
 
     def wish(self, chance: int) -> ApiRequest:
-        """Raises BadInput."""
+        """Return the request in the common vocabulary. Raises BadInput."""
         self.check("echo", "suffix", *(["best_of"] if (self.best_of or 1) > (self.n or 1) else []))
         return ApiRequest(
             model=self.model,
@@ -312,7 +315,7 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
 
 
 def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
-    """One text, or the token ids of one. Raises BadInput for several."""
+    """Return one text, or the token ids of one. Raises BadInput for several."""
     match prompt:
         case str():
             return prompt
@@ -329,7 +332,7 @@ def as_given(body: object, *names: str) -> Json:
 
 
 def given(usual: Sampling, **values: float | None) -> Sampling:
-    """The usual sampling with what was given; a top_k of -1 means all, as 0 does."""
+    """Return the usual sampling with the given values; a top_k of -1 means all, as 0 does."""
     changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     if "top_k" in changes:
         changes["top_k"] = max(0, changes["top_k"])
@@ -377,8 +380,10 @@ def no_role(name: str, there: str) -> BadInput:
 
 
 def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
-    """A message of the model with calls: id, name, arguments as an object, or as JSON text; one that was cut short
-    stays text, for `whole_calls`. Raises BadInput."""
+    """Return a message of the model with calls, each with id, name and arguments as an object or as JSON text.
+
+    Truncated arguments stay text, for `whole_calls`. Raises BadInput.
+    """
     check_calls(calls)
     written = []
     for name_of_call, name, arguments in calls:
@@ -411,7 +416,7 @@ def _no_object() -> BadInput:
 
 
 def check_calls(calls: Sequence[object]) -> None:
-    """Each result looks for its call among those of the message. Raises BadInput."""
+    """Check the number of calls, as each result is matched with those of the message. Raises BadInput."""
     if len(calls) > MOST_CALLS:
         why = f"a message has more than {MOST_CALLS} calls"
         raise BadInput("bad_request", why=why, field="messages")

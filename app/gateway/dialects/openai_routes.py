@@ -1,4 +1,4 @@
-"""OpenAI's routes: models, chat completions, text completions."""
+"""Routes of OpenAI's API, models, chat and text completions, and of llama.cpp's server, health and props."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Listed = Callable[[], Awaitable[list[Json]]]
 
 
 class ServerRoutes:
-    """No prompt and no folder of this computer is in what they tell."""
+    """Routes of llama.cpp's server. Their answers contain no prompt and no folder of this computer."""
 
     def __init__(self, answering: Answering, hosting: ModelManager, listed: Listed, cards: ModelCards) -> None:
         self._answering, self._hosting, self._listed = answering, hosting, listed
@@ -102,7 +102,7 @@ class ServerRoutes:
 
 @dataclass(slots=True)
 class Answers:
-    """All answers of one request, as they come."""
+    """All answers of one request while they come."""
 
     id: str
     model: str
@@ -115,7 +115,7 @@ class Answers:
         self.wholes.setdefault(piece.index, Whole()).add(piece)
 
     def whole(self) -> Json:
-        """The whole completion."""
+        """Return the whole completion."""
         choices = [self._choice(index, self.wholes[index]) for index in sorted(self.wholes)]
         kind = "chat.completion" if self.chat else "text_completion"
         return self._frame(kind, choices) | {"usage": self.usage()}
@@ -156,7 +156,7 @@ class Answers:
         ]
 
     def last_chunk(self) -> Json:
-        """The one with the usage, after all others."""
+        """Return the chunk with the usage, after all others."""
         kind = "chat.completion.chunk" if self.chat else "text_completion"
         return self._frame(kind, []) | {"usage": self.usage()}
 
@@ -245,7 +245,7 @@ def _by_text(likely: Iterable[tuple[bytes, float]]) -> dict[str, float]:
 
 
 class OpenAiRoutes:
-    """Each a few lines over Answering."""
+    """The routes, each a few lines over Answering."""
 
     def __init__(self, answering: Answering, listed: Listed) -> None:
         self._answering, self._listed = answering, listed

@@ -64,7 +64,7 @@ def called(namespace: object, name: str) -> str:
 
 
 def each(items: Sequence[ToolGiven]) -> tuple[tuple[Tool, ...], Mapping[str, Own]]:
-    """All functions, and which one of the program's is meant by each name. Raises BadInput."""
+    """Return all functions, and the program's own function behind each name. Raises BadInput."""
     tools: list[Tool] = []
     meant: dict[str, Own] = {}
     for item in items:
@@ -115,7 +115,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     background: bool | None = None
 
     def wish(self, chance: int) -> ApiRequest:
-        """Raises BadInput."""
+        """Return the request in the common vocabulary. Raises BadInput."""
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
@@ -194,7 +194,7 @@ def _thought(item: Json) -> str:
 
 
 def _item(item: Json) -> list[Json]:
-    """An item of the input as a message of a chat template."""
+    """Return an item of the input as messages for a chat template."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
             name = called(item.get("namespace"), name)

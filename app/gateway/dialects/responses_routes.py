@@ -1,4 +1,4 @@
-"""OpenAI's routes for responses, whole or as events, and how many tokens one reads."""
+"""OpenAI's routes for responses, whole or as events, and the count of their tokens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Events = list[tuple[str, Json]]
 
 @dataclass(slots=True)
 class Response:
-    """One response, as it comes."""
+    """One response while it comes."""
 
     id: str
     model: str
@@ -55,7 +55,7 @@ class Response:
     thinks: bool = False  # a reasoning item has
 
     def object(self) -> Json:
-        """The whole response, once all pieces are there."""
+        """Return the whole response, once all pieces are there."""
         end = self.whole.ended
         short = end.reason == "length"
         return self._frame("incomplete" if short else "completed") | {
@@ -96,7 +96,7 @@ class Response:
                 return [*events, self._event(last, response=self.object())]
 
     def _think(self, text: str) -> Events:
-        """More of a reasoning item, which ends where anything else begins."""
+        """Return the events that add to a reasoning item, which ends where anything else begins."""
         events = [] if self.thinks else self._closed()
         at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
         if not self.thinks:
@@ -127,7 +127,7 @@ class Response:
         return events
 
     def failed(self, why: Json) -> tuple[str, Json]:
-        """The last event of a stream that ends in the middle; `why` as OpenAI's other APIs say it."""
+        """Return the last event of a stream that breaks off; `why` is the error as in OpenAI's other APIs."""
         code = why["code"] or why["type"]
         return self._event("error", code=code, message=why["message"], param=why["param"])
 
@@ -230,7 +230,7 @@ def _usage(end: Ended) -> Json:
 
 
 class ResponsesRoutes:
-    """A few lines over Answering."""
+    """The routes, each a few lines over Answering."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering

@@ -1,4 +1,4 @@
-"""The Chat API on the LAN: TLS only, at the addresses that join a household, never by a VPN nobody chose."""
+"""The Chat API on the LAN: TLS only, at the addresses that join a household, and never on a VPN that was not chosen."""
 
 from __future__ import annotations
 

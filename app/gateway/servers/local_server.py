@@ -1,4 +1,4 @@
-"""The Chat API's own listener: off until its owner turns it on, loopback only, keys of its own."""
+"""The Chat API and its loopback port: off until its owner turns it on, with keys of its own."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class ChatApi:
         }
 
     async def change(self, order: requests.ChangeApi) -> Json:
-        """Save, and open or close at once. Raises BadInput for ports that are all taken, Refused."""
+        """Save the settings, and open or close ports at once. Raises BadInput for ports that are all taken, Refused."""
         changes = {
             field: value
             for field in order.__struct_fields__
@@ -195,7 +195,7 @@ class ChatApi:
         return await self.state()
 
     async def limit(self, order: requests.LimitKey) -> Json:
-        """Save what one key may have. Raises BadInput for a key that is not there."""
+        """Save the limits of one key. Raises BadInput for a key that does not exist."""
         known = await self.keys.all()
         if order.name not in known:
             raise BadInput("api_key_unknown", name=order.name[:40], there=", ".join(sorted(known)))
@@ -204,7 +204,7 @@ class ChatApi:
         return await self.state()
 
     async def make_key(self, name: str) -> str:
-        """A new one; what was asked with the one before ends. Raises BadInput, Refused."""
+        """Make a key, and end the requests of the one that it replaces. Raises BadInput, Refused."""
         key = await self.keys.make(name)
         self._end_of(name)
         return key
@@ -239,7 +239,7 @@ class ChatApi:
             raise
 
     async def _lan_as(self, choice: ApiChoice) -> None:
-        """Open or close on the LAN, as that says. Raises BadInput, Refused."""
+        """Open or close on the LAN as the settings say. Raises BadInput, Refused."""
         async with self._turn:
             if not (choice.on and choice.lan):
                 await self.lan.close()
@@ -260,7 +260,7 @@ class ChatApi:
                         log.warning("the Chat API is not on the LAN: %s", error.reason)
 
     async def _follow(self) -> None:
-        """Raises BadInput, Refused."""
+        """Listen at this computer's present addresses. Raises BadInput, Refused."""
         async with self._turn:
             keys = await open_keystore(self._home)
             if await self.lan.followed(keys):
@@ -269,7 +269,7 @@ class ChatApi:
         await self._lan_as(self.choice)
 
     async def _moved(self, port: int) -> None:
-        """Open there; if that cannot be, stay where it was."""
+        """Open at another port; if that fails, stay at the present one."""
         was = self.port
         try:
             await self._open(port)
@@ -305,7 +305,7 @@ class ChatApi:
         )
 
     def _lan_gate(self) -> Auth:
-        """Nobody passes it without a key."""
+        """Return the checks on the LAN, which need a key."""
         return Auth(
             KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False),
             self.figures,
@@ -319,7 +319,7 @@ class ChatApi:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
     def _application(self, gate: Auth) -> web.Application:
-        """A guest's own programs are answered by its host."""
+        """Return the application; what a guest's own programs ask is answered by its host."""
         guesting, own = self._guesting, self._models.listed
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check, passing(guesting)])
 

@@ -24,7 +24,7 @@ Change = Callable[[dict[str, Upstream]], dict[str, Upstream]]
 
 
 class UpstreamDesk:
-    """`save` keeps what a change makes of them."""
+    """The operations; `save` keeps what a change makes of the upstreams."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class UpstreamDesk:
         self._upstreams, self._now, self._save = upstreams, now, save
 
     async def state(self) -> list[Json]:
-        """All of them; no key is in it, but whether there is one (None: the place for them cannot be opened)."""
+        """Return all upstreams, without keys but with whether there is one (None: the key store cannot be opened)."""
         configured = self._now()
         keys = await self._names_of_keys() if configured else frozenset[str]()
         return [
@@ -75,7 +75,7 @@ class UpstreamDesk:
         return {"name": name, "models": there[:MOST_TOLD], "missing": missing}
 
     async def change(self, name: str, order: requests.ChangeUpstream) -> None:
-        """Raises BadInput."""
+        """Change an upstream. Raises BadInput."""
         was = self._known(name)
         changes: Json = {} if order.on is None else {"on": order.on}
         changes |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}

@@ -1,4 +1,7 @@
-"""An ApiRequest as OpenAI's API is asked for it, and what it answers, chunk by chunk, as our pieces. No I/O."""
+"""OpenAI's API from the client's side: an ApiRequest encoded for it, and its answer chunk by chunk as our pieces.
+
+No I/O.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +36,17 @@ MOST_CHARS = 4 << 20  # of an answer, calls and all: it is gathered here
 
 
 def stays(wish: ApiRequest) -> str:
-    """Why no other server can be asked it: a reason's code; empty when one can."""
+    """Return the code of the reason why no other server may be asked; empty when one may."""
     if isinstance(wish.prompt, tuple) or wish.sampling.logit_bias:
         return "upstream_tokens"
     return "upstream_raw_form" if wish.messages is None and wish.schema is not None else ""
 
 
 def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
-    """One answer of it, as a stream with its usage at the end: all that was asked for, by OpenAI's names. What was not
-    is left to the server: newer models of OpenAI's refuse any temperature but their own, and a limit by its old name.
+    """Return one answer's request body, streamed and with usage at the end, in OpenAI's names. Raises BadInput.
 
-    Raises BadInput.
+    What the program did not set is left to the server: OpenAI's newer models refuse any temperature but their own, and
+    the limit under its old name.
     """
     ours: Json = {
         "model": model,
@@ -61,12 +64,12 @@ def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
 
 
 def renamed(sent: Json) -> Json:
-    """The same, with the limit by its newer name."""
+    """Return the body with the limit under its newer name."""
     return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
 
 
 def _asked(wish: ApiRequest) -> Json:
-    """A text that goes on, or a chat."""
+    """Return the prompt of a text completion, or the messages of a chat."""
     likely = wish.sampling.likely
     if wish.messages is None:
         return {"prompt": wish.prompt} | ({} if likely is None else {"logprobs": likely})
@@ -114,8 +117,10 @@ def _tool(tool: Tool) -> Json:
 
 
 def _messages(messages: Sequence[Json]) -> list[Json]:
-    """Templates read a call's arguments as values, the API as text. There what a tool answered names its call, which
-    Ollama's programs do not."""
+    """Return the messages with calls' arguments as text and results that name their call.
+
+    Templates read arguments as values, and Ollama's programs do not name the call of a result.
+    """
     written: list[Json] = []
     open_calls: list[tuple[str, str]] = []  # whose answers have not come: name, id
     for place, message in enumerate(messages):
@@ -147,7 +152,7 @@ def _calling(message: Json, place: int) -> Json:
 
 @dataclass(slots=True)
 class Heard:
-    """One answer while it comes. What it is asked with is a stranger's: nothing is taken on trust."""
+    """One answer while it comes. The server is a stranger, so nothing is trusted."""
 
     index: int
     reason: str = "stop"
@@ -205,7 +210,7 @@ class Heard:
         parts.append(self._taken(function.get("arguments")))
 
     def _taken(self, delta: object) -> str:
-        """A piece of what is told. Raises ValueError where that has no end."""
+        """Return a piece of text, counted. Raises ValueError when there is no end to them."""
         text = str(delta or "")
         self.n_chars += len(text)
         if self.n_chars > MOST_CHARS:
@@ -213,7 +218,7 @@ class Heard:
         return text
 
     def end(self, wish_s: float, first_s: float) -> list[Piece]:
-        """Its calls, and the end. `wish_s`: since it was asked; `first_s`: until its first piece."""
+        """Return the calls and the end. `wish_s`: since the request; `first_s`: until its first piece."""
         called: list[Piece] = []
         for at, (call_id, name, *parts) in enumerate(self._calls):
             known_id, arguments = call_id or f"call_{secrets.token_hex(12)}", "".join(parts)

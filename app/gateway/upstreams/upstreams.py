@@ -1,4 +1,4 @@
-"""Other OpenAI-compatible servers that may be sent whole requests: which, what they have cost, and asking them."""
+"""Other OpenAI-compatible servers that may be sent whole requests: the choice of one, its cost, and its answers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Content(Protocol):
 
 
 async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
-    """Raises ValueError for what is no object, Odd for a stream that has no end."""
+    """Yield the chunks. Raises ValueError for one that is no object, Odd for a stream that has no end."""
     n_events = 0
     async with aclosing(_data(content)) as lines:
         async for line in lines:
@@ -118,7 +118,7 @@ class _Said(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One that may be asked now."""
+    """An upstream that may be asked now."""
 
     name: str
     upstream: Upstream
@@ -126,8 +126,11 @@ class Chosen:
 
 
 class Upstreams:
-    """Off until each is turned on. What it spent outlives a restart; what answers under way may spend is promised
-    to them, so that many at once stay within its tokens too."""
+    """All upstreams, each off until it is turned on.
+
+    Spending outlives a restart. The tokens that answers under way may spend are reserved, so that many at once stay
+    within the limit too.
+    """
 
     def __init__(
         self, choice: Callable[[], Mapping[str, Upstream]], keys: SecretMap, file: Path, note: Callable[[Reason], None]
@@ -140,15 +143,17 @@ class Upstreams:
         self._saving = asyncio.Lock()
 
     def serving(self, model: str) -> Chosen | None:
-        """The first that is on and has this model and tokens left."""
+        """Return the first upstream that is on, has this model, and has tokens left."""
         for name, upstream in self._choice().items():
             if upstream.on and model in upstream.models and self._left(name, upstream) > 0:
                 return Chosen(name, upstream, upstream.models[model])
         return None
 
     def check_lacked(self, model: str, error: AppError) -> None:
-        """Raises, in place of `error`, BadInput when only its cap keeps an upstream from answering for this model, or
-        only that it is off, and Busy while its cap is only promised away."""
+        """Raise a better error than `error` if an upstream has this model.
+
+        BadInput when only its limit or its being off keeps it from answering, Busy while its tokens are only reserved.
+        """
         having = {name: upstream for name, upstream in self._choice().items() if model in upstream.models}
         for name, upstream in having.items():
             if upstream.on:
@@ -157,7 +162,7 @@ class Upstreams:
             raise BadInput("upstream_off", name=next(iter(having)), model=model)
 
     def models(self) -> list[str]:
-        """Names that somebody here may ask for and an upstream answers."""
+        """Return the names of models that upstreams answer for."""
         return sorted({model for upstream in self._choice().values() if upstream.on for model in upstream.models})
 
     async def answer(
@@ -169,8 +174,10 @@ class Upstreams:
         paid: Callable[[int], None] = lambda _: None,
         passed: Sequence[str] = (),
     ) -> AsyncGenerator[Piece, None]:
-        """One answer from there. Closing it hangs up. `paid`: told what it cost, however it ends. `passed`: the marks
-        of who sent it here. Raises Unreachable, Busy or BadInput."""
+        """Yield one answer of an upstream. Closing it hangs up. Raises Unreachable, Busy or BadInput.
+
+        `paid`: told what it cost, however it ends. `passed`: the marks of the nodes that have forwarded the request.
+        """
         guess, heard = _guessed_tokens(wish), Heard(index)
         most = self._most(chosen, wish, guess)
         self._promised[chosen.name] += guess + most
@@ -258,7 +265,7 @@ class Upstreams:
             raise Unreachable("upstream_test_failed", name=name, why=UNREADABLE) from None
 
     async def forget(self, name: str) -> None:
-        """Its tokens are counted anew."""
+        """Start to count its tokens from zero."""
         self.spent.pop(name, None)
         await self._save()
 
@@ -267,7 +274,7 @@ class Upstreams:
         return self.spent.get(name, 0) < UNCOUNTED
 
     def tell_uncounted(self) -> None:
-        """Say which of them are sent nothing for that."""
+        """Report the upstreams that get no requests because their spending is unknown."""
         if names := [name for name in self._choice() if not self.is_counted(name)]:
             facts: dict[str, Any] = {"path": str(self._file), "names": ", ".join(names)}
             self._note(Reason("log_node_uncounted", facts))
@@ -289,7 +296,7 @@ class Upstreams:
         return upstream.cap_tokens - self.spent.get(name, 0) - self._promised[name]
 
     def _no_more(self, name: str, upstream: Upstream, needs: int = 1) -> AppError:
-        """Why it gets no further request, or none that needs so many tokens. What is promised may come back."""
+        """Return why it gets no further request, or none that needs so many tokens. Reserved ones may come back."""
         if not self.is_counted(name):
             return BadInput("upstream_uncounted", name=name)
         left, most = upstream.cap_tokens - self.spent.get(name, 0), upstream.cap_tokens
@@ -337,8 +344,10 @@ class Upstreams:
 
 
 async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientResponse:
-    """The answer that begins. Who refuses the limit by its old name, and says which is the new one, is asked once more
-    by that. Raises Unreachable, Busy or BadInput."""
+    """Send the request and return the response. Raises Unreachable, Busy or BadInput.
+
+    A server that refuses the limit under its old name, and names the new one, is asked once more with that.
+    """
     answer = await post(json=sent, allow_redirects=False)
     try:
         await _check(name, answer)

@@ -26,7 +26,7 @@ Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
 
 class KnownPlaces:
-    """All that is known of where members are. `dial` is told of a member with a new address."""
+    """Everything known about where members are. `dial` is told of a member with a new address."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class KnownPlaces:
         self._hint(named)
 
     async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell) -> None:
-        """Tell the newly linked where the others were really met, and the others where it is."""
+        """Tell a newly linked member where the others were met, and the others where it is."""
         peers = [machine for machine in self._members() if machine != newcomer]
         await tell(self._to_tell(up, peers), [newcomer])
         await tell(self._to_tell(up, [newcomer]), peers)

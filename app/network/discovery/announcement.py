@@ -47,12 +47,12 @@ class Said:
 
 
 def instance_of(id16: str) -> str:
-    """The name under which a machine offers the service."""
+    """Return the name under which a machine offers the service."""
     return f"{id16}.{SERVICE}"
 
 
 def server_of(id16: str) -> str:
-    """The host name that its addresses stand under: made up, not the computer's own."""
+    """Return the host name of its addresses: made up, not the computer's own."""
     return f"poolhouse-{id16}.local."
 
 
@@ -64,7 +64,7 @@ def id_of(name: str) -> str | None:
 
 
 def properties(said: Said) -> dict[str, str]:
-    """The TXT record of an announcement."""
+    """Return the TXT record of an announcement."""
     fields = {"v": str(said.protocol)}
     if said.name is not None and said.pairing_port is not None:
         name = clean_name(said.name).encode("utf-8")[:MAX_NAME_BYTES]
@@ -142,13 +142,13 @@ def _parsed(text: str) -> IpAddress | None:
 
 
 def _device(text: str) -> str | None:
-    """Fit to be shown, as a name is; None for nothing."""
+    """Return the device fit to be shown, as a name is; None if it is empty."""
     shown = clean_name(text)[:MAX_DEVICE_CHARACTERS].strip() if text.strip() else ""
     return None if shown in ("", NO_NAME) else shown
 
 
 def _fields(text: bytes) -> Mapping[bytes, bytes]:
-    """RFC 6763 6: strings behind a length byte, `key=value`; the first of a repeated key counts."""
+    """Return the fields of a TXT record (RFC 6763 6): length-prefixed `key=value`; the first of a key counts."""
     fields: dict[bytes, bytes] = {}
     at = 0
     while at < len(text):

@@ -98,7 +98,7 @@ class Hearing(RecordUpdateListener):
         self.itself_seconds: float | None = None  # when our own announcement came back last
 
     def use(self, addresses: Sequence[str]) -> None:
-        """The addresses of this machine from now on."""
+        """Set the addresses of this machine."""
         until = self._clock() + OWN_ADDRESSES_SECONDS
         left = {key: min(until, limit) for key, limit in self._ours.items()}
         still = {key: limit for key, limit in left.items() if limit > self._clock()}
@@ -107,7 +107,7 @@ class Hearing(RecordUpdateListener):
 
     @property
     def copied_at(self) -> str | None:
-        """The address of another machine that announces our identity; None where none was heard."""
+        """Return the address of another machine that announces our identity; None if none was heard."""
         if self._copied is None or self._clock() > self._copied[1]:
             return None
         return self._copied[0]
@@ -188,7 +188,7 @@ class Hearing(RecordUpdateListener):
                 self._changed.add(id16)
 
     def _hosts(self, records: Iterable[DNSAddress]) -> None:
-        """All addresses of a machine come in one packet, and replace those of an earlier one."""
+        """Replace a machine's addresses: all of them come in one packet."""
         hosts: dict[str, list[str]] = {}
         for record in records:
             id16 = id_of(record.key)
@@ -232,7 +232,7 @@ class Hearing(RecordUpdateListener):
             self._ended.append(AnnouncementEnded(id16))
 
     def _purge(self) -> None:
-        """Take out of zeroconf's cache whatever is not of somebody we listen to."""
+        """Remove everything of machines that we do not listen to from zeroconf's cache."""
         assert self._zeroconf is not None
         cache = self._zeroconf.cache
         kept: dict[str | None, int] = {}
@@ -251,7 +251,7 @@ class Hearing(RecordUpdateListener):
 
 
 def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Announced | None:
-    """The hint, once it is whole."""
+    """Return the hint, once it is complete."""
     addresses = believable(heard.addresses, ours)
     if heard.said is None or not addresses:
         return None
@@ -260,14 +260,14 @@ def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Announced | None:
 
 
 def _text(record: DNSAddress) -> str:
-    """The address as text, with its scope where it came by link-local IPv6."""
+    """Return the address as text, with its scope if it came by link-local IPv6."""
     address = ipaddress.ip_address(record.address)
     scoped = address.version == 6 and address.is_link_local and record.scope_id
     return f"{address}%{record.scope_id}" if scoped else str(address)
 
 
 class Discovery:
-    """See the module. `told` hears of everybody but this machine; it must not wait."""
+    """The announcer and listener; see the module. `report` gets news of all other machines and must not block."""
 
     def __init__(
         self,
@@ -304,8 +304,8 @@ class Discovery:
         self._news.set()
 
     def window(self, name: str | None, pairing_port: int | None, system: str = "", device: str = "") -> None:
-        """A pairing window is open as `name`, or closed (None): only then is the name announced, with what
-        this machine is."""
+        """Note that a pairing window is open as `name`, or closed (None); only while open, name and device are
+        announced."""
         self._said = Said(PROTOCOL, name, pairing_port, system or None, device or None)
         self._news.set()
 
@@ -317,7 +317,7 @@ class Discovery:
 
     @property
     def trouble(self) -> Reason | None:
-        """Why others cannot be found, or not well; None while all is well."""
+        """Return why others cannot be found, or not well; None while all is well."""
         if not self._spoken_at:
             return Reason("discovery_no_network")
         if self._failure is not None:

@@ -44,7 +44,7 @@ Small = Annotated[bytes, msgspec.Meta(max_length=256)]
 
 
 class WrongProof(Exception):
-    """The other side does not know the code, or somebody stands between."""
+    """A proof without knowledge of the code: the other side does not know it, or a third party is in between."""
 
 
 class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -104,7 +104,7 @@ class PairOperation(_Pair, frozen=True, tag="pair_operation"):
 
 
 class PairRefuse(_Pair, frozen=True, tag="pair_refuse"):
-    """Why it ends here."""
+    """The reason why the exchange ends here."""
 
     code: Code
     facts: Facts = {}
@@ -115,12 +115,12 @@ _DECODER: msgspec.json.Decoder[PairMessage] = msgspec.json.Decoder(PairMessage)
 
 
 def encode(message: PairMessage) -> bytes:
-    """The JSON of a message."""
+    """Return the JSON of a message."""
     return msgspec.json.encode(message)
 
 
 def decode(raw: bytes) -> PairMessage:
-    """The message in `raw`. Raises BadMessage, and nothing else."""
+    """Return the message in `raw`. Raises BadMessage, and nothing else."""
     if len(raw) > MAX_PAIR_BYTES or is_deep(raw):
         raise BadMessage(f"longer than 8 KiB or deeper than {MAX_DEPTH} levels")
     try:
@@ -133,7 +133,7 @@ class Newcomer:
     """Side A. Its methods are called once each, in the order they stand here."""
 
     def __init__(self, code: str, me: Identity, name: str, build: str, server_der: bytes, nonce: bytes) -> None:
-        """`server_der`: the certificate seen in TLS. Raises BadCertificate."""
+        """Prepare side A. `server_der`: the certificate seen in TLS. Raises BadCertificate."""
         check_profile(server_der)
         self._me, self._server_der = me, server_der
         ids = _ids(me.der, server_der)
@@ -144,7 +144,7 @@ class Newcomer:
         self._keys: _Keys | None = None
 
     def hello(self) -> PairHello:
-        """The first message."""
+        """Return the first message."""
         return self._hello
 
     def answered(self, answer: PairAnswer) -> PairProof:
@@ -173,10 +173,10 @@ class Doorkeeper:
         self._keys: _Keys | None = None
 
     def greeted(self, hello: PairHello) -> PairAnswer:
-        """Our SPAKE2 message.
+        """Return our SPAKE2 message.
 
-        Raises Refused for another version, BadMessage for a certificate that cannot be pinned,
-        WrongProof for numbers that are none.
+        Raises Refused for another version, BadMessage for a certificate that cannot be pinned, WrongProof for invalid
+        numbers.
         """
         if not speak_together(hello.version, PROTOCOL):
             raise Refused("version_differs", **self._versions(hello))
@@ -195,7 +195,7 @@ class Doorkeeper:
         return answer
 
     def proved(self, proof: PairProof) -> PairConfirm:
-        """Our own proof, once theirs is good. Raises WrongProof; count the try before the call."""
+        """Return our own proof, once theirs is good. Raises WrongProof; count the try before the call."""
         keys = self._keys
         assert keys is not None
         if not hmac.compare_digest(proof.tag, keys.tag(b"A")):
@@ -203,7 +203,7 @@ class Doorkeeper:
         return PairConfirm(tag=keys.tag(b"B"), sealed=keys.seal(b"B", self._me))
 
     def signed(self, signed: PairSigned) -> tuple[MachineId, bytes, str]:
-        """Id, certificate and name of the machine that this really is. Raises WrongProof."""
+        """Return the id, certificate and name that this machine proved. Raises WrongProof."""
         keys, hello = self._keys, self._hello
         assert keys is not None
         assert hello is not None
@@ -229,12 +229,12 @@ class _Keys:
         return hmac.digest(self._tags[side], self._transcript, "sha256")
 
     def seal(self, side: bytes, identity: Identity) -> bytes:
-        """Our signature of the transcript, for the other side's eyes only."""
+        """Return our signature of the transcript, encrypted for the other side."""
         signature = identity.sign(self._to_sign(side))
         return self._box.encrypt(_nonce(side), signature, self._transcript)
 
     def check(self, side: bytes, sealed: bytes, der: bytes) -> None:
-        """Raises WrongProof unless the owner of `der` signed."""
+        """Check that the owner of `der` signed. Raises WrongProof."""
         try:
             signature = self._box.decrypt(_nonce(side), sealed, self._transcript)
         except InvalidTag as error:
@@ -255,7 +255,7 @@ def _finish(spake: spake2.SPAKE2_A | spake2.SPAKE2_B, message: bytes) -> bytes:
 
 
 def _transcript(hello: PairHello, answer: PairAnswer, server_der: bytes) -> bytes:
-    """Hash of everything both sides said, each part with its length."""
+    """Return the hash of everything both sides said, each part with its length."""
     parts = (
         CONTEXT,
         str(hello.version).encode(),
@@ -280,5 +280,5 @@ def _derive(key: bytes, info: bytes) -> bytes:
 
 
 def _nonce(side: bytes) -> bytes:
-    """One message a side under a key used once."""
+    """Return the nonce of a side: each sends one message under a key used once."""
     return side.ljust(12, b"\0")

@@ -1,4 +1,4 @@
-"""The household as this machine knows it: its log, and who is let in on trial."""
+"""The household as this machine knows it: its log, and the machine that is let in on trial."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class LogKeeper:
 
     @property
     def members(self) -> Mapping[MachineId, Member]:
-        """Everybody let in now, this machine and one on trial among them."""
+        """Return all machines let in now, including this machine and one on trial."""
         return self._members
 
     @property
     def confirmed(self) -> Mapping[MachineId, Member]:
-        """The members, without one on trial."""
+        """Return the members without the one on trial."""
         return self._confirmed
 
     @property
@@ -82,29 +82,29 @@ class LogKeeper:
 
     @property
     def is_alone(self) -> bool:
-        """No household, or none but this machine ever in it."""
+        """Return whether there is no household, or no other machine was ever in it."""
         return self.log is None or len(self.log.operations) <= 1
 
     def lines(self) -> list[str]:
-        """The log as it is sent: what an operation rests on comes before it."""
+        """Return the log as it is sent: an operation follows those that it rests on."""
         operations = self.log.operations if self.log else ()
         return [encode(operation).decode("ascii") for operation in operations]
 
     def require_admin(self) -> None:
-        """Raises Refused unless this machine may change the household."""
+        """Raise Refused unless this machine may change the household."""
         member = self._members.get(self._me.id)
         if member is None or Role.ADMIN not in member.roles:
             raise Refused("not_admin")
 
     async def found_if_none(self, name: str) -> None:
-        """The first machine makes the household."""
+        """Found the household if there is none."""
         if self.log is None:
             await self._take(new_household(self._me, name))
 
     async def merge(self, lines: Sequence[str]) -> Heard:
         """Take in what a peer sent. Raises DoesNotFit when the disk is full.
 
-        Signatures are looked at in a thread, one message after the other: answers go on meanwhile.
+        Signatures are checked in a thread, one message after another, so answers continue meanwhile.
         """
         async with self._merging:
             before = self.log
@@ -122,10 +122,9 @@ class LogKeeper:
             return Heard(merged.new, n_false, n_outside)
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> tuple[Operation, ...]:
-        """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting. Raises Refused.
+        """Sign the removal of `machine`. Of its own `add`s only `kept` remain valid. Raises Refused.
 
-        Names and roles that it gave to others stay as they are: this machine gives them now. Where they have no room
-        beside the removal, it goes without them.
+        Names and roles that it gave to others stay: this machine gives them now, unless there is no room for that.
         """
         log = self._may_change(machine)
         removal = signed(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
@@ -168,10 +167,10 @@ class LogKeeper:
     def try_out(
         self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role], called: Iterable[str] = ()
     ) -> Log:
-        """Let `machine` in for its first link; the log it gets. Raises Refused.
+        """Let `machine` in for its first link; return the log for it. Raises Refused.
 
-        Two under one name could not be told apart: a newcomer gets a number behind a name that a member has, or is
-        `called` by now.
+        Two machines of one name could not be told apart, so a newcomer's name gets a number if a member has it, or is
+        `called` so by now.
         """
         self.require_admin()
         assert self.log is not None
@@ -189,14 +188,14 @@ class LogKeeper:
         return Log(self.log.household, (*self.log.operations, self._trial))
 
     async def keep(self, machine: MachineId) -> tuple[Operation, ...]:
-        """The link of the machine on trial is up: it is a member for good."""
+        """Make the machine on trial a member for good: its link is up."""
         trial, self._trial = self._trial, None
         if trial is None or trial.body.machine != machine:
             return ()
         return await self._change([trial], lambda after: machine in after)
 
     def withdraw(self, machine: MachineId) -> None:
-        """The machine on trial never linked. Its `add` was shown to nobody else."""
+        """Drop the machine on trial, which never linked. Its `add` was sent to no one else."""
         if self._trial is not None and self._trial.body.machine == machine:
             self._trial = None
             self._evaluate()
@@ -205,7 +204,7 @@ class LogKeeper:
     # this machine as the newcomer
 
     def adopt(self, result: JoinResult) -> Member:
-        """Take the household of `result` on trial; its member to link to. Raises Refused."""
+        """Take the household of `result` on trial; return its member to link to. Raises Refused."""
         log = merge(Log(result.household), result.operations, verify, is_fit).log
         there = members(log)
         host = there.get(result.peer)
@@ -216,7 +215,7 @@ class LogKeeper:
         return host
 
     async def settle(self) -> None:
-        """The first link is up: the household of `adopt` is ours."""
+        """Keep the household of `adopt`: the first link is up."""
         assert self.log is not None
         async with self._saving:
             await self._store.save(self.log)
@@ -224,7 +223,7 @@ class LogKeeper:
         self._changed()
 
     def revert(self) -> None:
-        """The first link did not come: back to what was before `adopt`."""
+        """Return to the state before `adopt`: the first link did not come up."""
         if self._is_joining:
             self.log, self._before_joining, self._is_joining = self._before_joining, None, False
             self._evaluate()
@@ -236,7 +235,7 @@ class LogKeeper:
         return self._addresses.get(machine, ())
 
     async def remember(self, machine: MachineId, address: Address) -> None:
-        """`machine` was met, or is said to be, at `address`. Raises DoesNotFit when the disk is full."""
+        """Note that `machine` was met, or is said to be, at `address`. Raises DoesNotFit when the disk is full."""
         known = self.addresses(machine)
         if known[:1] != (address,):
             older = tuple(other for other in known if other != address)
@@ -260,7 +259,7 @@ class LogKeeper:
                 self._kept = now
 
     def _may_change(self, machine: MachineId) -> Log:
-        """The log, for a line about `machine`. Raises Refused."""
+        """Return the log, for a line about `machine`. Raises Refused."""
         self.require_admin()
         if self.log is None or machine not in self._members:
             raise Refused("machine_unknown", name=machine[:16])
@@ -288,7 +287,7 @@ class LogKeeper:
         return standing.issuperset(operations) and all(is_superseded(operation, after) for operation in lost)
 
     def _no_room(self) -> Refused:
-        """The first machine has room of its own, and others share theirs."""
+        """Return the error for a full log: the first machine has room of its own, and the others share theirs."""
         assert self.log is not None
         first = founder(self.log)
         if first is None or first == self._me.id or first not in self._confirmed:

@@ -54,7 +54,7 @@ class LogStore:
         self._addresses = directory / "addresses.json"
 
     async def load(self) -> Log | None:
-        """The log, each signature checked again, or None. Raises Damaged("household_damaged")."""
+        """Return the log, each signature checked again, or None. Raises Damaged("household_damaged")."""
         return await asyncio.to_thread(self._load)
 
     async def save(self, log: Log) -> None:

@@ -64,7 +64,7 @@ class PairWire:
 
     @classmethod
     async def accepted(cls, sock: socket.socket, context: ssl.SSLContext) -> PairWire:
-        """The server's side of a new connection. Raises OSError."""
+        """Open the server's side of a new connection. Raises OSError."""
         tune(sock)
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=READ_AHEAD_BYTES)
@@ -80,7 +80,7 @@ class PairWire:
 
     @classmethod
     async def dialled(cls, address: Address) -> PairWire:
-        """The newcomer's side. The server's certificate is read, not trusted. Raises OSError."""
+        """Open the newcomer's side. The server's certificate is read, not trusted. Raises OSError."""
         async with asyncio.timeout(CONNECT_SECONDS + HANDSHAKE_SECONDS):
             reader, writer = await asyncio.open_connection(
                 address.host,
@@ -93,7 +93,7 @@ class PairWire:
         return cls(reader, writer)
 
     def server_der(self) -> bytes:
-        """The certificate the other side showed; empty when it showed none."""
+        """Return the certificate that the other side showed; empty if it showed none."""
         return peer_der(self.writer.get_extra_info("ssl_object")) or b""
 
     async def __aenter__(self) -> PairWire:
@@ -111,9 +111,9 @@ class PairWire:
         await self.writer.drain()
 
     async def receive(self, kind: type[T]) -> T:
-        """The next message, which must be of `kind`.
+        """Return the next message, which must be of `kind`.
 
-        Raises BadMessage when it is another, AppError when it says why it ends, EOFError, OSError.
+        Raises BadMessage for another one, AppError with the other side's reason to end, EOFError, OSError.
         """
         length = int.from_bytes(await self._reader.readexactly(4), "big")
         if length > MAX_PAIR_BYTES:
@@ -127,7 +127,7 @@ class PairWire:
         raise BadMessage(f"{type(message).__name__} out of order")
 
     async def refuse(self, why: Reason) -> None:
-        """Say why it ends; that the other side may be gone is no matter."""
+        """Send the reason to end; the other side may be gone already."""
         with suppress(OSError):
             await self.send(PairRefuse(code=why.code, facts=sent_facts(why.facts)))
 
@@ -146,7 +146,7 @@ class Admission(Protocol):
     """The keeper of the household log, as the window uses it."""
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
-        """Let `machine` in for its first link; the log it gets. Raises Refused."""
+        """Let `machine` in for its first link; return the log for it. Raises Refused."""
 
     async def keep(self, machine: MachineId) -> None:
         """Make a machine a member for good: its link is up."""
@@ -160,7 +160,7 @@ class Admission(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Whom this side says to be."""
+    """The identity that this side presents."""
 
     identity: Identity
     name: str
@@ -227,7 +227,7 @@ class PairingWindow:
         return self._ended.is_set()
 
     async def result(self) -> MachineId:
-        """Waits for the end: the paired machine. Raises Refused with the reason otherwise."""
+        """Wait for the end; return the paired machine. Raises Refused with the reason otherwise."""
         await self._ended.wait()
         if isinstance(self._state, pairing.Done):
             return self._state.machine
@@ -240,7 +240,7 @@ class PairingWindow:
         self._apply(pairing.Cancelled())
 
     async def linked(self, machine: MachineId) -> None:
-        """`machine` has a link that passed the three checks."""
+        """Note that `machine` has a link that passed the three checks."""
         self._apply(pairing.Linked(machine))
         if self._state == pairing.Done(machine):
             try:
@@ -365,7 +365,7 @@ class PairingWindow:
         await self._refuse(wire, commands, why)
 
     def _why_not(self) -> Reason:
-        """Why nobody else is heard now."""
+        """Return why no one else is admitted now."""
         if isinstance(self._state, pairing.Closed):
             return self._state.why or Reason("pairing_cancelled")
         return Reason("pairing_busy")

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers between machines: bounded in bytes, and in time without progress."""
+"""Request and response bodies between machines, bounded in bytes and in time without progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class TooSlow(Exception):
-    """The other side sends too slowly to be waited for."""
+    """A sender that is too slow to wait for."""
 
 
 class TooLong(ValueError):
@@ -31,7 +31,7 @@ class Source(Protocol):
 
 
 async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic) -> AsyncGenerator[bytes, None]:
-    """The bytes as they come. Raises TooSlow. Only the sender's time counts, not the reader's."""
+    """Yield the bytes as they come. Raises TooSlow. Only the sender's time counts, not the reader's."""
     received, waited_seconds = 0, 0.0
     while True:
         started = clock()
@@ -52,7 +52,7 @@ async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic)
 
 
 async def whole_body(source: Source, announced: int | None, limit: int) -> bytes:
-    """The whole body. Raises TooLong before reading when `announced` says so, or while reading."""
+    """Return the whole body. Raises TooLong, before reading if `announced` is too long already."""
     if announced is not None and announced > limit:
         raise TooLong(f"{announced} bytes announced, {limit} allowed")
     body = bytearray()

@@ -1,7 +1,7 @@
-"""FrameChannel on a bare connection: each frame behind its length, with nothing of HTTP left in between.
+"""Channels of frames to a peer: over a WebSocket, in memory for tests, or on a bare connection.
 
-A data connection begins as a WebSocket, so that one door checks everybody. Then both ends leave it: a frame
-costs a call instead of masking, a parser, a queue and two turns of the loop (measured: README).
+A data connection begins as a WebSocket, so that one door checks every caller. Then both ends leave it for frames with a
+length prefix: a frame costs a call instead of masking, a parser, a queue and two turns of the loop (measured: README).
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ class FrameChannel(Protocol):
     """One data connection to a peer. One task sends, one receives."""
 
     async def send(self, frame: bytes) -> None:
-        """Hand one frame over. Raises Unreachable("channel_closed") when the channel has ended."""
+        """Send one frame. Raises Unreachable("channel_closed") when the channel has ended."""
 
     async def receive(self) -> bytes:
-        """The next frame. Raises Unreachable("channel_closed") when the channel has ended."""
+        """Return the next frame. Raises Unreachable("channel_closed") when the channel has ended."""
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """Give `to` each frame as it comes, in place of `receive`. Raises as that, or what `to` raised."""
+        """Call `to` with each frame as it comes, in place of `receive`.
+
+        Raises as `receive` does, or what `to` raised.
+        """
         while True:
             to(await self.receive())
 
@@ -94,7 +97,7 @@ class MemoryChannel(FrameChannel):
 
     @classmethod
     def pair(cls) -> tuple[MemoryChannel, MemoryChannel]:
-        """Both ends: what one sends the other receives."""
+        """Return both ends: what one sends the other receives."""
         there: deque[bytes] = deque()
         back: deque[bytes] = deque()
         news = asyncio.Condition()
@@ -136,8 +139,11 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         pace: LinkPace | None = None,
         ended: Callable[[], None] = lambda: None,
     ) -> None:
-        """begun_by: what would end the connection if nobody held it any more. pace: None: no limit.
-        ended: called once the connection is over."""
+        """Take the connection over.
+
+        begun_by: the object whose end would close the connection, kept alive here. pace: None: no limit. ended: called
+        once the connection is over.
+        """
         self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
         self._when_ended = ended
         self._before = cast("asyncio.Protocol", transport.get_protocol())
@@ -206,7 +212,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
     # what the loop calls
 
     def data_received(self, data: bytes) -> None:
-        """Whole frames go to the reader; what is longer than allowed ends the connection."""
+        """Pass whole frames to the reader; end the connection if one is longer than allowed."""
         rest = self._rest
         rest += data
         while len(rest) >= self._needed:

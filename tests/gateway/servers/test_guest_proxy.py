@@ -29,7 +29,7 @@ class Host:
         self.host, self.goes = SimpleNamespace(name="den"), False
 
     @asynccontextmanager
-    async def asked(self, *_: object) -> AsyncGenerator[Any, None]:
+    async def request(self, *_: object) -> AsyncGenerator[Any, None]:
         content = aiohttp.StreamReader(cast("Any", None), 1 << 30)
         yield SimpleNamespace(
             status=200, content_type="application/json", content_length=N_PARTS * len(PART),

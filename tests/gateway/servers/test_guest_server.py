@@ -94,7 +94,7 @@ class Host:
         self.marks: list[str] = []
 
     @asynccontextmanager
-    async def asked(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Any]:
+    async def request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Any]:
         self.paths.append(path)
         self.programs.append(headers[PROGRAM])
         self.marks.append(headers[PASSED])
