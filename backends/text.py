@@ -1,4 +1,4 @@
-"""Text <-> token ids of a model, from a load of nothing but its vocabulary."""
+"""Text and token ids of a model, from a load of only its vocabulary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Text(Protocol):
     tools_template: str  # where tools are told of: another one of some models
 
     def piece(self, token: int) -> bytes:
-        """The bytes of a token; empty for control tokens."""
+        """Return the bytes of a token; empty for control tokens."""
         ...
 
     def name(self, token: int) -> str:
@@ -51,14 +51,14 @@ def open_text(path: str) -> Text:
 
 
 def pieces(text: Text) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """All tokens' bytes in parts: first token, pieces."""
+    """Yield all tokens' bytes in parts: first token, pieces."""
     for first in range(0, text.n_vocab, PIECES_AT_ONCE):
         last = min(first + PIECES_AT_ONCE, text.n_vocab)
         yield first, tuple(text.piece(token) for token in range(first, last))
 
 
 def tokenized(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) -> list[int]:
-    """The ids of a text in a vocabulary of llama.cpp."""
+    """Return the ids of a text in a vocabulary of llama.cpp."""
     data = text.encode("utf-8", "replace")  # half a character would end the process
     room = len(data) + 16
     while True:
@@ -120,7 +120,7 @@ class LlamaText:
 
 
 class FakeText:
-    """A byte for each token, after three control tokens."""
+    """A fake vocabulary: three control tokens, then one token per byte."""
 
     adds_bos: bool = True
     template: str = FAKE_TEMPLATE

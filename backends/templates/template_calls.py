@@ -121,7 +121,7 @@ class _Look:
         )
 
     def _of_calls(self, takes_text: bool) -> CallFormat:
-        """Raises _Unclear, TemplateFailed."""
+        """Find the format from rendered calls. Raises _Unclear, TemplateFailed."""
         with_one, ids = self._first(takes_text)
         two, is_single = self._second(takes_text, ids)
         plain = self._render({"role": "assistant", "content": TEXT})
@@ -138,7 +138,8 @@ class _Look:
         )
 
     def _first(self, takes_text: bool) -> tuple[str, tuple[str, str]]:
-        """One call, and the ids that show its name: some templates write that of the id alone."""
+        """Return a text with one call, and the ids that make it show its name: some templates write only the name in
+        the id."""
         for ids in (IDS, (f"functions.{FIRST}:0", f"functions.{SECOND}:1")):
             text = self._render(_called(1, ids, takes_text))
             if FIRST in _own(text, self._render()) and A_TEXT in text:
@@ -159,7 +160,7 @@ class _Look:
             return ""
 
     def _compared(self, with_one: str, two: str, plain: str, with_text: str) -> CallFormat:
-        """The signs, from what is between known texts. Raises _Unclear."""
+        """Return the signs, from what stands between known texts. Raises _Unclear."""
         at = plain.rfind(TEXT)
         before, behind = (plain[:at], plain[at + len(TEXT) :]) if at >= 0 else (plain, "")
         text = two or with_one
@@ -329,7 +330,7 @@ def _tail(text: str, behind: str, ends: Sequence[str]) -> str:
 
 
 def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
-    """The calls that are written from there on. Raises _Unclear."""
+    """Return the calls that are written from there on. Raises _Unclear."""
     items = list[_Item]()
     payload, at = Payload.OBJECTS, begin
     for name, arguments in zip((FIRST, SECOND), ARGUMENTS, strict=True):
@@ -344,7 +345,7 @@ def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
 
 
 def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Item]:
-    """Raises _Unclear."""
+    """Return the call that is written there. Raises _Unclear."""
     named = text.find(name, at)
     for begin, end, value in _objects(text, at):
         if begin > named + len(name) + 200:
@@ -383,7 +384,7 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Ite
 
 
 def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
-    """JSON objects that begin from there on, also those within others."""
+    """Yield the JSON objects that begin from there on, including nested ones."""
     decoder = json.JSONDecoder()
     while (at := text.find("{", at)) >= 0:
         try:
@@ -396,7 +397,7 @@ def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
 
 
 def _common_end(text: str, other: str) -> str:
-    """The signs with which both end."""
+    """Return the signs with which both end."""
     a, b = SIGNS.findall(text), SIGNS.findall(other)
     n = 0
     while n < min(len(a), len(b)) and a[-1 - n] == b[-1 - n]:
@@ -405,7 +406,7 @@ def _common_end(text: str, other: str) -> str:
 
 
 def _commonbegins(text: str, other: str) -> str:
-    """The signs with which both begin."""
+    """Return the signs with which both begin."""
     common = ""
     for a, b in zip(SIGNS.findall(text), SIGNS.findall(other), strict=False):
         if a != b:
@@ -473,14 +474,14 @@ def _tagged(call_format: CallFormat, with_one: str, item: _Item) -> CallFormat:
 
 
 def _python(call_format: CallFormat) -> CallFormat:
-    """Raises _Unclear."""
+    """Return the format of calls as Python. Raises _Unclear."""
     if not call_format.section.endswith("[") or not call_format.section_end.startswith("]"):
         raise _Unclear
     return replace(call_format, named="(", rest=")", between=", ")
 
 
 def _nested(text: str, item: _Item) -> CallFormat:
-    """Elements with a sign before each tag. Raises _Unclear."""
+    """Return the format of XML elements, with a sign before each tag. Raises _Unclear."""
     before = text[item.name_end : item.arguments]
     sign = before.removeprefix('">').removesuffix("<")
     lead = f'{sign}<invoke name="'

@@ -71,8 +71,10 @@ COMMON_EFFORTS = ("low", "medium", "high")  # tried where a template tells any
 
 
 def reasoning_format(source: str, render: Render) -> ReasoningFormat:
-    """The form that a model of this template gives its thoughts. Raises nothing: a template that cannot be applied
-    shows nothing."""
+    """Return the form of the thoughts of a model with this template.
+
+    Raises nothing: an unusable template shows nothing.
+    """
     probe = _Probe(render)
     reasoning = _shown(probe) or _named(source)
     if reasoning is None:
@@ -108,7 +110,7 @@ def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
 
 
 class _Probe:
-    """Applies the template, as long as there is time."""
+    """Applies the template as long as there is time."""
 
     def __init__(self, render: Render) -> None:
         self._render, self._ends_at = render, time.monotonic() + MAX_PROBE_SECONDS
@@ -123,7 +125,7 @@ class _Probe:
 
 
 def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, Any]:
-    """A message of the model with its thought where a template looks for it."""
+    """Return a message of the model with its thought where a template looks for it."""
     if field == PARTS:
         parts = [{"type": "thinking", "thinking": thought}]
         if message.get("content"):
@@ -185,7 +187,7 @@ def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
 
 
 def _run_of_marks(text: str) -> tuple[str, ...]:
-    """The signs that end an answer: the first one, with the words that belong to it."""
+    """Return the signs that end an answer: the first one, and the words that belong to it."""
     mark = MARK.match(text.lstrip())
     if mark is None:
         return ()

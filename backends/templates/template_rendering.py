@@ -1,4 +1,4 @@
-"""Chat templates: a stranger's program, run in Jinja's sandbox with bounds on time, memory and text."""
+"""Rendering of chat templates: a stranger's program in Jinja's sandbox, with bounds on time, memory and text."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def render(
     options: Mapping[str, Scalar] | None = None,
     seconds: float = MAX_SECONDS,
 ) -> str:
-    """The prompt, with the messages as they are. Raises TemplateFailed.
+    """Return the prompt, with the messages as they are. Raises TemplateFailed.
 
     tokens: `bos_token` and `eos_token`; now: when the chat began, None for this moment; options: further variables, of
-    which none takes the place of one of ours.
+    which none replaces one of ours.
     """
     values = {**(options or {}), **(tokens or {})}
     with bounded(seconds):
@@ -101,10 +101,10 @@ def _joined(parts: Iterator[str]) -> str:
 
 @contextmanager
 def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
-    """The processor's time and memory are limited inside, and as before outside. Raises TemplateFailed.
+    """Limit processor time and memory inside. Raises TemplateFailed.
 
-    In the main thread on Linux and macOS time is bounded here; native code in a loop, and other systems, are left to
-    the deadline of who asked.
+    Time is bounded in the main thread on Linux and macOS; native code in a loop, and other systems, are left to the
+    deadline of the caller.
     """
     try:
         with _limited(seconds):

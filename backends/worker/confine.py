@@ -103,7 +103,7 @@ class Means:
 
 
 def means() -> Means:
-    """Changes nothing."""
+    """Return what this system offers, without changing anything."""
     if sys.platform != "linux":
         return Means(0, seccomp=False)
     version = _call(_CREATE, None, 0, _ASK_VERSION)
@@ -218,12 +218,12 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _tell(path: str, why: int | None) -> None:
-    """Its node keeps a worker's last words."""
+    """Report a failed rule on stderr, whose last lines the node keeps."""
     sys.stderr.write(f"this worker cannot be allowed to read {path}: {os.strerror(why or 0)}\n")
 
 
 def _confine_sockets() -> bool:
-    """No socket at all: the desktop's own bus, which starts programs, is a local one."""
+    """Forbid all sockets: even a local one may be the desktop's bus, which starts programs."""
     arch, socket, _ = _MACHINES[platform.machine()]
     lines = (
         (_LOAD, 0, 0, _ARCH),
@@ -250,7 +250,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _call(number: int, *arguments: object) -> int:
-    """A call of the kernel by its number; below zero: refused."""
+    """Call the kernel by number; a negative result means refused."""
     call = _libc().syscall
     call.restype = ctypes.c_long
     return int(call(ctypes.c_long(number), *arguments))

@@ -30,9 +30,9 @@ class Starter:
     """The worker's connection to the starter."""
 
     def __init__(self, make_ready: Callable[[], Serve]) -> None:
-        """make_ready: called once in the starter, when it is first asked; gives what each process does.
+        """Fork the starter. Raises OSError where no process may be started.
 
-        Raises OSError where no process may be started.
+        make_ready: called once in the starter, when it is first asked; returns what each process does.
         """
         self._socket, other = socket.socketpair()
         if not _fork():

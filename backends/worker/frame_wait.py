@@ -42,8 +42,11 @@ class Waiting:
     """
 
     def __init__(self, fd: int, rehearse: Callable[[], None] = lambda: None) -> None:
-        """rehearse: goes the way of a frame as far as it can without one. Weights that streamed through the
-        processor's caches have driven its code out of them, and the next frame would wait for its return."""
+        """Wait on the pipe `fd`.
+
+        rehearse: goes the way of a frame as far as possible without one. Weights that streamed through the processor's
+        caches have evicted its code, and the next frame would wait for its return.
+        """
         self._rehearse = rehearse
         can = hasattr(select, "poll") and hasattr(os, "sched_yield") and quota_cores() is None
         self._poll = select.poll() if can else None
@@ -52,7 +55,7 @@ class Waiting:
         self._awake_until = self._asleep_until = 0.0
 
     def computed(self) -> None:
-        """A step was just answered."""
+        """Note that a step was just answered."""
         self._awake_until = time.monotonic() + AWAKE_S
 
     def wait(self) -> None:

@@ -57,9 +57,9 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
 def use_huge_pages() -> None:
     """Start this process anew with an allocator that asks Linux for huge pages.
 
-    A decoded token reads all weights once; with pages of 4 KiB up to a quarter of its time goes to
-    address translation. glibc reads the setting at the start alone. Costs 30 ms, keeps id and
-    pipes; a node spares them and tells it from the start.
+    A decoded token reads all weights once; with pages of 4 KiB up to a quarter of its time goes to address translation.
+    glibc reads the setting only at the start. Costs 30 ms, keeps id and pipes; a node avoids that by setting it from
+    the start.
     """
     if sys.platform != "linux" or TUNABLES in os.environ:
         return
@@ -69,9 +69,9 @@ def use_huge_pages() -> None:
 
 
 def take_pipes() -> tuple[int, int]:
-    """File descriptors to read frames from and to write frames to.
+    """Return file descriptors to read frames from and to write frames to.
 
-    Whatever else writes to standard output from now on, native code too, writes to stderr.
+    Everything else written to standard output from now on, by native code too, goes to stderr.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -97,7 +97,7 @@ def _enlarge(fd: int) -> None:
 
 
 def end_with_parent() -> None:
-    """See that this process ends when its parent does, also in the middle of a long computation."""
+    """Make this process end when its parent does, even in the middle of a long computation."""
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -131,10 +131,10 @@ def resident_bytes() -> int:
 
 @contextmanager
 def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
-    """Inside, memory may grow by so much; more makes allocations fail. Linux only.
+    """Limit the growth of memory inside; allocations beyond it fail. Linux only.
 
-    mapped: count the whole address space. Else private memory alone: model files are mapped, and
-    what is mapped the system takes back on demand.
+    mapped: count the whole address space. Otherwise only private memory: model files are mapped, and the system takes
+    mapped memory back on demand.
     """
     if sys.platform != "linux":
         yield
@@ -154,12 +154,12 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
 
 
 def address_bytes() -> int:
-    """Address space of this process. Linux only; elsewhere 0."""
+    """Return the size of this process's address space. Linux only; elsewhere 0."""
     return _statm(0) if sys.platform == "linux" else 0
 
 
 def peak_bytes() -> int:
-    """The most memory that this process held so far. Not on Windows."""
+    """Return the most memory that this process has held so far. Not on Windows."""
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -196,16 +196,19 @@ def keep_below(n_bytes: int) -> None:
 
 
 def private_bytes() -> int:
-    """Private memory that this process may write to, used or not. Linux only; elsewhere 0."""
+    """Return the private memory that this process may write to, used or not. Linux only; elsewhere 0."""
     return _statm(5) if sys.platform == "linux" else 0
 
 
 def _statm(index: int) -> int:
-    """0: address space, 1: resident, 5: private writable memory. Linux only (proc(5))."""
+    """Return a value of statm in bytes.
+
+    Linux only (proc(5)). 0: address space, 1: resident, 5: private writable memory.
+    """
     return int(os.pread(_statm_file(), 200, 0).split()[index]) * os.sysconf("SC_PAGESIZE")
 
 
 @lru_cache(maxsize=1)
 def _statm_file() -> int:
-    """Open from the first time on, also once this process may open little (confine.py)."""
+    """Return the open statm file. It stays open, also once this process may open little (confine.py)."""
     return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)

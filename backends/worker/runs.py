@@ -72,7 +72,7 @@ class Steps:
         return (self._answer(Kind.NEED_FROM, step, expected),)
 
     def computed(self, step: Frame, outputs: Answers) -> None:
-        """The engine has applied an admitted step."""
+        """Note that the engine has applied an admitted step."""
         for segment in step.segments:
             self.next_pos[segment.slot] = segment.end
         self._outputs.append((step.seq, outputs))
@@ -96,8 +96,10 @@ class Steps:
         return self._stale(frame) or _kept(self._forgets, frame.seq)
 
     def begun(self, frame: Frame) -> Answers:
-        """The run has carried out an admitted BEGIN. Sent again, it is answered only: what was drawn
-        meanwhile is not drawn again."""
+        """Note that the run has carried out an admitted BEGIN.
+
+        If it is sent again it is only answered: what was drawn meanwhile is not drawn again.
+        """
         done = (self._answer(Kind.DONE, frame, frame.segments),)
         self._forgets.append((frame.seq, done))
         return done
@@ -107,7 +109,7 @@ class Steps:
         return min(segment.pos, self.next_pos[segment.slot])
 
     def forgotten(self, frame: Frame) -> Answers:
-        """The engine has applied an admitted FORGET: its answer tells what each slot now holds."""
+        """Note that the engine has applied an admitted FORGET; the answer says what each slot now holds."""
         for segment in frame.segments:
             self.next_pos[segment.slot] = self.kept(segment)
         held = tuple(Segment(s.slot, 0, self.next_pos[s.slot]) for s in frame.segments)
@@ -134,8 +136,10 @@ def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:
-    """The sampled token, then the `n` likeliest, by the model's own scores [n_vocab]: no temperature,
-    bias, penalty or grammar."""
+    """Return the sampled token, then the `n` likeliest, by the model's own scores [n_vocab].
+
+    No temperature, bias, penalty or grammar is applied.
+    """
     scores = logits.astype(np.float64)
     scores -= scores.max()
     scores -= np.log(np.exp(scores).sum())
@@ -150,14 +154,14 @@ def likely_to_wire(likely: Likely) -> bytes:
 
 
 class Engine(Stage, Protocol):
-    """A Stage as this worker's engines build it: the last run's sampler asks for two facts more."""
+    """A Stage as this worker's engines build it: the last run's sampler needs two facts more."""
 
     def place(self, batch: Tokens | Hidden) -> int:
         """Put a step's rows where they are computed from, without computing. Returns their number."""
         ...
 
     def share(self, most: int) -> int:
-        """Compute with at most so many threads from now on; returns with how many it did."""
+        """Compute with at most so many threads from now on; return with how many it did."""
         ...
 
     @property
@@ -165,7 +169,7 @@ class Engine(Stage, Protocol):
 
     @property
     def vocabulary(self) -> str:
-        """The path of the file whose vocabulary grammars need; empty: unknown."""
+        """Return the path of the file whose vocabulary grammars need; empty: unknown."""
         ...
 
 
@@ -197,7 +201,7 @@ class Run:
     """A stage with its steps and, on the last run, its samplers."""
 
     def __init__(self, order: OpenStage) -> None:
-        """Raises StageError."""
+        """Load the run. Raises StageError."""
         self.config = order.config
         self._number = Number(order.number)
         takes_ids = self.config.role in (Role.FIRST, Role.WHOLE)
@@ -212,7 +216,7 @@ class Run:
         self.start(order.epoch)
 
     def start(self, epoch: int) -> None:
-        """Begin an epoch: positions, answers kept and sequences are those of an empty stage."""
+        """Begin an epoch: positions, kept answers and sequences are those of an empty stage."""
         self._steps = Steps(self._agreed, epoch)
         self._sequences: dict[int, Sequence] = {}
         for slot in range(self.config.slots):
@@ -224,7 +228,7 @@ class Run:
         return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
 
     def begin(self, order: Begin) -> None:
-        """Raises StageError, also when this run is not the last or the slot not one of its own."""
+        """Begin a sequence. Raises StageError, also when this run is not the last or the slot is not one of its own."""
         if self.config.role not in (Role.LAST, Role.WHOLE):
             raise StageError("only the last run samples")
         if not 0 <= order.slot < self.config.slots:
@@ -298,7 +302,7 @@ class Run:
         return Hidden(frame.segments, bytes_of(rows))
 
     def _written(self, rows: Rows, segments: tuple[Segment, ...]) -> memoryview:
-        """The rows as they travel. Raises BadSlots where some of them cannot."""
+        """Return the rows as they travel. Raises BadSlots where some of them cannot."""
         try:
             return to_wire(rows, self._number)
         except StageError as error:

@@ -54,7 +54,7 @@ class Vectors:
         )
 
     def embed(self, order: orders.Embed) -> orders.Embedded:
-        """Raises StageError."""
+        """Return the vector of a text. Raises StageError."""
         if self._model is None:
             raise StageError("no embedding model is loaded here")
         ids = list(order.ids) or self._model.tokenize(order.text)
@@ -66,7 +66,7 @@ class Vectors:
         return orders.Embedded(request=order.request, vector=vector, n_tokens=n_tokens)
 
     def rank(self, order: orders.Rank) -> orders.Ranked:
-        """Raises StageError."""
+        """Return the score of a text. Raises StageError."""
         if self._model is None:
             raise StageError("no reranker is loaded here")
         ids = self._model.pair(order.query, order.text)
@@ -75,7 +75,7 @@ class Vectors:
         return orders.Ranked(request=order.request, score=score, n_tokens=n_tokens)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         if self._model is not None:
             self._model.close()
         self._model = None
@@ -108,15 +108,18 @@ class Service:
                 raise BadFrame(f"{frame.kind.name} is an answer")
 
     def rehearse(self) -> None:
-        """Do with the last step what is done before one is computed, for the next one to find all of it in the
-        processor's caches. Changes nothing that counts."""
+        """Repeat what is done before a step is computed, with the last one, so that it is in the processor's caches for
+        the next.
+
+        Changes nothing that counts.
+        """
         if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
             return
         step = decode(encode(self._last))
         self._runs[step.pipeline].rehearse(step)
 
     def close(self) -> None:
-        """Give all memory back."""
+        """Release all memory."""
         for pipeline in list(self._runs):
             self._runs.pop(pipeline).close()
         if self._text is not None:
@@ -146,8 +149,11 @@ class Service:
             return self._give_up(frame, error)
 
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
-        """A last run's step, and the first run's with the tokens that came of it: one trip for both.
-        Told together, so that the node's work on the token begins when this machine has nothing to compute."""
+        """Compute a last run's step, and the first run's with the resulting tokens: one trip for both.
+
+        Both are answered together, so that the node's work on the token begins when this machine has nothing to
+        compute.
+        """
         before = decode(frame.payload)
         if before.kind is not Kind.STEP:
             raise BadFrame(f"a {before.kind.name} frame to be followed")
@@ -163,7 +169,7 @@ class Service:
         return (*answers, *after)
 
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
-        """A stage that failed may be half changed: it ends, and its host builds a new one."""
+        """End a stage that failed, as it may be half changed; its host builds a new one."""
         self._runs.pop(frame.pipeline).close()
         if _is_short(error):
             return (lost(frame, "worker_memory_short", str(error)),)
@@ -355,7 +361,7 @@ def _pipeline(text: str) -> bytes:
 
 
 def _code(order: orders.Asked, error: Exception) -> str:
-    """The app's reason code."""
+    """Return the app's reason code."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
     if isinstance(error, NotFinite):
@@ -376,13 +382,13 @@ def _code(order: orders.Asked, error: Exception) -> str:
 
 
 class _Numbered(msgspec.Struct):
-    """All that must be readable of an order to refuse it."""
+    """The part of an order that must be readable in order to refuse it."""
 
     request: int
 
 
 def _refused(frame: Frame, why: Exception) -> Frame:
-    """The answer to an order that cannot be read. Raises BadFrame when it has no number either."""
+    """Return the answer to an order that cannot be read. Raises BadFrame when it has no number either."""
     try:
         request = msgspec.json.decode(frame.payload, type=_Numbered).request
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -391,7 +397,7 @@ def _refused(frame: Frame, why: Exception) -> Frame:
 
 
 def told(answer: orders.Answer) -> Frame:
-    """An answer as a frame."""
+    """Return an answer as a frame."""
     return Frame(Kind.TEXT, payload=orders.encode(answer))
 
 
@@ -403,7 +409,7 @@ def _cause(error: Exception) -> str | dict[str, object]:
 
 
 def lost(to: Frame, code: str, cause: str | dict[str, object], slots: Sequence[int] = ()) -> Frame:
-    """The frame that says the stage is of no more use, and why. slots: whose fault it is, where that is known."""
+    """Return the frame that reports a failed stage with the reason. slots: those at fault, if known."""
     facts = {"cause": cause} | ({"slots": ",".join(map(str, slots))} if slots else {})
     payload = json.dumps({"code": code, "facts": facts}).encode()
     return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)

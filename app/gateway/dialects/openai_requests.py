@@ -288,7 +288,7 @@ def thinking_asked(on: bool | None, effort: str | None, most_tokens: int | None)
 
 
 def template_kwargs(options: Json | None) -> Json:
-    """Return the variables of the chat template but `enable_thinking`, which is passed under the template's own name."""
+    """Return the chat template's variables but `enable_thinking`, which is passed under the template's own name."""
     return {name: value for name, value in (options or {}).items() if name != "enable_thinking"}
 
 

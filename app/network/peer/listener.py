@@ -1,9 +1,9 @@
-"""The one port of a machine: members come in by TLS 1.3, everybody else is closed out.
+"""The one port of a machine: members enter by TLS 1.3, and all others are kept out.
 
-Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are
-counted before the handshake costs anything (app/network/waiting_room.py), each new handshake uses the context
-of this moment (so a removed certificate is out at once), and every wait has a limit of our own.
-aiohttp speaks HTTP and WebSocket on what has passed.
+Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are counted before the
+handshake costs anything (app/network/waiting_room.py), each new handshake uses the context of this moment (so a removed
+certificate is out at once), and every wait has a limit of our own. aiohttp speaks HTTP and WebSocket on what has
+passed.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class StageHandlers(Protocol):
     """A lender's work for a member that is a host. AppErrors are returned to the host as such."""
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
-        """A manifest (JSON, ≤ 16 MiB) comes; which pieces are missing goes back (JSON)."""
+        """Take a manifest (JSON, ≤ 16 MiB); return which pieces are missing (JSON)."""
 
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
-        """Tensor bytes come; read no more than was asked for. What became of them goes back."""
+        """Take tensor bytes, no more than were asked for; return what became of them."""
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:
-        """Raises Refused when no data connection of this member for this pipeline is wanted."""
+        """Raise Refused when no data connection of this member for this pipeline is expected."""
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the channel ends. It is closed when this returns."""
@@ -80,7 +80,7 @@ class _Connection:
 
 
 class Listener:
-    """Accepts on `sock` until closed. `use` says whom to let in, from this moment on.
+    """Accepts connections on `sock` until closed. `use` sets who may enter.
 
     expects: whether a member was met at a host, so that it has a place before others. barred: whether a member is kept
     out for a while, as it flooded this machine.
@@ -113,27 +113,27 @@ class Listener:
         )
 
     def mount(self, path: str, application: web.Application) -> None:
-        """Serve `application` at `path` to members too. Before `run` only."""
+        """Serve `application` at `path` to members too; call before `run`."""
         self._application.add_subapp(path, application)
 
     def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
-        """Let `members` in from now on; everybody else's next request is refused."""
+        """Let `members` in from now on; the next request of anyone else is refused."""
         self._context, self._members = context, members
 
     def cut_strangers(self) -> None:
-        """End the connections of all who are no members any more."""
+        """End the connections of machines that are no longer members."""
         for connection in self._connections.values():
             if connection.machine not in self._members:
                 connection.transport.abort()
 
     def cut(self, machine: MachineId) -> None:
-        """End all connections of one machine without a goodbye: one would be waited for, and it floods meanwhile."""
+        """End all connections of one machine without a goodbye, which would be awaited while it goes on flooding."""
         for connection in self._connections.values():
             if connection.machine == machine:
                 connection.transport.abort()
 
     async def run(self) -> None:
-        """Accept until cancelled; then everything ends within about a second."""
+        """Accept until canceled; then everything ends within about a second."""
         await self._runner.setup()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -167,7 +167,7 @@ class Listener:
         self._entrance.came(sock, host, start)
 
     async def _welcome(self, sock: socket.socket, host: str) -> None:
-        """The handshake, and the check that the certificate belongs to a member now."""
+        """Shake hands, and check that the certificate belongs to a present member."""
         server, context = self._runner.server, self._context
         assert server is not None
         assert context is not None
@@ -192,9 +192,9 @@ class Listener:
                 self._handshakes.came_to_nothing(host)
 
     def _admit(self, transport: asyncio.Transport) -> _Connection | None:
-        """The connection of a member; anybody else's is cut.
+        """Return the connection of a member; any other one is cut.
 
-        Asked again by the first request, which may have come together with the handshake's end.
+        The first request checks again: it may have come together with the handshake's end.
         """
         if transport in self._connections:
             return self._connections[transport]
@@ -209,7 +209,7 @@ class Listener:
         return connection
 
     async def _sweep(self) -> None:
-        """aiohttp keeps silent connections and half headers open for ever; we do not."""
+        """Close silent connections and those with half a header, which aiohttp would keep forever."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             limit = self._clock() - IDLE_SECONDS
@@ -236,7 +236,7 @@ class Listener:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Every request: a member now that has the right to it. Errors become JSON."""
+        """Check that every request comes from a present member with the right to it. Errors become JSON."""
         transport = request.transport
         connection = self._admit(transport) if transport is not None else None
         member = self._members.get(connection.machine) if connection else None
@@ -325,7 +325,7 @@ class Listener:
 
 
 def _may(member: Member, path: str) -> bool:
-    """A guest gets whole answers and nothing else; stages are for hosts."""
+    """Return whether the member may use this path: a guest gets whole answers only; stages are for hosts."""
     if path.startswith(f"{GUEST_PATH}/"):
         return member.is_guest
     return path in FOR_ALL_ROLES or Role.HOST in member.roles

@@ -1,4 +1,4 @@
-"""Requests to one peer: its data channels, its stages, its control socket; all mutually pinned."""
+"""Client of one peer: data channels, stages, the control socket, and requests of guests; all mutually pinned."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class GuestClient:
             answer.close()  # of one that was read to its end, the connection is given back already
 
     async def chunks(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-        """The body as it comes. Raises Unreachable when it breaks off."""
+        """Yield the body as it comes. Raises Unreachable when it breaks off."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -120,7 +120,7 @@ class GuestClient:
 async def _settled(
     session: Callable[[], aiohttp.ClientSession], method: str, url: str, body: bytes, headers: Mapping[str, str]
 ) -> aiohttp.ClientResponse | Exception:
-    """An error as a value: a TaskGroup would wrap it."""
+    """Send the request; return an error as a value, as a TaskGroup would wrap it."""
     try:
         return await session().request(method, url, data=body or None, headers=headers, allow_redirects=False)
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
@@ -135,7 +135,7 @@ async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
 
 
 class PinnedConnector(aiohttp.TCPConnector):
-    """Checks the fingerprint on each connection, besides what the context checks."""
+    """A connector that checks the fingerprint on each connection, in addition to the context."""
 
     def __init__(
         self, context: ssl.SSLContext, peer: MachineId, through: Through | None, limit: int = CONNECTIONS
@@ -168,7 +168,7 @@ class PinnedConnector(aiohttp.TCPConnector):
 
 
 class _WebSocket(aiohttp.ClientWebSocketResponse):
-    """Gives its connection back also when the other side cut it: aiohttp's own then keeps it."""
+    """A WebSocket that releases its connection even if the other side cut it: aiohttp's own then keeps it."""
 
     def __init__(
         self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any, **more: Any
@@ -184,7 +184,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         return transport is not None and not transport.is_closing()
 
     async def leave(self, peer_name: str, pace: LinkPace) -> FrameStream:
-        """Go on without WebSocket, once the other end has as well. Raises Unreachable."""
+        """Continue without WebSocket, once the other end does too. Raises Unreachable."""
         connection = self._answer.connection
         if connection is None or connection.transport is None:
             raise Unreachable("channel_closed", name=peer_name)
@@ -195,7 +195,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         return stream
 
     def release(self) -> None:
-        """End it at once, without a goodbye: on a path that is dead, one would be waited for. Repeating is harmless."""
+        """End it at once without a goodbye, which would be awaited on a dead path. Repeating is harmless."""
         connection = self._answer.connection
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
@@ -203,9 +203,9 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 
 
 class PeerClient:
-    """Speaks to `member` at `address`. `context` pins exactly that member's certificate.
+    """Client of `member` at `address`. `context` pins exactly that member's certificate.
 
-    through: by this interface of ours; None: by the one that the system chooses. pace: how fast; None: no limit.
+    through: the interface to leave by; None: the one that the system chooses. pace: the rate limit; None: none.
     """
 
     def __init__(
@@ -258,11 +258,11 @@ class PeerClient:
         return not (self._n_asked or guests or any(websocket.is_open for websocket in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
-        """The control socket, before HELLO. Raises Unreachable or Refused."""
+        """Open the control socket, before HELLO. Raises Unreachable or Refused."""
         return await self._websocket("control", MAX_MESSAGE_BYTES)
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
-        """A new data connection. Raises Unreachable or Refused."""
+        """Open a new data connection. Raises Unreachable or Refused."""
         link = await self._websocket(f"data/{pipeline.hex()}", MAX_MESSAGE_BYTES)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
@@ -275,7 +275,7 @@ class PeerClient:
             raise
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
-        """A new connection for app/network/peer/probe.py, and our own address on it. Raises Unreachable or Refused."""
+        """Open a connection for a probe; return it and our own address on it. Raises Unreachable or Refused."""
         link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
         own = link.get_extra_info("sockname", ("",))
         return PacedChannel(WebSocketChannel(link, self.member.name), self.pace), str(own[0])
@@ -288,7 +288,7 @@ class PeerClient:
         return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body), total_bytes)
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
-        """Stream tensor bytes, best in chunks of 1 MiB; the peer's answer. Raises as above."""
+        """Stream tensor bytes, best in chunks of 1 MiB; return the peer's answer. Raises as above."""
         paced = self.pace.leaving(chunks)
         return await self._request("POST", f"stage/{pipeline.hex()}/pieces", paced, total_bytes)
 
@@ -344,7 +344,7 @@ class PeerClient:
 
 
 def explained(member: Member, address: Address, error: Exception) -> AppError:
-    """The sentence behind a failed connection. RuntimeError: this link was closed meanwhile."""
+    """Return the error behind a failed connection. RuntimeError: this link was closed meanwhile."""
     facts = {"name": member.name, "address": str(address)}
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():

@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 
 
 class CallBack:
-    """Both sides of it on one link. It connects only to where that peer itself says it listens.
+    """Both sides of a call back on one link. It connects only to where the peer says that it listens.
 
     hears: whether that peer's announcements arrive here, None where that is not known.
     """
@@ -240,7 +240,7 @@ class Paths:
 
 
 class PeerLink:
-    """A link that is up. Made by app/network/peer/peer_links.py; `run` carries it to its end."""
+    """A link that is up. Made by peer_links.py; `run` carries it to its end."""
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class PeerLink:
 
     @property
     def through(self) -> Through | None:
-        """The interface of ours that data connections leave by, where one was chosen."""
+        """Return the interface that data connections leave by, if one was chosen."""
         return self.paths.now.through
 
     def guest_session(self) -> aiohttp.ClientSession:
@@ -294,7 +294,7 @@ class PeerLink:
 
     @property
     def own_host(self) -> str:
-        """The address of this machine that the link goes out from; empty once it is down."""
+        """Return the address of this machine that the link goes out from; empty once it is down."""
         name = self._socket.get_extra_info("sockname") or ("",)
         return plain_host(str(name[0])).partition("%")[0]
 
@@ -316,7 +316,7 @@ class PeerLink:
             raise Unreachable("link_lost", name=self.name) from error
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
-        """A data connection of its own for `pipeline`. Raises Unreachable or Refused."""
+        """Open a data connection for `pipeline`. Raises Unreachable or Refused."""
         try:
             return await self.paths.now.open_data(pipeline)
         except Unreachable:
@@ -345,7 +345,7 @@ class PeerLink:
         return await self.paths.now.offer_stage(pipeline, body, total_bytes)
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
-        """Stream tensor bytes, best in chunks of 1 MiB; the answer (JSON). Raises as above."""
+        """Stream tensor bytes, best in chunks of 1 MiB; return the answer (JSON). Raises as above."""
         return await self.paths.now.upload_pieces(pipeline, chunks, total_bytes)
 
     async def close(self, why: Reason) -> None:
@@ -455,7 +455,7 @@ class PeerLink:
                     raise BadMessage("more messages than can be carried out") from None
 
     async def _deliver(self, owner: Owner) -> None:
-        """One after the other, beside the heartbeats: a message may take its time."""
+        """Deliver messages one after another, apart from the heartbeats: handling one may take its time."""
         if self.ended is not None:
             return  # replaced before it began: its end is told already
         self.announced = True
