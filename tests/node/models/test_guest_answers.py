@@ -51,7 +51,7 @@ class Host:
         self.bodies: list[Any] = []
 
     @asynccontextmanager
-    async def asked(self, method: str, path: str, body: bytes = b"", headers: object = None) -> AsyncIterator[Any]:
+    async def request(self, method: str, path: str, body: bytes = b"", headers: object = None) -> AsyncIterator[Any]:
         if path == "/models" and self._offers is None:
             raise Unreachable("peer_offline", name=self.host.name)
         raw = self._answer if path == "/ask" else msgspec.json.encode(self._offers)
@@ -132,7 +132,7 @@ async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
 async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.models.guest_answers.OFFERS_SECONDS", 0.05)
     silent = Host("barn", has("b"))
-    silent.asked = lambda *_: _silence()  # type: ignore[method-assign]
+    silent.request = lambda *_: _silence()  # type: ignore[method-assign]
     one = guest(silent, Host("den", has("a")))
     async with asyncio.timeout(30):
         assert [offer["name"] for offer in await one.listed()] == ["a"]
