@@ -51,7 +51,8 @@ def main(arguments: list[str]) -> int:
 
 
 def leave_signals_to_the_node() -> None:
-    """A Ctrl-C, a closed terminal and a session that ends reach all processes; the node ends us once it has left."""
+    """Ignore Ctrl-C, a closed terminal and the end of a session, which reach all processes; the node ends us when it
+    leaves."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if (number := getattr(signal, name, None)) is not None:
             signal.signal(number, signal.SIG_IGN)
@@ -83,7 +84,7 @@ def serve(frames_in: int, frames_out: int) -> int:
 
 
 def frames(pipe: io.FileIO, waiting: Waiting) -> Iterator[Frame]:
-    """Frame after frame until the pipe ends. Each is read into memory of its own, once. Raises BadFrame."""
+    """Yield frame after frame until the pipe ends, each read once into memory of its own. Raises BadFrame."""
     start = bytearray(HEADER.size)
     while True:
         waiting.wait()
@@ -107,7 +108,7 @@ def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
 
 
 def write(fd: int, *frames: Frame) -> None:
-    """Write frames without copying their payloads: at once, or whoever reads wakes between two of them."""
+    """Write frames without copying their payloads, all at once, or the reader would wake between two of them."""
     parts = [memoryview(part) for frame in frames for part in (head(frame), frame.payload)]
     while parts:
         if sys.platform == "win32":

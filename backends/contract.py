@@ -75,7 +75,7 @@ class Number(IntEnum):
     IDS = 3  # token ids as int32, on the pipe to one's own worker only
 
     def row_bytes(self, width: int) -> int:
-        """Bytes of one row: of `width` values, or of one token id."""
+        """Return the bytes of one row: of `width` values, or of one token id."""
         match self:
             case Number.F32:
                 return 4 * width
@@ -167,7 +167,7 @@ class KvType(StrEnum):
     Q8_0 = "q8_0"  # a 16-bit scale for 32 signed bytes
 
     def bytes_of(self, f16_bytes: int) -> int:
-        """Bytes of what takes so many in f16."""
+        """Return the bytes of values that take so many in f16."""
         return f16_bytes if self is KvType.F16 else -(-f16_bytes * 34 // 64)
 
 
@@ -248,7 +248,7 @@ class Stage(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         ...
 
 
@@ -273,9 +273,9 @@ class NotFinite(StageError):
 
 
 class BadSlots(StageError):
-    """A step could not be computed because of what these slots hold; the others' part of it was sound.
+    """A step that failed because of what these slots hold; the other slots' part of it was sound.
 
-    The run itself is whole. `code` is a reason code of the app.
+    The run itself is intact. `code` is a reason code of the app.
     """
 
     def __init__(self, code: str, slots: Sequence[int], words: str) -> None:

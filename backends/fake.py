@@ -148,7 +148,7 @@ class FakeStage:
             marks.append(_mix(before, int(token * DIGIT), pos))
 
     def _score(self, segment: Segment) -> Rows:
-        """Scores that favour one printable token, chosen by all the slot has seen."""
+        """Return scores that favor one printable token, chosen by everything the slot has seen."""
         if 0 < self.options.nan_from < segment.end:
             return np.full(self.n_vocab, np.nan, dtype=VALUE)
         mark = self._marks[segment.slot][-1]
@@ -187,7 +187,7 @@ def _split(segments: tuple[Segment, ...], rows: Rows) -> list[tuple[Segment, Row
 
 
 def _mix(before: int, token: int, pos: int) -> int:
-    """A hash of 64 bits of all that came before and this token (splitmix64's finisher)."""
+    """Return a 64-bit hash of everything before and this token (splitmix64's finisher)."""
     mark = (before * 0x9E3779B97F4A7C15 + (token & MASK) * 0xBF58476D1CE4E5B9 + pos + 1) & MASK
     mark = ((mark ^ (mark >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     mark = ((mark ^ (mark >> 27)) * 0x94D049BB133111EB) & MASK

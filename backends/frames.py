@@ -1,4 +1,4 @@
-"""Messages <-> bytes for the pipe and the network. No I/O: sizes are checked before anything is kept.
+"""Frames, the messages on the pipe and the network, and their codec. No I/O: sizes are checked before anything is kept.
 
 A frame is a big-endian header of 40 bytes, 8 for each segment, and a payload (SAFETY.md 5).
 """
@@ -57,12 +57,12 @@ class Frame:
 
 
 def encode(frame: Frame) -> bytes:
-    """The bytes of a frame. Raises BadFrame when a field is out of range."""
+    """Return the bytes of a frame. Raises BadFrame when a field is out of range."""
     return b"".join((head(frame), frame.payload))
 
 
 def head(frame: Frame) -> bytes:
-    """Header and segments alone, for those who send the payload without a copy."""
+    """Return only header and segments, for callers that send the payload without a copy."""
     if len(frame.payload) > MAX_PAYLOAD or len(frame.segments) > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {len(frame.payload)} bytes is too large")
     try:
@@ -77,7 +77,7 @@ def head(frame: Frame) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A checked header: all of a frame but its segments and payload."""
+    """A checked header: everything of a frame but its segments and payload."""
 
     kind: Kind
     pipeline: bytes
@@ -108,7 +108,7 @@ def read_head(data: bytes | bytearray | memoryview) -> Head:
 
 
 def decode(data: bytes | bytearray | memoryview) -> Frame:
-    """The one frame that `data` is, no byte more or less. Raises BadFrame."""
+    """Return the one frame that `data` is, no byte more or less. Raises BadFrame."""
     top = read_head(data)
     if len(data) != HEADER.size + top.n_rest:
         raise BadFrame(f"{len(data)} bytes for a frame of {HEADER.size + top.n_rest}")
@@ -128,7 +128,7 @@ class Decoder:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """All frames that are complete now. Raises BadFrame on the first wrong header."""
+        """Yield all frames that are complete now. Raises BadFrame on the first wrong header."""
         self._buffer += data
         while len(self._buffer) >= HEADER.size:
             end = HEADER.size + read_head(self._buffer).n_rest

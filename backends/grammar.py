@@ -1,4 +1,4 @@
-"""A grammar that an answer keeps to, followed in a process of its own (grammar_process.py)."""
+"""Grammars that answers must follow, each followed in a process of its own (grammar_process.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOO_HEAVY = "the grammar takes too long to follow, or too much memory"
 
 
 class GrammarRefused(StageError):
-    """The grammar has a mistake, or takes too long to compile."""
+    """A grammar that has a mistake, or takes too long to compile."""
 
 
 class GrammarTooHeavy(StageError):
@@ -28,26 +28,26 @@ class GrammarTooHeavy(StageError):
 
 
 class Way(Protocol):
-    """A connection to what follows one grammar after another, with one vocabulary."""
+    """A connection to a follower of one grammar after another, with one vocabulary."""
 
     end: int  # the token that ends an answer
 
     def ask(self, question: Ask, payload: bytes = b"") -> bytes:
-        """Raises GrammarRefused, or GrammarTooHeavy, after which it is of no more use."""
+        """Return the reply. Raises GrammarRefused, or GrammarTooHeavy, after which the connection is unusable."""
         ...
 
     def forget(self) -> bool:
-        """The grammar is over; whether another one may be asked of it."""
+        """Drop the grammar; return whether another one may follow."""
         ...
 
     def close(self) -> None: ...
 
 
 class Apart:
-    """A process of its own."""
+    """A follower in a process of its own."""
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
-        """Raises GrammarRefused."""
+        """Start the process. Raises GrammarRefused."""
         try:
             self._socket = fork_server.of_grammars().new()
         except OSError as error:
@@ -107,7 +107,7 @@ class Grammar:
     """The grammar of one sequence."""
 
     def __init__(self, vocabulary: str, n_vocab: int, text: str) -> None:
-        """vocabulary: the path of the model's file. Raises GrammarRefused."""
+        """Compile the grammar. vocabulary: the path of the model's file. Raises GrammarRefused."""
         self._way: Way | None = None
         data = text.encode()
         if not vocabulary:
@@ -138,11 +138,11 @@ class Grammar:
         return self._asked(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
 
     def takes(self, token: int) -> bool:
-        """The same; if so, it has come."""
+        """Return whether the token may come next, and if so take it."""
         return self._asked(Ask.TAKE, TOKEN.pack(token)) != b"\0"
 
     def allowed(self) -> NDArray[np.bool_]:
-        """The tokens that may come next: one bool each."""
+        """Return the tokens that may come next: one bool each."""
         bits = np.frombuffer(self._asked(Ask.ALLOWED), np.uint8)
         return np.unpackbits(bits, count=self._place[1]).astype(bool)
 
@@ -171,7 +171,7 @@ _idle: dict[tuple[str, int], list[Way]] = {}  # by vocabulary, and how many toke
 
 
 def forget_all() -> None:
-    """End what waits for the next grammar: its vocabulary is given up."""
+    """End the followers that wait for the next grammar: their vocabulary is given up."""
     for waiting in _idle.values():
         for way in waiting:
             way.close()

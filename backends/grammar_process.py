@@ -1,7 +1,7 @@
-"""Processes that follow grammars: what a request orders there can neither hang, grow nor end the worker.
+"""Processes that follow grammars, so that no request's grammar can hang, grow or end the worker.
 
 A grammar of a hundred bytes can take any time and memory at any token. So each is followed in a process of its own,
-bounded in both at each token and in all; it loads the vocabulary once, and follows one grammar after another.
+bounded in both at each token and in total; it loads the vocabulary once, and follows one grammar after another.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Ask(IntEnum):
 
 
 def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:
-    """llama.cpp's view of candidates; valid as long as they are."""
+    """Return llama.cpp's view of candidates, valid as long as they are."""
     data = ctypes.cast(candidates.ctypes.data, llama.llama_token_data_p)
     return llama.llama_token_data_array(data, len(candidates), -1, False)
 
@@ -64,7 +64,7 @@ class Follower:
         self._began_s, self._n_tokens = 0.0, 0
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._forget()
         if self._model:
             self._llama.llama_model_free(self._model)
@@ -89,7 +89,7 @@ class Follower:
                 return None
 
     def bounds(self, question: Ask) -> tuple[float, float]:
-        """Seconds of the processor and of the clock."""
+        """Return the limits in seconds of the processor and of the clock."""
         if question is Ask.OPEN:
             return OPEN_SECONDS, OPEN_WALL_SECONDS
         most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
@@ -152,7 +152,7 @@ def send(to: socket.socket, kind: int, payload: bytes = b"") -> None:
 
 
 def receive(come_from: socket.socket) -> tuple[int, bytes]:
-    """The next message. Raises OSError for one that is too long, and EOFError at the end."""
+    """Return the next message. Raises OSError for one that is too long, and EOFError at the end."""
     kind, size = HEAD.unpack(_read(come_from, HEAD.size))
     if size > MAX_MESSAGE_BYTES:
         raise OSError(f"a message of {size} bytes, and {MAX_MESSAGE_BYTES} are the most")
@@ -170,7 +170,7 @@ def _read(come_from: socket.socket, size: int) -> bytes:
 
 
 def serve(asks: socket.socket, address_bytes: int) -> None:
-    """Answer messages until nobody asks any more. address_bytes: held when it began."""
+    """Answer messages until the worker closes the connection. address_bytes: held when it began."""
     follower, began_bytes = Follower(), process.peak_bytes()
     opened_bytes = began_bytes
     while True:

@@ -14,7 +14,7 @@ from backends.templates.call_format import CallFormat
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True):
-    """Base of all orders and answers."""
+    """The base of all orders and answers."""
 
     request: int
 
@@ -31,18 +31,17 @@ class OpenStage(Order, frozen=True, tag="open"):
 
 
 class CloseStage(Order, frozen=True, tag="close"):
-    """Give a run's memory back. Answer: Closed."""
+    """An order to release a run's memory. Answer: Closed."""
 
     pipeline: str
 
 
 class Begin(Order, frozen=True, tag="begin"):
-    """A slot of the last run starts a sequence: how to sample, and from which position on.
+    """An order to start a sequence in a slot of the last run: how to sample, and from which position on.
 
-    A token is sampled after every segment whose `end >= due_from`. `history` are the token ids
-    before `due_from` that penalties must know. When an answer is continued, its last `drawn` ids
-    were sampled here or elsewhere before: grammar and random numbers go on after them.
-    Answer: Begun or Failed (a grammar that does not compile).
+    A token is sampled after every segment whose `end >= due_from`. `history` are the token ids before `due_from` that
+    penalties must know. When an answer is continued, its last `drawn` ids were sampled here or elsewhere before:
+    grammar and random numbers continue after them. Answer: Begun or Failed (a grammar that does not compile).
     """
 
     pipeline: str
@@ -67,7 +66,7 @@ class OpenVocabulary(Order, frozen=True, tag="vocabulary"):
 
 
 class Tokenize(Order, frozen=True, tag="tokenize"):
-    """Text to token ids. `special`: names of control tokens become those tokens. Answer: Tokenized."""
+    """An order to tokenize a text. `special`: names of control tokens become those tokens. Answer: Tokenized."""
 
     text: str
     special: bool = False
@@ -75,11 +74,12 @@ class Tokenize(Order, frozen=True, tag="tokenize"):
 
 
 class Render(Order, frozen=True, tag="render"):
-    """Apply the chat template. Answer: Rendered or Failed; behind one that is not the `last` also Tokenized or Failed.
+    """An order to apply the chat template.
 
-    now: for templates that name the date: when the chat began, so that its later turns begin alike; None: this moment.
-    options: further variables of the template, such as `enable_thinking`. ids: those of the text are wanted too, with
-    the names of control tokens as these tokens. continues: the last message is an answer that goes on.
+    Answer: Rendered or Failed; after one that is not the `last` also Tokenized or Failed. now: for templates that name
+    the date: when the chat began, so that its later turns begin alike; None: this moment. options: further variables of
+    the template, such as `enable_thinking`. ids: the ids of the text are requested too, with the names of control
+    tokens as these tokens. continues: the last message is an answer to be continued.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -101,9 +101,9 @@ class OpenEmbedder(Order, frozen=True, tag="embedder"):
 
 
 class Embed(Order, frozen=True, tag="embed"):
-    """The vector of a text, or of its token ids. Answer: Embedded or Failed.
+    """An order to embed a text or its token ids. Answer: Embedded or Failed.
 
-    cut: read only the first tokens of what is too long.
+    cut: read only the first tokens of a text that is too long.
     """
 
     text: str = ""
@@ -147,11 +147,11 @@ class Shared(Order, frozen=True, tag="shared"):
 
 
 class Closed(Order, frozen=True, tag="closed"):
-    """The run is gone."""
+    """Answer: the run is gone."""
 
 
 class Begun(Order, frozen=True, tag="begun"):
-    """The slot is ready."""
+    """Answer: the slot is ready."""
 
 
 class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
@@ -177,7 +177,10 @@ class Tokenized(Order, frozen=True, tag="tokenized"):
 
 
 class Rendered(Order, frozen=True, tag="rendered"):
-    """`folded`: what the template does not take, and was told in another way: "system", "tools", "turns"."""
+    """The rendered chat.
+
+    `folded`: what the template does not accept and was passed in another way: "system", "tools", "turns".
+    """
 
     text: str
     folded: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
 
 
 def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
-    """Facts for the node, ready for JSON: of these engines, or of all."""
+    """Return facts for the node, ready for JSON: of these engines, or of all."""
     results = [ENGINES[name]() for name in engines or ENGINES if name in ENGINES]
     return {"python": platform.python_version(), "engines": results}
 

@@ -1,4 +1,4 @@
-"""Sampling -> pick(logits): llama.cpp's sampler chain, whatever engine made the logits."""
+"""Samplers that pick a token from logits: llama.cpp's sampler chain, whatever engine made the logits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MAX_SEED = (1 << 32) - 2  # 2^32 - 1 asks llama.cpp for a seed of its own
 
 
 class Greedy:
-    """The highest score; of equal ones the first, as in llama.cpp."""
+    """A sampler that takes the highest score; of equal ones the first, as in llama.cpp."""
 
     def pick(self, logits: Rows) -> int:
-        """The next token for float32 logits [n_vocab]. Raises StageError when there is none."""
+        """Return the next token for float32 logits [n_vocab]. Raises StageError when there is none."""
         best = int(logits.argmax())  # a NaN is taken for the highest
         if not np.isfinite(logits[best]):
             raise StageError("the model's scores are not finite")
@@ -70,7 +70,7 @@ class Sampler:
             grammar.close()
 
     def _new_chain(self, sampling: Sampling, n_vocab: int) -> Any:
-        """Order and meaning as in llama.cpp's own chain (common/sampling.cpp)."""
+        """Return the chain, in the order and meaning of llama.cpp's own (common/sampling.cpp)."""
         llama = self._llama
         chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
         links = [self._bias(sampling, n_vocab)] if sampling.logit_bias else []

@@ -1,7 +1,7 @@
-"""Hidden states <-> the bytes of a frame, in each of the wire's number types. Little-endian.
+"""Hidden states and their encoding in a frame, in each of the wire's number types. Little-endian.
 
-Trained transformers have a few massive activations: values thousands of times the typical one, mostly at a text's
-first token, up to 100,975 in Gemma 3 270M, where f16 ends at 65,504. Two forms keep them:
+Trained transformers have a few massive activations: values thousands of times the typical one, mostly at a text's first
+token, up to 100,975 in Gemma 3 270M, where f16 ends at 65,504. Two forms keep them:
 
 - F16: a signed 16-bit exponent for each row, then one half for each value, which the exponent scales by a power of
   two. The exponent is 0 wherever the row fits, so its values are then exactly what plain f16 makes of them.

@@ -1,4 +1,4 @@
-"""The only file that imports llama_cpp: its functions, its log, its defaults. Untyped from here down."""
+"""The only file that imports llama_cpp: its functions, its log, its defaults. Untyped below this line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SWITCH_SECONDS = 1e-4  # a Python thread waiting for the lock costs a step 40 ms
 
 @cache
 def load() -> Any:
-    """The binding's C functions, imported once, with their log on stderr. Raises StageError."""
+    """Return the binding's C functions, imported once, with their log on stderr. Raises StageError."""
     _leave_out_the_rest()
     try:
         from llama_cpp import llama_cpp
@@ -30,15 +30,14 @@ def load() -> Any:
 
 
 def _leave_out_the_rest() -> None:
-    """The package without what it imports for itself: its templates, formats and caches take each worker 0.12 s, and we
-    use none of them."""
+    """Skip the package's own templates, formats and caches, which cost each worker 0.12 s and are not used."""
     if "llama_cpp" not in sys.modules and (spec := util.find_spec("llama_cpp")):
         sys.modules["llama_cpp"] = util.module_from_spec(spec)
 
 
 @cache
 def whole_model() -> Any:
-    """The binding's own class of a model, to compare with: no worker needs it."""
+    """Return the binding's own model class, for comparisons only."""
     llama = load()
     # It unpickles what it finds on disk and has no fixed version; we use no disk cache.
     sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
@@ -49,14 +48,14 @@ def whole_model() -> Any:
 
 
 def version() -> str:
-    """The binding's, and so the engine's."""
+    """Return the version of the binding, and so of the engine."""
     from importlib import metadata  # takes a worker an eighth of its start, where nobody asks
 
     return metadata.version("llama-cpp-python")
 
 
 def require_proved() -> None:
-    """A cut counts on what the engine makes of a stage's metadata. Raises UnprovedEngine."""
+    """Check that this engine treats a stage's metadata as expected. Raises UnprovedEngine."""
     if not is_proved(version()):
         proved = " or ".join(PROVED_ENGINES)
         words = f"this is llama-cpp-python {version()}, and proved is {proved}"
@@ -69,7 +68,7 @@ _last_level = 0
 
 
 def _log(level: int, text: bytes, _user_data: int | None) -> None:
-    """Pass on warnings and errors alone: stderr's last lines explain a worker's death."""
+    """Pass on warnings and errors only: stderr's last lines explain a worker's death."""
     global _last_level
     if level != _CONTINUED:
         _last_level = level
@@ -90,14 +89,14 @@ said: list[bytes] = []
 
 
 def last_words() -> str:
-    """llama.cpp's latest warnings and errors, and forgets them."""
+    """Return llama.cpp's latest warnings and errors, and forget them."""
     text = b"".join(said).decode("utf-8", "replace").strip()
     said.clear()
     return text[-1000:]
 
 
 def ggml(name: str, result: Any, *arguments: Any) -> Any:
-    """A function of ggml that the binding does not name, by its plain C name."""
+    """Return a function of ggml that the binding does not name, by its plain C name."""
     load()
     from llama_cpp import _ggml
 
@@ -145,7 +144,7 @@ def why_not(words: str) -> str:
 
 
 def position_planes(model: Any) -> int:
-    """Positions that llama.cpp reads of each hidden state that enters (llama_hparams::n_pos_per_embd)."""
+    """Return how many positions llama.cpp reads of each incoming hidden state (llama_hparams::n_pos_per_embd)."""
     llama = load()
     several = (llama.LLAMA_ROPE_TYPE_MROPE, llama.LLAMA_ROPE_TYPE_IMROPE)
     return 4 if llama.llama_model_rope_type(model) in several else 1

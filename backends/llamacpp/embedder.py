@@ -49,13 +49,13 @@ class LlamaEmbedder:
         return tokenized(self._llama, self._vocab, text, special=False, bos=True)
 
     def embed(self, ids: Sequence[int]) -> Rows:
-        """The vector of a text, as the model gives it: `[width]`, not normalised. Raises StageError."""
+        """Return the vector of a text as the model gives it: `[width]`, not normalized. Raises StageError."""
         if self.ranks:
             raise StageError("this model ranks texts and gives no vectors")
         return self._pooled(ids)
 
     def pair(self, query: str, text: str) -> list[int]:
-        """A query and a text as the model reads them together, as llama.cpp's server writes them."""
+        """Return a query and a text as the model reads them together, as llama.cpp's server writes them."""
         llama, vocab = self._llama, self._vocab
         template = llama.llama_model_chat_template(self._model, PAIR_TEMPLATE)
         if template is not None:
@@ -102,7 +102,7 @@ class LlamaEmbedder:
         return _finite(np.frombuffer(data, VALUE).copy())
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         if self._context:
             self._llama.llama_free(self._context)
         if self._model:
@@ -133,7 +133,7 @@ class LlamaEmbedder:
 
 
 def _finite(values: Rows) -> Rows:
-    """The values as they are. Raises NotFinite."""
+    """Return the values unchanged. Raises NotFinite."""
     if not np.isfinite(values).all():
         raise NotFinite("what it computes of a text are no numbers")
     return values

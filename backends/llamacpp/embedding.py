@@ -27,10 +27,10 @@ U32 = 4
 
 
 class Embedding:
-    """The matrix stays in the file; only the rows that are asked for are read and made float32."""
+    """The embedding matrix. It stays in the file; only requested rows are read and made float32."""
 
     def __init__(self, path: str, width: int) -> None:
-        """Raises StageError when the file has no embedding of this width."""
+        """Open the file. Raises StageError when it has no embedding of this width."""
         try:
             self._data, place = _opened(path)
             self._type = gguf.GGMLQuantizationType(place.kind)
@@ -50,7 +50,7 @@ class Embedding:
         self._start: int = self._rows.ctypes.data
 
     def rows(self, ids: NDArray[np.int32]) -> Rows:
-        """Float32 [len(ids), width]. Raises StageError for an id without a row."""
+        """Return float32 [len(ids), width]. Raises StageError for an id without a row."""
         rows: list[int] = ids.tolist()
         if not all(0 <= token < self.n_rows for token in rows):
             raise StageError(f"token ids beyond the {self.n_rows} of the vocabulary")
@@ -64,7 +64,7 @@ class Embedding:
         return values
 
     def _plain(self, raw: NDArray[np.uint8]) -> Rows:
-        """Rows of a type that ggml has no function of its own for."""
+        """Return rows of a type for which ggml has no function of its own."""
         match self._type:
             case gguf.GGMLQuantizationType.F32:
                 return raw.view(np.float32)
@@ -74,7 +74,7 @@ class Embedding:
 
 
 def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
-    """Quantised rows as float32, bit for bit what llama.cpp makes of them. Raises StageError."""
+    """Return quantized rows as float32, bit for bit as llama.cpp does. Raises StageError."""
     try:
         values: Rows = gguf.quants.dequantize(raw, kind)
     except NotImplementedError:
@@ -83,9 +83,9 @@ def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
 
 
 def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] | None:
-    """ggml's own function for the same (3 instead of 50 µs a row); None where it exports none.
+    """Return ggml's own function for the same (3 instead of 50 µs a row); None where it exports none.
 
-    Called with the addresses of whole rows and of the float32 values, and the number of values.
+    It takes the addresses of whole rows and of the float32 values, and the number of values.
     """
     name = "dequantize_row_" + kind.name.lower().replace("_k", "_K")
     pointer, count = ctypes.c_void_p, ctypes.c_int64
@@ -104,7 +104,7 @@ class _Place:
 
 
 def _opened(path: str) -> tuple[mmap.mmap, _Place]:
-    """The file of a model that has its embedding; a model may have several (`-00001-of-00003.gguf`)."""
+    """Return the file of a model that has its embedding; a model may have several (`-00001-of-00003.gguf`)."""
     part = _PART.search(path)
     other_parts = range(1, min(int(part[2]), MAX_PARTS) + 1) if part else ()
     paths = [path, *(f"{path[: part.start()]}-{n:05}-of-{part[2]}.gguf" for n in other_parts if part)]

@@ -57,7 +57,8 @@ class Batch:
         return start
 
     def _copy_planes(self, n_rows: int) -> None:
-        """Text has the same position in every plane but the last, which llama.cpp wants to be 0."""
+        """Copy the positions to all planes but the last, which llama.cpp wants to be 0: text has the same position in
+        each."""
         planes = self._pos[: n_rows * self._planes].reshape(self._planes, n_rows)
         planes[1:-1] = planes[0]
         planes[-1] = 0
@@ -111,7 +112,7 @@ class Boundary:
         self.callback = binding.load().ggml_backend_sched_eval_callback(self._on_node)
 
     def expect(self, rows: Rows) -> None:
-        """The output of the step computed from now on goes to `rows`."""
+        """Write the output of the next step to `rows`."""
         self._rows, self._goal, self.reached = rows, (rows.ctypes.data, rows.nbytes), False
 
     def came(self) -> None:
@@ -326,13 +327,15 @@ class LlamaStage:
 
     @property
     def n_vocab(self) -> int:
-        """Scores in a row of logits."""
+        """Return the number of scores in a row of logits."""
         return int(self._llama.llama_vocab_n_tokens(self._llama.llama_model_get_vocab(self._model)))
 
     @property
     def vocabulary(self) -> str:
-        """The file whose vocabulary grammars need: stage files carry none, so it is the whole model's. Empty when
-        that is not known."""
+        """Return the file whose vocabulary grammars need: the whole model's, as stage files carry none.
+
+        Empty if not known.
+        """
         config = self._config
         return config.path if config.role is Role.WHOLE else config.embedding_path
 
@@ -356,7 +359,7 @@ class LlamaStage:
         return by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
 
     def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
-        """One run through the layers; slots with cells of their own are neighbours, with as many rows each."""
+        """Run through the layers once; slots with cells of their own must be neighbors, with equally many rows."""
         segments, n_rows = batch.segments, self.place(batch)
         if self._boundary is None:
             return self._scores(segments, n_rows, due)
@@ -431,7 +434,7 @@ class LlamaStage:
         return Logits(due_segments, self._seen(ctypes.addressof(start.contents), len(due_segments)))
 
     def _seen(self, address: int, n_rows: int) -> memoryview:
-        """The scores there, without a copy. They mostly lie where they lay: a view is made once."""
+        """Return the scores there without a copy. They mostly lie in the same place, so a view is made once."""
         if (address, n_rows) != self._scores_at:
             count = n_rows * self.n_vocab
             self._view = memoryview((ctypes.c_float * count).from_address(address)).cast("B")

@@ -33,7 +33,7 @@ EXACT_ROWS = 16  # up to here a step's time says most of its weights: steps are 
 
 @dataclass(slots=True)
 class _Kind:
-    """Steps of about as many rows: they are compared with each other."""
+    """Steps of about as many rows, which are compared with each other."""
 
     threads: int
     direction: int
@@ -67,7 +67,7 @@ class _Kind:
 
 
 class ThreadChoice:
-    """The number of threads for each step: ask `next`, compute, tell how long it `took`."""
+    """The number of threads for each step: call `next`, compute, and report how long it `took`."""
 
     def __init__(self, most: int, start: int = 0) -> None:
         """start: where to begin; 0: always `most`, and nothing is tried."""
@@ -81,7 +81,7 @@ class ThreadChoice:
 
     @property
     def used(self) -> int:
-        """Threads of the latest step's kind, as far as found; before the first step, where it begins."""
+        """Return the threads of the latest step's kind, as far as found; before the first step, the start value."""
         if self._fixed:
             return self._limit
         return self._kind.threads if self._kind else min(self._start, self._limit)
@@ -98,7 +98,7 @@ class ThreadChoice:
                 kind.direction, kind.granted_steps, kind.costs_s = 1, GRANT_STEPS, {}
 
     def next(self, n_rows: int, *, tied: bool = False) -> int:
-        """Threads for a step of so many rows. tied: what comes of it depends on their number."""
+        """Return the threads for a step of so many rows. tied: the result depends on their number."""
         if self._fixed:
             return self._limit
         key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
@@ -122,7 +122,7 @@ class ThreadChoice:
             self._computed(kind, self_s, is_long=seconds >= LONG_S)
 
     def _new(self, key: int) -> _Kind:
-        """A kind begins where its neighbour is; the first of the short ones and of the long ones may try at once."""
+        """Return a kind that begins where its neighbor is; the first short and the first long one may try at once."""
         near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
             like = self._kinds[min(near, key=lambda known: abs(known - key))]
@@ -183,7 +183,7 @@ class ThreadChoice:
         self._judge(kind, _mean(counted), usual_s)
 
     def _judge(self, kind: _Kind, found_s: float, usual_s: float) -> None:
-        """Take the tried number over, or look the other way."""
+        """Adopt the tried number, or look the other way."""
         tried, cost_s = kind.tried, kind.spent_s - len(kind.trial) * usual_s
         is_disturbed = kind.urgent and tried != kind.home
         kind.stop_trying()

@@ -1,4 +1,4 @@
-"""A chat, or a bare prompt, on a pipeline: text in, pieces of text out."""
+"""Completion of a chat or a bare prompt on a pipeline: text in, pieces of text out."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class Completer:
         return self._text.vocabulary.calls
 
     async def control_token(self, name: str) -> int | None:
-        """The one token that is written so in templates and has no text of its own, if it is one."""
+        """Return the one token that is written so in templates and has no text of its own, or None."""
         if name not in self._control:
             ids = await self._text.tokenize(name, special=True, bos=False)
             is_one = len(ids) == 1 and not self._piece(ids[0])
@@ -196,7 +196,7 @@ class Completer:
         return pieces[token] if 0 <= token < len(pieces) else b""
 
     def _likely(self, token: Token, reader: Reader) -> tuple[tuple[bytes, float], ...]:
-        """A sign that was sampled is told by the text that it is here."""
+        """Return the token's logprobs; a sampled control sign is represented by its text here."""
         return tuple(
             (self._piece(token_id) or (reader.sign(token_id) if not at else b""), log)
             for at, (token_id, log) in enumerate(token.likely)
@@ -306,7 +306,7 @@ class Completer:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """A prompt. where: its answer begins; None: it is no chat, and nothing is parted from its text."""
+    """A prompt. where: the position where its answer begins; None: it is no chat, and nothing is split off its text."""
 
     ids: tuple[int, ...]
     where: AnswerStart | None
@@ -323,7 +323,7 @@ def _begun(messages: Sequence[Message]) -> tuple[str, str]:
 
 
 def _joined(first: Finish | None, then: Finish) -> Finish:
-    """The figures of an answer that was asked for in two parts."""
+    """Return the figures of an answer that was requested in two parts."""
     if first is None:
         return then
     before, two = first.figures, then.figures
@@ -394,8 +394,11 @@ class Beginnings:
         self._known: OrderedDict[str, LocalTime] = OrderedDict()
 
     def of(self, question: GenerationRequest) -> LocalTime:
-        """The same moment for each turn of a conversation: a later date at its beginning would have all of it read
-        again. One that is nowhere but at its beginning begins now, though it was asked the same before."""
+        """Return the same moment for each turn of a conversation.
+
+        A later date at its beginning would make all of it be read again. A conversation with only its first message
+        begins now, even if the same was asked before.
+        """
         if question.begun_at is not None or question.conversation is None:
             return question.begun_at or local_time()
         answered = any(message["role"] == "assistant" for message in question.messages or ())
@@ -407,7 +410,7 @@ class Beginnings:
 
 
 class Pause(Enum):
-    """Why an answer stops before its end, to go on in another way."""
+    """The reason why an answer stops before its end, to continue in another way."""
 
     SPENT = "spent"  # its thought has had its tokens
     OVER = "over"  # its thought is over, and what follows has a form
@@ -416,9 +419,9 @@ class Pause(Enum):
 class Reader:
     """Reads an answer's tokens as they are sampled, so that a stop string ends it at once.
 
-    splitter: parts thoughts from the text, None where there are none. A stop string is looked for in the text alone.
-    most_thought: tokens after which a thought is to be ended. waits: what follows the thought has a form, and is asked
-    for when that is over. ends: texts that end the answer as an end token does.
+    splitter: separates thoughts from the text, None where there are none; stop strings are searched in the text only.
+    most_thought: tokens after which a thought is ended. waits: the text after the thought has a form, requested when
+    the thought is over. ends: texts that end the answer as an end token does.
     """
 
     def __init__(
@@ -452,7 +455,7 @@ class Reader:
         return self._signs.get(token, b"")
 
     def push(self, token: int) -> bool:
-        """Take in a token; True when the answer ends with it, or pauses."""
+        """Take in a token; return True when the answer ends with it, or pauses."""
         self._n += 1
         raw = self._detokenizer.push(token)
         if self._splitter is None:
@@ -475,7 +478,7 @@ class Reader:
         return self._stops.found or self.pause is not None
 
     def resume(self, forced: str, splitter: ThoughtSplitter) -> None:
-        """Go on behind what was put there in the model's place."""
+        """Continue after text that was put there in the model's place."""
         left: list[Part] = []
         if self._splitter is not None and self.pause is Pause.SPENT:
             left = [part for part in self._splitter.flush() if part.kind is Kind.THOUGHT]
@@ -485,7 +488,7 @@ class Reader:
 
     @property
     def stop(self) -> str | None:
-        """The stop string of the question that has come."""
+        """Return the stop string of the question that has come."""
         return None if self._stops.match in self._ends else self._stops.match
 
     def flush(self) -> None:

@@ -1,4 +1,4 @@
-"""Lanes of micro-batches through the stages of a placement: requests in, tokens out."""
+"""The lanes that carry micro-batches through the stages of a placement: requests in, tokens out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOLD_S = 2.0  # for what is under way, before stages are changed on purpose
 
 
 def _share_turns(stages: Sequence[StageClient]) -> None:
-    """Runs on one machine compute in turn, earlier ones first."""
+    """Make runs on one machine compute in turn, earlier ones first."""
     turns: dict[str, PriorityLock] = {}
     for rank, stage in enumerate(stages):
         if sum(other.machine == stage.machine for other in stages) > 1:
@@ -54,12 +54,11 @@ def _share_turns(stages: Sequence[StageClient]) -> None:
 
 
 class Pipeline:
-    """The stages of one placement, in order: the host's first run, lenders, the host's last run; or one whole.
+    """The stages of one placement, in order: the host's first run, lenders, the host's last run; or one whole model.
 
-    `async with` it; then `generate` as many answers at once as wanted. When a stage is lost, `rebuilder`
-    places the model anew, and every answer goes on where it was. Without one, or when nothing can be
-    done, all of them end with StageLost, and so does every later one. The stages' workers belong to
-    whoever made them.
+    Enter it with `async with`, then `generate` any number of answers at once. When a stage is lost, `rebuilder` places
+    the model again, and every answer continues where it was. Without one, or when nothing can be done, all answers end
+    with StageLost, and so does every later one. The stages' workers belong to the caller that made them.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class Pipeline:
         self._work.place, self._heir = place, heir
 
     def adopt(self, asking: Asking) -> None:
-        """Go on with what another pipeline of the same model began."""
+        """Continue what another pipeline of the same model began."""
         self._work.adopt(asking)
         if self.news is not None:
             asking.put(self.news)
@@ -165,7 +164,7 @@ class Pipeline:
         return tuple(stage.figures() for stage in self._stages)
 
     def steps_s(self) -> dict[str, float]:
-        """Seconds that a token takes on each machine, by its id, where that is known by now."""
+        """Return the seconds that a token takes on each machine, by its id, where that is known."""
         known = [(stage.key, stage.pace) for stage in self._stages]
         seconds: dict[str, float] = {}
         for key, pace in known:
@@ -174,14 +173,14 @@ class Pipeline:
         return seconds
 
     def break_off(self, loss: Loss) -> bool:
-        """Place anew what a lost machine holds, or end with that loss. False where these stages are gone already."""
+        """Place again what a lost machine holds, or end with that loss; False if these stages are gone already."""
         if self._broken is None or self._broken.done():
             return False
         self._broken.set_result(loss)
         return True
 
     def tell(self, notice: Notice) -> None:
-        """Something that everybody who waits shall know, while all of it serves on."""
+        """Send a notice to all waiting readers while everything still works."""
         self._work.tell(notice)
 
     async def leave(self, loss: Loss) -> None:
@@ -194,7 +193,7 @@ class Pipeline:
             present.set_result(loss)
 
     async def _go_round(self) -> None:
-        """One round for each set of stages, until one is lost that cannot be replaced."""
+        """Run one round for each set of stages, until one is lost that cannot be replaced."""
         while self.lost is None:
             loss = await self._round()
             why, begins_anew = fault_table.loss_error(loss.why), False
@@ -225,7 +224,7 @@ class Pipeline:
             await self._recover(loss, rebuilder, why if begins_anew else None)
 
     def _end_cause(self, cause: Asking, loss: Loss) -> None:
-        """Processes ended whenever they computed this answer: it ends alone, and no machine is at fault."""
+        """End this answer alone: processes ended whenever they computed it, and no machine is at fault."""
         log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
         self._work.end_cause(cause, fault_table.loss_error(ends_process_reason(loss)))
         if self._rebuilder is not None:
@@ -235,7 +234,7 @@ class Pipeline:
         return not self._over.is_set() and self._heir(asking, loss)
 
     def _wanted(self, rebuilder: Rebuilder) -> bool:
-        """Somebody waits for tokens, or will in a moment."""
+        """Return whether a request waits for tokens, or will in a moment."""
         return self._work.wanted or rebuilder.wanted()
 
     async def _round(self) -> Loss:
@@ -264,9 +263,10 @@ class Pipeline:
         return duties
 
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
-        """New stages in place of the present ones; what was said and drawn so far is replayed on them.
+        """Replace the stages and replay on them what was said and drawn so far.
 
-        ended: with which answers ended just now, while all layers are whole: then it begins anew for nobody, too.
+        ended: the error with which answers just ended, while all layers are whole; if no one waits, nothing is
+        restarted then.
         """
         log.warning("%s is lost; under way: %s. %s", loss.name, self._work.names, loss.why)
         self._doubted.clear()
@@ -294,13 +294,13 @@ class Pipeline:
         self._settle_replayed()
 
     def _say(self, notice: Notice) -> None:
-        """Tell everybody who waits."""
+        """Send the notice to all waiting readers."""
         self.news = notice
         self._work.tell(notice)
         self.on_news()
 
     def _doubt(self, name: str, seconds: float | None) -> None:
-        """A stage is not heard, and that is being mended; or it is again, after so many seconds."""
+        """Report that a stage is not heard and is being repaired; or that it is again, after so many seconds."""
         if seconds is None:
             self._doubted[name] = None
             self._say(reconnecting_notice(name))
@@ -337,7 +337,7 @@ class Pipeline:
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
-        """A stage says that it was given numbers that cannot be used: whose they were, or whose word that is."""
+        """Return the stage whose numbers, or whose word, are wrong when a stage reports unusable input."""
         if stage.is_elsewhere and stage.was_given_sound_rows():
             return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:
@@ -345,13 +345,13 @@ class Pipeline:
         return stage, reason
 
     def _before(self, stage: StageClient) -> StageClient | None:
-        """The machine that computed what that stage was given; None: this one did."""
+        """Return the machine that computed that stage's input; None: this one did."""
         place = self._stages.index(stage) if stage in self._stages else 0
         before = self._stages[place - 1] if place else None
         return before if before is not None and before.is_elsewhere else None
 
     def _working_on(self, stage: StageClient) -> frozenset[int]:
-        """The slots of the step that was computed there: one of that machine's runs computes at a time."""
+        """Return the slots of the step that was computed there: one of that machine's runs computes at a time."""
         runs = [other for other in self._stages if other.machine == stage.machine]
         computing = _computing([run for run in runs if run.lost is None])
         slots = stage.working_on or frozenset().union(*(run.working_on for run in computing))
@@ -388,7 +388,7 @@ class Pipeline:
                 await self._work.take_back_guesses(carried, self._stages)
 
     async def _sampled(self, step: Step) -> Step:
-        """The last run's tokens. Raises StageLost where another machine gave what is none."""
+        """Return the last run's tokens. Raises StageLost where another machine returned invalid ones."""
         last = self._stages[-1]
         tokens = await last.forward(step)
         if last.is_elsewhere and not self._work.are_tokens(tokens):
@@ -398,7 +398,7 @@ class Pipeline:
         return tokens
 
     async def _arrived(self, carried: MicroBatch) -> Step | None:
-        """A micro-batch as the last run takes it; None: it was computed for a token that did not come."""
+        """Return a micro-batch as the last run takes it; None: it was computed for a wrong guess."""
         stages = self._stages[:-1]
         if carried.guess is not None:
             return await go_ahead(carried.guess, carried.step, stages)
@@ -431,7 +431,7 @@ class Pipeline:
             self._settle_replayed()  # also where nobody waits any more
 
     async def _walled(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
-        """The outer wall of every task here: whatever goes wrong ends the pipeline, not the node."""
+        """Run a task inside the outer wall: an error ends the pipeline, not the node."""
         try:
             await duty()
         except StageLost as error:
@@ -442,7 +442,7 @@ class Pipeline:
             self._end(StageLost("pipeline_fault"))
 
     def end(self, why: StageLost) -> None:
-        """All answers end with this, and no later one begins."""
+        """End all answers with this error, and refuse later ones."""
         self._end(why)
 
     def _end(self, error: StageLost) -> None:

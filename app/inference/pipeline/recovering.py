@@ -68,10 +68,10 @@ async def recovered(
     *,
     waits: bool = True,
 ) -> Sequence[StageClient]:
-    """The stages of a new placement. Raises StageLost when there will be none.
+    """Return the stages of a new placement. Raises StageLost when there will be none.
 
-    waits: for a machine, where nothing fits on those that are there.
-    replay_s: of what is under way, as these answers were computed before; None: as long as a usual prompt.
+    waits: wait for a machine if nothing fits on those that are there. replay_s: the time to recompute these answers;
+    None: that of a usual prompt.
     """
     stages: Sequence[StageClient] = ()
     rebuilder.failed(loss)

@@ -1,4 +1,4 @@
-"""Several pipelines of one model as if they were one: each request goes to one of them, and on to another."""
+"""Several pipelines of one model used as one: each request goes to one of them, and moves on if that is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.inference.pipeline.speed_measurement import StageFigures
 
 @dataclass(slots=True)
 class Replica:
-    """One pipeline, and who computes it."""
+    """One pipeline, and the machines that compute it."""
 
     name: str
     pipeline: Pipeline
@@ -29,7 +29,7 @@ class Replica:
 
 
 class Replicas:
-    """Choose a replica by core/scheduler/routing.py. A lost one's sequences go on elsewhere, as they are."""
+    """Chooses a replica by core/scheduler/routing.py. A lost one's sequences continue elsewhere, as they are."""
 
     def __init__(self) -> None:
         self._held: dict[int, Replica] = {}
@@ -45,7 +45,7 @@ class Replicas:
         self._held[place] = replica
 
     def moved(self, place: int, machines: frozenset[str]) -> None:
-        """Other machines compute that one from now on, if it is there yet."""
+        """Note which machines compute this replica from now on, if it is still there."""
         if place in self._held:
             self._held[place].machines = machines
 
@@ -65,7 +65,7 @@ class Replicas:
 
     @property
     def lost(self) -> StageLost | None:
-        """Why all have ended, when all have."""
+        """Return why all have ended, when all have."""
         ends = [replica.pipeline.lost for replica in self._held.values()]
         return ends[0] if ends and all(ends) else None
 
@@ -77,7 +77,7 @@ class Replicas:
 
     @property
     def held(self) -> Sequence[Replica]:
-        """All, in the order of the plan."""
+        """Return all replicas, in the order of the plan."""
         return [self._held[place] for place in sorted(self._held)]
 
     @property
@@ -103,7 +103,7 @@ class Replicas:
         return self.lost
 
     def break_off(self, loss: Loss) -> None:
-        """A machine is known to be gone."""
+        """Break off the replicas of a machine that is known to be gone."""
         for replica in self._of(loss.machine):
             replica.pipeline.break_off(loss)
 

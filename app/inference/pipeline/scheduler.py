@@ -110,7 +110,10 @@ class PipelineConfig:
 
 
 class Scheduler:
-    """Chooses by app/core/scheduler/schedule.py, and keeps the books. Everything here happens between two awaits."""
+    """Chooses by app/core/scheduler/schedule.py, and does the bookkeeping.
+
+    Everything here happens between two awaits.
+    """
 
     def __init__(self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
         self._shape, self._limits, self._figures = shape, limits, figures
@@ -159,7 +162,7 @@ class Scheduler:
         return sequence
 
     def leave(self, sequence: Sequence) -> None:
-        """The reader is gone, or has read the end: nothing of this sequence enters any more."""
+        """Let nothing more of this sequence enter: its reader is gone, or has read the end."""
         sequence.leaving = sequence.unread.is_closed = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
@@ -175,7 +178,7 @@ class Scheduler:
     # interruptions
 
     def end_slots(self, slots: frozenset[int], error: AppError) -> None:
-        """End the answers in these slots with this error; in all slots where none is named."""
+        """End the answers in these slots with this error; in all slots if none is named."""
         for sequence in self._running.values():
             if sequence.slot in slots or not slots:
                 sequence.end(error)
@@ -193,7 +196,7 @@ class Scheduler:
         return loss, took_part[0] if is_cause else None
 
     def end_cause(self, sequence: Sequence, why: AppError) -> None:
-        """End this answer alone: what it did to others is none of theirs."""
+        """End this answer alone: others are not affected by what it did."""
         sequence.end(why)
         before = len(sequence.interruption.deaths) - 1
         for other in self._running.values():
@@ -207,18 +210,18 @@ class Scheduler:
 
     @property
     def wanted(self) -> bool:
-        """Somebody waits for tokens."""
+        """Return whether a request waits for tokens."""
         return bool(self._waiting) or any(not s.over for s in self._running.values())
 
     def tell(self, notice: Notice) -> None:
-        """Something that everybody who waits shall know."""
+        """Send a notice to all waiting readers."""
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.over:
                 sequence.put(notice)
 
     @property
     def names(self) -> list[str]:
-        """The requests that have a slot, by their ids; those of the window have none."""
+        """Return the ids of the requests that have a slot; those of the window have none."""
         return [s.request.name for s in self._running.values() if s.request.name]
 
     @property
@@ -227,8 +230,10 @@ class Scheduler:
         return any(not s.over and not may_recover(s.interruption.times) for s in self._running.values())
 
     def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
-        """The stages are lost with all they held. Answers that had that too often end now; alone: this machine
-        computes all of it next."""
+        """Handle the loss of the stages with all they held. Answers that were interrupted too often end now.
+
+        alone: this machine computes all of it next.
+        """
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.timing.begun_at:  # it only waits the longer: nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
@@ -251,7 +256,7 @@ class Scheduler:
         return [s for s in self._running.values() if s.interruption.loss and not s.over]
 
     def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
-        """The stages are lost: what runs and waits here may go on elsewhere, from where it is."""
+        """Offer all sequences to other pipelines, from where they are: the stages here are lost."""
         mine = (*self._running.values(), *self._waiting)
         for sequence in sorted(mine, key=lambda waiting: waiting.timing.asked_at, reverse=True):
             if sequence.over or not may_recover(sequence.interruption.times):
@@ -267,18 +272,18 @@ class Scheduler:
                 self._waiting.remove(sequence)
 
     def adopt(self, sequence: Sequence) -> None:
-        """One that another pipeline began: it is next, and its next token is the one after its last."""
+        """Take over a sequence that another pipeline began: it is next, and continues after its last token."""
         sequence.home = self
         self._waiting.insert(0, sequence)
         self._door.set()
 
     def standing(self, request: Request) -> tuple[int, int]:
-        """Rows that are to be computed before a new request, and of its own those that are not."""
+        """Return how many rows are to be computed before a new request, and how many of its own are not."""
         ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
         return ahead, reusable(request, list(self._idle.values()))
 
     def go_on(self, limits: Limits) -> None:
-        """New stages are there: `attend` begins what is running on them."""
+        """Continue with new stages: `attend` begins the running sequences on them."""
         self._beginning = None
         self._limits, before, self._gain = limits, self._figures(), Gain()
         for sequence in self._running.values():
@@ -305,7 +310,7 @@ class Scheduler:
     # micro-batches
 
     async def next_batch(self) -> MicroBatch:
-        """The next micro-batch, waiting until there is one."""
+        """Return the next micro-batch, waiting until there is one."""
         while (carried := self._choose() or self._guess()) is None:
             lane = asyncio.get_running_loop().create_future()
             self._lanes.append(lane)
@@ -313,7 +318,7 @@ class Scheduler:
         return carried
 
     def deliver(self, carried: MicroBatch, step: Step, *, followed: bool = False) -> None:
-        """A micro-batch is back: a sampled token to every sequence that was due one."""
+        """Give a sampled token to every sequence that was due one: a micro-batch is back."""
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
         for part in carried.parts:
@@ -325,7 +330,7 @@ class Scheduler:
         self.drop(carried)
 
     def drop(self, carried: MicroBatch) -> None:
-        """A micro-batch is back, or goes no further."""
+        """Note that a micro-batch is back, or goes no further."""
         self._under_way -= 1
         if not self._under_way and self._order is not None and self._order.is_behind:
             self._door.set()
@@ -361,8 +366,10 @@ class Scheduler:
                 sequence.likely = likely
 
     def following(self, carried: MicroBatch) -> MicroBatch | None:
-        """The step after this one, where all of it is known but the tokens: the same answers go on,
-        and nobody else is there to join them. Then it counts as under way."""
+        """Return the next step, where everything but its tokens is known, and count it as under way.
+
+        That is so when the same answers continue and no other can join them.
+        """
         parts = carried.parts
         if self._shape.recurrent:  # what it computes too much could not be taken back
             return None
@@ -381,7 +388,7 @@ class Scheduler:
         self.drop(following)
 
     def wake(self) -> None:
-        """Something may be ready: let one lane look."""
+        """Let one lane look: something may be ready."""
         if self._held and not self._under_way:
             self._quiet.set()
         while self._lanes:
@@ -400,7 +407,7 @@ class Scheduler:
         return self._carry(batch) if batch is not None else None
 
     def _guess(self) -> MicroBatch | None:
-        """A position whose token is only guessed, while a machine would stand idle otherwise."""
+        """Return a position whose token is only guessed, while a machine would be idle otherwise."""
         running = self._running.values()
         if self._held or self._shape.recurrent or not has_spare_machine(running, self._limits, self._under_way):
             return None
@@ -444,10 +451,7 @@ class Scheduler:
     # slots
 
     async def attend(self, stages: SequenceOf[StageClient], order: SlotOrder) -> None:
-        """Give slots to those who wait, and empty those of the ones who left. Runs for ever.
-
-        What runs already was interrupted: it begins first on these stages.
-        """
+        """Give slots to waiting sequences, and empty those of sequences that left. Runs forever."""
         self._order = order
         for sequence in list(self._running.values()):
             await self._start(sequence, stages)

@@ -158,7 +158,7 @@ class ChannelLink:
             self._break()  # a waiting connection may stall far longer than a new one takes
 
     async def _renew(self, stage: StageClient, group: asyncio.TaskGroup) -> StageLost | None:
-        """A new channel, and what had no answer sent again; or why that cannot be."""
+        """Open a new channel and resend what had no answer; return the reason if that is impossible."""
         assert self._peer is not None
         stage.doubted()
         began = time.monotonic()
@@ -197,7 +197,7 @@ class ChannelLink:
         return now - self._broken_since
 
     async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
-        """One new channel; False when it broke while it was given what had no answer."""
+        """Try one new channel; return False when it broke while unanswered frames were resent."""
         channel = await peer.reopen()
         if self._closed:  # meanwhile; nobody else would end this one
             await close_channel(channel)
@@ -214,7 +214,7 @@ class ChannelLink:
         return True
 
     def _break(self) -> None:
-        """Hear nothing more from this channel."""
+        """Receive nothing more from this channel."""
         if self._hearing is not None:
             self._hearing.cancel()
 

@@ -53,7 +53,7 @@ class Samples:
 
     @property
     def oldest(self) -> Sample | None:
-        """The one that waits longest, if any does, and does not rest after a try."""
+        """Return the sample that has waited longest and is not resting after a try, if any."""
         now_s, never = self._clock(), (0, float("-inf"))
         due = (sample for key, sample in self._kept.items() if self._put_off.get(key, never)[1] <= now_s)
         return next(due, None)
@@ -81,7 +81,7 @@ class Samples:
 
 
 def _bound(kept: dict[bytes, Sample] | dict[bytes, float]) -> list[bytes]:
-    """The oldest make room: mostly of runs that are gone. Which these were."""
+    """Drop the oldest entries, mostly of runs that are gone; return which."""
     gone = list(kept)[: max(0, len(kept) - MOST_RUNS + 1)]
     for pipeline in gone:
         del kept[pipeline]

@@ -1,4 +1,4 @@
-"""An embedding model or a reranker, whole, in a worker of this machine: texts in, vectors or scores out."""
+"""An embedding model or a reranker in a worker of this machine: texts in, vectors or scores out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Score:
 
 
 class Embedder:
-    """One model, loaded. Texts are read one after another."""
+    """One loaded model. Texts are read one after another."""
 
     def __init__(self, worker: Worker, width: int, context: int) -> None:
         self._worker, self.width, self.context = worker, width, context
@@ -65,9 +65,9 @@ class Embedder:
         return self._worker.died is None
 
     async def embed(self, text: Text, size: int, *, cut: bool) -> Vector:
-        """The first `size` values of a text's vector, brought to length one. Raises BadInput, StageLost.
+        """Return the first `size` values of a text's vector, scaled to length one. Raises BadInput, StageLost.
 
-        cut: read the beginning of what is too long; else that is refused.
+        cut: read the beginning of a text that is too long, instead of refusing it.
         """
         order = orders.Embed(request=0, cut=cut)
         if isinstance(text, str):
@@ -91,7 +91,7 @@ class Embedder:
         return Score(got.score, got.n_tokens)
 
     def kill(self) -> None:
-        """Give its memory back at once."""
+        """Release its memory at once."""
         self._worker.kill(Reason("worker_closed", {"worker": "embedder"}))
 
     async def close(self) -> None:
@@ -99,6 +99,6 @@ class Embedder:
 
 
 def normalised(values: Sequence[float]) -> Sequence[float]:
-    """The same direction, of length one; zeros stay."""
+    """Return the vector scaled to length one; zeros stay."""
     length = sqrt(sum(value * value for value in values))
     return array("f", (value / length for value in values)) if length else values

@@ -1,4 +1,4 @@
-"""Seconds a layer, measured: a worker computes layers of random weights in a model's own shape."""
+"""Measurement of the seconds per layer: a worker computes layers of random weights in a model's own shape."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class TrialRun:
         self._halves = as_f16(chance.choices(_VALUES, k=run.width + ROWS))[EXPONENT_BYTES:]
 
     async def repeated(self, n_rows: int, within_s: float, pos: int = 0) -> float:
-        """The median of single-token steps of so many sequences, from position `pos` on, in seconds.
+        """Return the median seconds of single-token steps of so many sequences, from position `pos` on.
 
         What the steps leave behind is forgotten; `pos` positions stay.
         """
@@ -137,7 +137,7 @@ class TrialRun:
         return self._watched.clock() - began
 
     def _next_row(self) -> bytes:
-        """A hidden state in f16, another one each time: the same values, begun elsewhere."""
+        """Return a hidden state in f16, different each time: the same values from another start."""
         start = 2 * self._row
         self._row = (self._row + 1) % ROWS
         return _EXPONENT + self._halves[start : start + 2 * self._run.width]
@@ -175,7 +175,7 @@ class _Few:
 
 
 def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
-    """Memory for this run, or for the shortest one with the head; its KV is that of usual models."""
+    """Return the memory for this run, or for the shortest one with the head; its KV is that of usual models."""
     weights = run_bytes(shape, run)
     if gauge.head:
         weights = max(weights, run_bytes(shape, shape.runs[0]) + tensor_bytes(shape.head))
@@ -184,7 +184,7 @@ def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
 
 
 def longest_run(shape: ModelShape, gauge: Gauge) -> LayerRun:
-    """The longest run for which there is memory. Raises DoesNotFit where there is none."""
+    """Return the longest run for which there is memory. Raises DoesNotFit where there is none."""
     for run in reversed(shape.runs):
         needed = needed_bytes(shape, run, gauge)
         if needed <= gauge.allowed_bytes:
@@ -231,7 +231,7 @@ async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watc
 
 
 def _first(error: BaseException) -> BaseException:
-    """The one error that ended everything else."""
+    """Return the one error that ended everything else."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -247,7 +247,7 @@ class _Trial:
         self._worker, self._group, self._watched = worker, group, watched
 
     async def speed(self, longest: LayerRun) -> Speed:
-        """The numbers of all runs as seconds of a layer on average over the model."""
+        """Return the numbers of all runs as seconds of a layer, averaged over the model."""
         many = await self._many(longest)
         floor_s = await self._nothing()
         few = await self._few(Role.MIDDLE)
@@ -274,7 +274,7 @@ class _Trial:
         )
 
     async def _many(self, longest: LayerRun) -> _Many:
-        """A run of many layers: single, wide and deep steps, and chunks up to the depth."""
+        """Measure a run of many layers: single, wide and deep steps, and chunks up to the depth."""
         async with self._open(longest, Role.MIDDLE) as run:
             self._watched.phase()
             before_s = await run.repeated(1, SINGLE_S)
@@ -289,7 +289,7 @@ class _Trial:
         return _Many((before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s, chunk_position_s)
 
     async def _few(self, role: Role) -> _Few:
-        """The shortest run."""
+        """Measure the shortest run."""
         self._watched.phase()
         async with self._open(self._shape.runs[0], role) as run:
             single_s = await run.repeated(1, SINGLE_S / 2)
@@ -303,7 +303,7 @@ class _Trial:
         return one_s, max(0.0, all_s - one_s) / (SLOTS - 1)
 
     async def _nothing(self) -> float:
-        """A step that computes nothing: the pipe, the worker's own work, ours."""
+        """Measure a step that computes nothing: the pipe, the worker's own work, and ours."""
         self._watched.phase()
         config = self._config("fake", "fake:", Role.MIDDLE, 1, USUAL)
         async with self._opened(config) as run:
@@ -311,7 +311,7 @@ class _Trial:
 
     @asynccontextmanager
     async def _open(self, layers: LayerRun, role: Role) -> AsyncIterator[TrialRun]:
-        """Layers of random weights, loaded; their file lives no longer than the loading."""
+        """Load layers of random weights; their file exists only while loading."""
         self._watched.look()
         # another name each time: a cancelled trial's thread may still be writing
         path = self._folder / f"{os.urandom(8).hex()}.gguf"
@@ -324,7 +324,7 @@ class _Trial:
             yield run
 
     def _write(self, path: Path, layers: LayerRun, role: Role) -> Model:
-        """Runs in a thread. Raises DoesNotFit when the disk has no room, or BadInput."""
+        """Write the stage file, in a thread. Raises DoesNotFit when the disk has no room, or BadInput."""
         needed, free = (synthetic_stage.file_bytes(self._shape, layers, role), disk_usage(path.parent).free)
         if needed > DISK_SHARE * free:
             raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free)
@@ -359,7 +359,7 @@ class _Trial:
 
 @contextmanager
 def _own_folder(folder: Path) -> Iterator[None]:
-    """An empty folder, and none afterwards; what an earlier trial left when it was killed goes too."""
+    """Yield an empty folder and delete it afterwards, with what a killed trial left before."""
     rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:

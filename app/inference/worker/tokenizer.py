@@ -1,4 +1,4 @@
-"""Tokens <-> text, by the vocabulary of the model's own file, in a worker of its own."""
+"""Tokens and text, by the vocabulary of the model's own file, in a worker of its own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Detokenizer:
     """Turns tokens into text piece by piece. An incomplete character is held back."""
 
     def __init__(self, pieces: Sequence[bytes], signs: Mapping[int, bytes] | None = None) -> None:
-        """signs: what control tokens, which have no text of their own, are told as."""
+        """Prepare for a vocabulary. signs: texts for control tokens, which have none of their own."""
         self._pieces, self._signs = pieces, signs or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -92,7 +92,7 @@ def _tail(text: str, stop: str) -> int:
 
 
 class Prompt(NamedTuple):
-    """A chat as the model reads it, up to where the answer begins, or goes on."""
+    """A chat as the model reads it, up to where the answer begins or continues."""
 
     ids: tuple[int, ...]
     text: str  # what the template made of it
@@ -138,7 +138,7 @@ class Text:
 
     @property
     def pieces(self) -> Sequence[bytes]:
-        """The bytes of each token; empty for control tokens."""
+        """Return the bytes of each token; empty for control tokens."""
         return self._pieces
 
     @property
@@ -149,7 +149,8 @@ class Text:
         return Detokenizer(self._pieces, signs)
 
     async def tokenize(self, text: str, *, special: bool = False, bos: bool = True) -> tuple[int, ...]:
-        """Text to ids. special: names of control tokens become them. bos: put one first if the model wants it."""
+        """Return the ids of a text. special: names of control tokens become them. bos: put one first if the model wants
+        it."""
         _check_length(len(text))
         order = orders.Tokenize(request=0, text=text, special=special, bos=bos)
         async with self._one_order:
@@ -182,10 +183,10 @@ class Text:
         options: Mapping[str, Scalar] | None = None,
         begun_at: LocalTime | None = None,
     ) -> Prompt:
-        """The token ids of a chat, up to where the answer begins, and the text they are.
+        """Return the token ids of a chat, up to where the answer begins, and their text.
 
-        Ends it with words of the assistant, the answer goes on behind them. options: further variables of the
-        template; begun_at: when the chat began, for a template that names the date. Raises BadInput.
+        If it ends with words of the assistant, the answer continues them. options: further variables of the template;
+        begun_at: when the chat began, for a template that names the date. Raises BadInput.
         """
         order = _order(messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages))
         async with self._one_order:  # one order for both: each wakes the worker
@@ -199,7 +200,7 @@ class Text:
             await self._worker.close()
 
     async def _ready(self) -> Worker:
-        """The worker with its vocabulary loaded; a new one if the last is gone."""
+        """Return the worker with its vocabulary loaded; a new one if the last is gone."""
         if self._worker is not None and self._worker.died is None:
             return self._worker
         self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
@@ -220,7 +221,7 @@ class Text:
         self._most_bytes = self._worker.resident_bytes() + RENDER_BYTES
 
     async def _render(self, order: orders.Render) -> Prompt:
-        """The text, with its ids if they were asked for. Raises BadInput or StageLost."""
+        """Return the text, with its ids if they were requested. Raises BadInput or StageLost."""
         await self._over_with_what_was_left()
         worker = await self._ready()
         answers: Answers = asyncio.Queue()
@@ -247,7 +248,7 @@ class Text:
                 await self._rendered(*left)
 
     async def _rendered(self, worker: Worker, answers: Answers) -> orders.Rendered:
-        """A template is a stranger's program: bounded in time and memory, ended by a kill."""
+        """Return the rendered chat. A template is a stranger's program: bounded in time and memory, ended by a kill."""
         try:
             return await self._watched(worker, answers)
         except asyncio.CancelledError:
@@ -282,14 +283,14 @@ def _took_too_long(error: StageLost) -> bool:
 
 
 def local_time(epoch_seconds: float | None = None) -> LocalTime:
-    """A moment, or this one, with the clocks of this machine."""
+    """Return a moment, by default now, with the clocks of this machine."""
     now = time.time() if epoch_seconds is None else epoch_seconds
     offset = datetime.fromtimestamp(now).astimezone().utcoffset()
     return LocalTime(now, int(offset.total_seconds()) if offset is not None else 0)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse what a template is told beside the chat unless it is small and flat. Raises BadInput."""
+    """Check that the options passed to a template are small and flat. Raises BadInput."""
     for at, (name, value) in enumerate(options.items()):
         is_plain = isinstance(value, str | int | float | bool | None)
         is_short = len(name) + len(str(value) if is_plain else "") <= MOST_OPTION_CHARS

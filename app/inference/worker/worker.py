@@ -1,4 +1,4 @@
-"""A worker process: start it, pass frames and orders, watch it, end it, explain its death."""
+"""The worker process of this machine: starts it, passes frames and orders, watches it, ends it, explains its death."""
 
 from __future__ import annotations
 
@@ -148,8 +148,7 @@ Reads = Sequence[str | Path]
 
 
 def environment(threads: int, reads: Reads | None = None, *, forms: bool = False) -> dict[str, str]:
-    """Ours, with threads set on purpose, and the place where `backends` is found first. reads, forms: see
-    Worker.start."""
+    """Return our environment with threads set on purpose and `backends` found first. reads, forms: see Worker.start."""
     root = str(Path(backends.__file__ or ".").resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
@@ -178,7 +177,7 @@ class FrameCutter:
         self._needed = HEADER.size  # bytes until something can be done
 
     def feed(self, data: bytes) -> list[bytes]:
-        """All frames that are complete now. Raises BadFrame on the first wrong header."""
+        """Return all frames that are complete now. Raises BadFrame on the first wrong header."""
         whole: list[bytes] = []
         rest = self._rest
         if not rest and _whole(data):
@@ -218,7 +217,7 @@ STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
 
 
 def threads_now() -> int:
-    """Threads with which this machine's workers computed lately, the most of any; 0: none has said."""
+    """Return the most threads with which any worker of this machine computed lately; 0: none has said."""
     return max((worker.threads_used for worker in RUNNING if worker.died is None), default=0)
 
 
@@ -226,11 +225,11 @@ class Receiver(Protocol):
     """The receiver of the frames of one run. Called from the event loop; must not block."""
 
     def received(self, data: bytes) -> object:
-        """One whole frame of this run; its header is checked."""
+        """Take one whole frame of this run; its header is checked."""
         ...
 
     def fail(self, error: StageLost) -> None:
-        """The worker is gone."""
+        """Learn that the worker is gone."""
         ...
 
 
@@ -293,7 +292,7 @@ class PendingOrders:
         self._answers.pop(request, None)
 
     def answered(self, answer: orders.Answer) -> None:
-        """Hand over an answer; one that nobody waits for any more is dropped."""
+        """Pass on an answer; it is dropped if its order no longer waits."""
         if then := self._answers.get(answer.request):
             then(answer)
 
@@ -438,7 +437,7 @@ class Worker(asyncio.SubprocessProtocol):
         return got
 
     async def _next_answer(self, queue: asyncio.Queue[orders.Answer | StageLost]) -> orders.Answer | StageLost:
-        """The next answer to an order. Raises TimeoutError when the system has stopped the process."""
+        """Return the next answer to an order. Raises TimeoutError when the system has stopped the process."""
         while True:
             try:
                 async with asyncio.timeout(STILL_LOOK_S):
@@ -470,14 +469,14 @@ class Worker(asyncio.SubprocessProtocol):
         self._receivers[pipeline] = receiver
 
     def unroute(self, pipeline: bytes, receiver: Receiver) -> None:
-        """No more; whoever came after `receiver` keeps what it gets."""
+        """Stop sending; a receiver that came after `receiver` keeps its frames."""
         if self._receivers.get(pipeline) is receiver:
             del self._receivers[pipeline]
 
     # how it does
 
     def resident_bytes(self) -> int:
-        """Memory it holds now; 0 when it is gone."""
+        """Return the memory it holds now; 0 when it is gone."""
         if self._process is None or self._exited.is_set():
             return 0
         try:
@@ -515,13 +514,13 @@ class Worker(asyncio.SubprocessProtocol):
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
 
     def last_words(self) -> str:
-        """Its last lines of stderr."""
+        """Return its last lines of stderr."""
         return "\n".join(self._stderr.lines()).strip()
 
     # its end
 
     def kill(self, why: Reason) -> None:
-        """End it at once; `why` is what everybody who waits for it is told."""
+        """End it at once, with `why` as the reason for all that wait for it."""
         if self._why is None:
             self._why = why
         if self._transport is not None:
@@ -625,7 +624,7 @@ class Worker(asyncio.SubprocessProtocol):
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 
     def expected(self, answer: orders.Answer | StageLost, kind: type[A]) -> A:
-        """The answer if it is one of the right kind; else raises as `ask` does."""
+        """Return the answer if it has the right type; otherwise raise as `ask` does."""
         if isinstance(answer, StageLost):
             raise answer
         if isinstance(answer, orders.Failed):

@@ -85,7 +85,7 @@ def _plain(fact: str | int | float) -> str | int | float:
 
 
 def slots_of(why: Reason) -> frozenset[int]:
-    """The slots that a worker says it ended for; empty where it says none."""
+    """Return the slots that a worker says it ended for; empty if it names none."""
     said = str(why.facts.get("slots", "")).split(",")
     return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
 
