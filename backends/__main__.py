@@ -77,7 +77,7 @@ def serve(frames_in: int, frames_out: int) -> int:
         sys.stderr.write(f"the worker was sent no frame of ours: {error}\n")
         return GARBLED
     except BrokenPipeError:
-        return 0  # nobody listens any more
+        return 0  # the node has gone
     finally:
         service.close()
     return 0

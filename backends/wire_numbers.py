@@ -120,7 +120,7 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
     wire = np.frombuffer(payload, dtype=_f16(width))
     rows: Rows = wire["values"].astype(np.float32)
     if wire["exponent"].any():
-        with np.errstate(over="ignore", invalid="ignore"):  # whoever sent this; what is not finite is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # from any sender; non-finite values are refused
             rows *= _powers_of_two(wire["exponent"].astype(np.int32))
     return rows
 
@@ -169,7 +169,7 @@ def _from_q8(payload: bytes | bytearray | memoryview, width: int) -> Rows:
     places = wire["places"].astype(np.intp)
     if (places >= width).any():
         raise StageError("a hidden state names a place beyond its width")
-    with np.errstate(over="ignore", invalid="ignore"):  # whoever sent this, as above
+    with np.errstate(over="ignore", invalid="ignore"):  # from any sender, as above
         scales = np.repeat(_scales(wire), BLOCK_VALUES, axis=1)[:, :width]
         rows: Rows = wire["values"].astype(np.float32) * scales
     np.put_along_axis(rows, places, wire["outliers"], axis=1)

@@ -58,8 +58,8 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 LACKING = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
 ANY_NAMES = ("", "default")  # whatever is loaded
-AHEAD = 64  # pieces of several answers that nobody has taken yet
-LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter of the context
+AHEAD = 64  # pieces of several answers that are not read yet
+LEAST_ROOM = 1024  # tokens of an answer without a limit, or a quarter of the context
 
 
 class AnswerReader:
@@ -394,7 +394,7 @@ class Answering:
         _check_sizes(wish)  # before it waits, and keeps all of it meanwhile
         asked_at = time.monotonic()
         async with self.turn(asker.key, wish.model) as model:
-            if not index:  # many that came at once; several answers to one question are not parted
+            if not index:  # many that came at once; several answers to one question are not separated
                 self._budget.check(asker.key)
             queued_s = time.monotonic() - asked_at
             reader = AnswerReader(wish, index)
@@ -403,7 +403,7 @@ class Answering:
                 if running.entry.name != model:  # somebody loaded another one in this moment
                     raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                 question = await self._question(wish, asker, index, running)
-                came_at = asker.at + queued_s  # who waits for a turn is not on his way
+                came_at = asker.at + queued_s  # waiting for a turn is not counted
                 signs, read = await reader.prepare(running), self._budget.of(asker.key)
                 return replace(question, signs=signs, came_at=came_at, read=read)
 

@@ -38,7 +38,7 @@ class Tool:
     name: str
     description: str
     parameters: Json
-    # For an upstream; here a call that must be made keeps to its schema anyway.
+    # For an upstream; here a required call follows its schema anyway.
     strict: bool | None = None
 
     @property
@@ -67,7 +67,7 @@ class ApiRequest:
     schema: object = None  # the answer is JSON of this schema
     tools: tuple[Tool, ...] = ()
     must_call: str | None = None  # "": any tool; a name: that one
-    many_calls: bool | None = None  # at once; None: nobody said, and they may be
+    many_calls: bool | None = None  # at once; None: not given, so allowed
     calls_in_pieces: bool = False  # what is sure of a call is told while it comes
     thinking: Thinking = AS_IT_IS
     template_options: Json = field(default_factory=dict)  # further variables of the chat template

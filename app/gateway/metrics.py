@@ -13,7 +13,7 @@ FIRST_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 BETWEEN_S = (0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
 TOK_S = (1, 2, 5, 10, 20, 40, 80, 160, 320)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began: twice the lines, read by nobody
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began: twice the lines, for no reader
 
 
 class Figures:

@@ -14,7 +14,7 @@ from aiohttp import web
 from app.core.errors import AppError, Refused, StageLost
 
 UNREAD_SECONDS = 30.0
-PIECE_BYTES = 64 << 10  # what is smaller lies in the system's buffers, whoever reads it
+PIECE_BYTES = 64 << 10  # a smaller answer fits into the system's buffers
 
 BEGUN = web.RequestKey("begun", bool)  # an error has no status of its own any more
 WHOLE = web.RequestKey("whole", bool)  # all of a stream is sent: who leaves then has it

@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 S = TypeVar("S", bound=msgspec.Struct)
 FLOAT = re.compile("Expected `int.*, got `float`")
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
-# Nobody on the way keeps a stream: no cache, nor nginx, which gathers it by pages.
+# A stream must not be held on its way: neither by a cache, nor by nginx, which buffers pages.
 UNHELD = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-# Lists, objects and fields of a body, or as many of their signs: while they are read nobody else is answered.
+# Lists, objects and fields of a body, or as many of their signs: while they are read no other request is answered.
 MOST_PARTS = 1 << 19
 SILENT_SECONDS = 20.0  # then a sign of life: Node's fetch takes 300 of silence for the end
 

@@ -43,7 +43,7 @@ Write = Callable[[Path, bytes], None]
 """Replace a file: whole or not at all, private, on the disk when it returns. Raises OSError."""
 PEM_NAME, HOUSEHOLD_NAME = "identity.pem", "household.json"
 PENDING = "identity.pem.new"  # until its passphrase is kept
-ANEW = "anew"  # the user wants a new identity here
+ANEW = "anew"  # the user asked for a new identity
 PASSPHRASE_BYTES = 32  # 43 characters of URL-safe base64
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
@@ -57,7 +57,7 @@ EXTENSIONS = {  # and whether they are critical
     ExtensionOID.AUTHORITY_KEY_IDENTIFIER: False,
     ExtensionOID.SUBJECT_ALTERNATIVE_NAME: False,
 }
-_WARNINGS = threading.Lock()  # what is done about them holds for all threads
+_WARNINGS = threading.Lock()  # the warning filter is global to all threads
 
 
 def request_leave(home: Place, pid: int | None) -> None:

@@ -45,7 +45,7 @@ from app.network.sockets import Address, listening_near, own_host
 from app.network.tls import peer_context
 
 GOODBYE_SECONDS = 1.0
-REMOVED_SECONDS = 1.5  # to tell a removed machine, and close its link
+REMOVED_SECONDS = 1.5  # to notify a removed machine and close its link
 log = logging.getLogger(__name__)
 
 
@@ -317,7 +317,7 @@ class Network:
         assert self._window is not None  # it asks
         called = [self._local.offer().name, *(link.name for link in self.calls.up.values())]
         granted = self._log.try_out(machine, der, name, self._window.roles, called)
-        self._open_port()  # at once: the newcomer links now
+        self._open_port()  # at once, as the newcomer links now
         return granted
 
     async def keep(self, machine: MachineId) -> None:
@@ -347,7 +347,7 @@ class Network:
             await self._window.linked(link.peer)
         try:
             await self._log.remember(link.peer, link.address)
-        except DoesNotFit as error:  # it is met here all the same
+        except DoesNotFit as error:  # it was met here all the same
             log.warning("where %s is cannot be kept: %s", link.name, error.reason)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link, batch)
@@ -398,7 +398,7 @@ class Network:
         """Dial the member that let us in, and wait until the link is carried."""
         await self._log.remember(host.id, result.peer_address)
         link = await self.calls.call(host, (result.peer_address,))
-        self.calls.take(link)  # before anybody else thinks of dialling
+        self.calls.take(link)  # before anything else dials
         try:
             await self._log.settle()
         except AppError:
@@ -422,7 +422,7 @@ class Network:
             members = {} if self._log.dismissed else self._log.confirmed
             gone = {machine for machine in self._told or {} if machine not in members}
             strangers = {peer for peer in self.calls.up if peer not in self._let_in()}
-            if members != self._told:  # first: who is removed shall not look like one who was lost
+            if members != self._told:  # first, so that a removed machine does not look like a lost one
                 self._told = dict(members)
                 self._handlers.members_changed(members)
             for machine in (gone | strangers) - {self.id}:

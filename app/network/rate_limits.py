@@ -19,7 +19,7 @@ from app.network.messages import BadMessage
 BARRED_SECONDS = 60.0
 
 BURST_S = 0.02  # what an idle time leaves to be used at once; a decoded token mostly fits
-SLICE_S = 0.02  # what passes in one go: whoever shares the bucket waits no longer for each other
+SLICE_S = 0.02  # sent in one go: users of one bucket wait no longer for each other
 LEAST_SLICE_BYTES, MOST_SLICE_BYTES = 4 << 10, 256 << 10
 BYTES_OF_MBIT = 125_000
 
@@ -46,7 +46,7 @@ class Bucket:
         return max(LEAST_SLICE_BYTES, min(MOST_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
 
 
-HELD_SECONDS = 1.0  # so long after the last wait: slices follow each other with moments in between
+HELD_SECONDS = 1.0  # so long after the last wait, as slices follow each other with gaps
 
 
 class Flood(BadMessage):
@@ -61,7 +61,7 @@ class Kind(Enum):
     STATUS = 40, 8.0  # a node tells changes four times a second at most
     MESSAGE = 2_000, 100.0  # the longest log has 512
     LINE = 12_288, 200.0  # of the household: the longest log three times
-    FALSE_LINE = 16, 1 / 60  # nobody relays those; each costs a look at a signature
+    FALSE_LINE = 16, 1 / 60  # no honest member relays those; each costs a signature check
     # they rest on what is not known here: a log is sent in its order, so hardly any do
     OUTSIDE_LINE = 512, 2.0
     LINK = 60, 1.0  # that it begins: one takes the place of another, and each tells all anew

@@ -31,7 +31,7 @@ MOST_PACED_HOSTS = 256  # that are remembered
 
 PLACES, PLACES_OF_ONE_NETWORK = 64, 8
 MOST_HOSTS = 64  # that are remembered
-FIRST_BYTE_SECONDS = 1.0  # whoever dials us speaks first, at once
+FIRST_BYTE_SECONDS = 1.0  # the side that dials speaks first, at once
 NETWORK_BITS = 64  # of an IPv6 address: what is behind them a machine chooses itself
 LOOK_SECONDS = 0.02  # for the rest of a first message, and where a loop cannot wait for bytes
 TLS_HANDSHAKE, TLS_HEADER_BYTES, TLS_RECORD_BYTES = 22, 5, 1 << 14
@@ -74,7 +74,7 @@ class HandshakePace:
         bucket = self._buckets.pop(key, None) or _Bucket(burst, now)
         bucket.left = min(burst, bucket.left + (now - bucket.at_seconds) * per_second)
         bucket.at_seconds = now
-        self._buckets[key] = bucket  # who knocked last is the last
+        self._buckets[key] = bucket  # latest last
         if len(self._buckets) > MOST_PACED_HOSTS:
             del self._buckets[next(iter(self._buckets))]
         return bucket, per_second
@@ -111,7 +111,7 @@ class WaitingRoom(Generic[Who]):
         expects: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._n_places, self._of_one_network, self._expects = places, of_one_network, expects
-        self._waiting: dict[Who, _Place] = {}  # who came last is the last
+        self._waiting: dict[Who, _Place] = {}  # latest last
         self._of_network: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -216,7 +216,7 @@ class Entrance:
     async def _receive(self, sock: socket.socket, host: str) -> None:
         try:
             await first_message(sock, FIRST_BYTE_SECONDS, self._patience_seconds)
-        except OSError:  # it left, or says nothing; TimeoutError is one
+        except OSError:  # it left or is silent; TimeoutError is an OSError
             sock.close()
             return
         self.room.spoke(sock)
@@ -232,7 +232,7 @@ class Entrance:
 async def first_message(sock: socket.socket, begun_within_s: float, whole_within_s: float) -> None:
     """Wait until the first TLS record is there as a whole, or something that is none. Reads nothing. Raises OSError.
 
-    Half a handshake is worth no more than silence: whoever sends one keeps nobody out.
+    Half a handshake counts as silence, so sending one keeps nobody out.
     """
     async with asyncio.timeout(begun_within_s):
         await _readable(sock)

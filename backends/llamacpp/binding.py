@@ -49,7 +49,7 @@ def whole_model() -> Any:
 
 def version() -> str:
     """Return the version of the binding, and so of the engine."""
-    from importlib import metadata  # takes a worker an eighth of its start, where nobody asks
+    from importlib import metadata  # costs a worker an eighth of its start, and is rarely needed
 
     return metadata.version("llama-cpp-python")
 

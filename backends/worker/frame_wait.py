@@ -64,7 +64,7 @@ class Waiting:
             return
         ready_until, before, now = 0.0, switches(), time.monotonic()
         while self._asleep_until <= now < self._awake_until and not self._poll.poll(0):
-            os.sched_yield()  # whoever has work on this core goes first: the node, with what was answered
+            os.sched_yield()  # other work on this core goes first: the node, with the answer
             yielded_at, now = now, time.monotonic()
             taken = switches() - before
             if taken > CONTESTED_SWITCHES or (taken and now - yielded_at > CONTESTED_S):

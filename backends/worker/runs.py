@@ -296,7 +296,7 @@ class Run:
             return Tokens(frame.segments, ids_from_wire(frame.payload))  # type: ignore[arg-type]
         try:
             rows = from_wire(frame.payload, self.config.width, self._number)
-        except StageError as error:  # whoever sent this let it pass
+        except StageError as error:  # the sender let it pass
             slots = [segment.slot for segment in frame.segments]
             raise BadSlots("stage_input_odd", slots, str(error)) from None
         return Hidden(frame.segments, bytes_of(rows))
@@ -326,7 +326,7 @@ class Run:
             sequence = self._sequences[segment.slot]
             try:
                 ids.append(sequence.sampler.pick(row))
-            except GrammarTooHeavy:  # nobody else's answer is the less sound for it
+            except GrammarTooHeavy:  # other answers are not affected
                 ids.append(FORM_TOO_HEAVY)
                 continue
             except StageError as error:

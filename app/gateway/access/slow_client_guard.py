@@ -53,7 +53,7 @@ class SlowClientGuard:
         self._within_s = within_s
         self._silent: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
         self._room = WaitingRoom[asyncio.BaseTransport](MOST_SILENT, MOST_SILENT)
-        self._kept: dict[asyncio.BaseTransport, _Discreet] = {}  # the one that asked last is the last
+        self._kept: dict[asyncio.BaseTransport, _Discreet] = {}  # latest last
         self._server: asyncio.Server | None = None
 
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
@@ -110,7 +110,7 @@ class SlowClientGuard:
     def _watch(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername") or ("",)
         gone = self._room.enter(transport, plain_host(str(peer[0])))
-        if gone is not None:  # of whoever has most of them: the one that is silent longest
+        if gone is not None:  # of the client with most of them: the one that is silent longest
             self._end(gone)
         self._silent[transport] = loop.call_later(self._within_s, self._end, transport)
 

@@ -59,7 +59,7 @@ PASSED_FIELDS = (  # as they are: an upstream may know them, and most mean nothi
     "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
 )  # fmt: skip
-USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
+USUAL_COMPLETION = 16  # tokens of a text completion without a limit, as OpenAI documents it
 
 
 def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]) -> str:

@@ -39,7 +39,7 @@ FOR_GUESTS = {
 }
 
 Json = dict[str, Any]
-LOOK_SECONDS = 0.25  # between looks whether a guest is one still
+LOOK_SECONDS = 0.25  # between checks whether a guest still is one
 FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes",
          "ranks", "n_parameters")  # fmt: skip
 

@@ -73,7 +73,7 @@ class LanDoor:
     async def open(self, application: web.Application, ports: Iterable[int], keys: Keystore) -> None:
         """Listen. Raises BadInput if no address or no port is available, Refused where the keyring is locked."""
         if self._group is None:
-            return  # the node is starting: whoever starts this opens it then
+            return  # the node is starting, and opens it then
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not addresses:
             raise BadInput("api_no_lan")
@@ -152,7 +152,7 @@ class LanDoor:
                 await asyncio.sleep(0.05)
                 continue
             entrance.came(connection, host, self._start)
-            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
+            await asyncio.sleep(0)  # of many at once, each is served before the next one takes its place
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None

@@ -52,8 +52,8 @@ from app.node.models.model_manager import ModelManager
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-NEAR_PORTS = 10  # the wished one, and those after it; then as many for the LAN
-LOOK_SECONDS = 10.0  # between looks at this computer's addresses
+NEAR_PORTS = 10  # the configured one and those after it; then as many for the LAN
+LOOK_SECONDS = 10.0  # between checks of this computer's addresses
 
 
 class LoopbackPort:

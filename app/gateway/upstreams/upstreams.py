@@ -49,7 +49,7 @@ CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is
 # What counts as spent where the count is damaged: more than any cap, so that the cap stays closed until the owner
 # has it counted anew.
 UNCOUNTED = 1 << 52
-USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
+USUAL_MOST = 16_384  # tokens of an answer without a limit, or a quarter of what is left
 ID = "X-Request-Id"
 PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
 UNREADABLE = Reason("answer_unreadable")

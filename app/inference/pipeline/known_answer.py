@@ -16,7 +16,7 @@ from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request, Token
 from backends.contract import GREEDY
 
-PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)  # the question, as token ids: no text, so nobody's
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)  # the question, as token ids: no person's text
 PROOF_TOKENS = 3
 NEAREST = 20  # likeliest tokens that are compared
 SAME = 0.1  # in natural logs: one placement asked twice, in whatever company the rows travel

@@ -428,7 +428,7 @@ class Pipeline:
             for stage in _computing(self._stages):
                 stage.check(now)
             self._work.end_unread(now)
-            self._settle_replayed()  # also where nobody waits any more
+            self._settle_replayed()  # also where no reader is left
 
     async def _walled(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         """Run a task inside the outer wall: an error ends the pipeline, not the node."""

@@ -157,7 +157,7 @@ class Replicas:
         choice = route(standings, known, output)
         if choice is None and (but is None or not self._held[but].here):
             draining = [self._held[place].draining for place in places]
-            mended = [  # when machines leave all of them, they are placed anew under whoever asks
+            mended = [  # when machines leave all of them, they are placed again under the next request
                 replace(standing, is_open=all(draining) or not leaves)
                 for leaves, standing in zip(draining, standings, strict=True)
             ]
@@ -175,7 +175,7 @@ class Replicas:
         if to is None:
             return False
         heir = self._held[to]
-        if asking.timing.begun_at:  # else nobody has heard of it yet
+        if asking.timing.begun_at:  # else its reader knows nothing of it yet
             gone = self._held[place]
             machine = gone.name if len(gone.machines) == 1 else loss.name or gone.name
             facts = {"machine": machine, "to": heir.name}

@@ -106,7 +106,7 @@ class PipelineConfig:
     # slots are cut back to where their state was kept only, by this rule (backends/contract.py)
     recurrent: bool = False
     keep: Keep = KEEP_ALL
-    trained: int | None = None  # positions that the model was trained for; None: nobody said
+    trained: int | None = None  # positions that the model was trained for; None: unknown
 
 
 class Scheduler:
@@ -487,7 +487,7 @@ class Scheduler:
         sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
         sequence.since, sequence.timing.stages_before = self._number, self._figures()
         sequence.timing.begun_at = sequence.timing.begun_at or time.monotonic()
-        sequence.under_way = 1  # so that nobody releases its slot meanwhile
+        sequence.under_way = 1  # so that its slot is not released meanwhile
         self._running[sequence.slot] = sequence
         name, slot = sequence.request.name, sequence.slot
         log.info("%s has slot %d", name or "an answer", slot, extra=log_extra(name, slot=slot))

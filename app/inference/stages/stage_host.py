@@ -256,7 +256,7 @@ class StageHost:
             lent.answers.put_nowait(worker.died)
         try:
             async with asyncio.TaskGroup() as group:
-                if before is not None:  # it may have stalled: nobody waits for its goodbye
+                if before is not None:  # it may have stalled, so its goodbye is not awaited
                     group.create_task(close_channel(before), name="close a replaced channel")
                 back = group.create_task(self._send_back(lent, channel), name="answers to a host")
                 await self._take(lent, channel)
@@ -303,7 +303,7 @@ class StageHost:
 
         try:
             await channel.deliver(take)
-        except BadFrame as error:  # the host hears that it is its own doing, and sends it to nobody else
+        except BadFrame as error:  # the host learns that it is its own fault, and sends it nowhere else
             log.warning("a frame that breaks the agreement ends the link: %s", error)
             bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
             with suppress(AppError, OSError):

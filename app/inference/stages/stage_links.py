@@ -199,7 +199,7 @@ class ChannelLink:
     async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
         """Try one new channel; return False when it broke while unanswered frames were resent."""
         channel = await peer.reopen()
-        if self._closed:  # meanwhile; nobody else would end this one
+        if self._closed:  # meanwhile; nothing else would end this one
             await close_channel(channel)
             raise StageLost("pipeline_closed")
         self._channel = channel

@@ -42,7 +42,7 @@ _EXPONENT = bytes(EXPONENT_BYTES)  # of a row in f16
 
 SLOTS = 8  # rows of the wide decode step
 CELLS = 1280  # the depth, or two chunks of the largest kind, and some steps
-OTHER_BYTES = 8 << 20  # of a stage's file: header, shared tensors, the embedding that nobody reads
+OTHER_BYTES = 8 << 20  # of a stage's file: header, shared tensors, the embedding that is not read
 SINGLE_S, WIDE_S = 0.5, 0.6  # for the steps of one kind, beyond their least number
 DISK_SHARE = 0.5  # of what is free, for a file of seconds
 MOST_S = 90.0  # in all, on the slowest machine; then the worker is ended

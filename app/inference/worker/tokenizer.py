@@ -109,7 +109,7 @@ class Text:
         self._pieces: list[bytes] = []
         self._most_bytes = 0
         self._vocabulary: orders.Vocabulary | None = None
-        self._left: tuple[Worker, Answers] | None = None  # what nobody waits for any more
+        self._left: tuple[Worker, Answers] | None = None  # work whose caller has left
 
     @classmethod
     async def open(cls, path: str) -> Text:

@@ -107,7 +107,7 @@ if sys.platform == "win32":
             try:
                 most_bytes = psutil.Process(self._pid).memory_info().private + n_bytes
             except psutil.NoSuchProcess:
-                return  # it is gone, and whoever asks it next is told
+                return  # it is gone, and the next caller is told
             if not self._ask(limits(most_bytes)):
                 raise ctypes.WinError(ctypes.get_last_error())
 
@@ -574,7 +574,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd != 2 and not self._exited.is_set():
-            # it can serve nobody any more: end it if it did not end
+            # it is of no more use: end it if it did not end
             asyncio.get_running_loop().call_later(GRACE_S, self._end_if_alive)
 
     def process_exited(self) -> None:

@@ -18,9 +18,9 @@ from app.network.messages import MOST_TOLD_ADDRESSES, MOST_TOLD_MACHINES, Messag
 from app.network.peer.peer_link import PeerLink
 from app.network.sockets import Address, plain_host
 
-MET_FIRST = 4  # of the addresses dialled together; then hints, then more where it was met
-HOSTS_SECONDS = 1.0  # so old may be what is known of the hosts where members were met
-DIAL_SECONDS = 1.0  # hints that come faster make no more calls
+MET_FIRST = 4  # of the addresses dialed together; then hints, then more of where it was met
+HOSTS_SECONDS = 1.0  # the most age of the known hosts where members were met
+DIAL_SECONDS = 1.0  # more frequent hints cause no more calls
 
 Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
@@ -91,7 +91,7 @@ class KnownPlaces:
         places: dict[str, list[str]] = {}
         for machine in list(machines)[:MOST_TOLD_MACHINES]:
             met = self._met(machine)
-            # Where a machine is not now is the least that is known: it shall push out nothing better.
+            # A place where a machine is not now is the weakest hint, and must not displace a better one.
             known = dict.fromkeys((up[machine].address, *met) if machine in up else met[:1])
             if known:
                 places[machine] = [str(place)[:64] for place in known][:MOST_TOLD_ADDRESSES]

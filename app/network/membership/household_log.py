@@ -320,7 +320,7 @@ class LogKeeper:
                 self._evaluate()
             raise
         finally:
-            self._changed()  # now: nobody shall be parted from who then stays
+            self._changed()  # now, so that no link is cut to a machine that then stays
         return merged.new
 
     async def _take(self, log: Log) -> None:

@@ -134,7 +134,7 @@ class PairWire:
 
 TICK_SECONDS = 0.2
 CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # at a time, without a proof
-GREETING_SECONDS = 5.0  # for all of it up to the proof: whoever is told the code has typed it already
+GREETING_SECONDS = 5.0  # for everything up to the proof: by then the code has been typed
 ANSWER_SECONDS = 0.05  # between two answers to greetings: each costs us some milliseconds
 CALMING_SECONDS = 0.2  # after a failed attempt
 
@@ -263,7 +263,7 @@ class PairingWindow:
                 await self._ended.wait()
                 for helper in helpers:
                     helper.cancel()
-                await asyncio.wait(helpers)  # nobody accepts any more: the port can go
+                await asyncio.wait(helpers)  # nothing accepts any more: the port can go
                 self._sock.close()
         finally:
             self._apply(pairing.Cancelled())
@@ -298,7 +298,7 @@ class PairingWindow:
                 await asyncio.sleep(TICK_SECONDS)
                 continue
             self._entrance.came(sock, host, start)
-            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
+            await asyncio.sleep(0)  # of many at once, each is served before the next one takes its place
 
     async def _call(self, sock: socket.socket, _: str) -> None:
         try:
@@ -308,7 +308,7 @@ class PairingWindow:
                 async with asyncio.timeout(GREETING_SECONDS):
                     met = await self._greet(wire)
                 if met is not None:
-                    self._entrance.room.leave(sock)  # nobody may take its place any more
+                    self._entrance.room.leave(sock)  # its place cannot be taken any more
                     async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
                         await self._hear(wire, *met)
         except BROKEN as error:

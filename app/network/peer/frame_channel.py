@@ -155,7 +155,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         self._held: asyncio.TimerHandle | None = None  # nothing is read, for the pace
         self._reader: asyncio.Future[None] | None = None
         self._to: Callable[[bytes], None] | None = None  # takes frames in place of a reader
-        self._failure: Exception | None = None  # of whoever takes them
+        self._failure: Exception | None = None  # of the receiver
         self._writable = asyncio.Event()
         self._writable.set()
         self._over = asyncio.Event()
@@ -240,7 +240,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             return
         try:
             self._to(frame)
-        except Exception as error:  # noqa: BLE001  handed to whoever waits in `deliver`
+        except Exception as error:  # noqa: BLE001  handed to the caller of `deliver`
             self._failure, self._to = error, None
             self._transport.abort()
 

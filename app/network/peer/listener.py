@@ -148,7 +148,7 @@ class Listener:
     async def _accept_all(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             await self._accept(tasks)
-            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
+            await asyncio.sleep(0)  # of many at once, each is served before the next one takes its place
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         try:

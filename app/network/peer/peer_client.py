@@ -33,8 +33,8 @@ from app.network.rate_limits import LinkPace
 from app.network.sockets import Address, Through, made_socket, tune
 from app.network.tls import fingerprint, peer_der
 
-LOOK_SECONDS = 0.5  # between looks whether the host is still there
-END_SECONDS = 0.25  # the end of an answer comes so soon after its last part, or its connection is not kept
+LOOK_SECONDS = 0.5  # between checks whether the host is still there
+END_SECONDS = 0.25  # the end of an answer comes this soon after its last part, or its connection is not kept
 
 CONNECT_SECONDS = 3.0
 OPEN_SECONDS = 8.0  # connect and handshake
@@ -270,7 +270,7 @@ class PeerClient:
         except (aiohttp.ClientError, OSError, Unreachable) as error:
             link.release()
             raise explained(self.member, self.address, error) from error
-        except asyncio.CancelledError:  # whoever tries anew must not leave one behind each time
+        except asyncio.CancelledError:  # repeated tries must not leave one behind each time
             link.release()
             raise
 

@@ -44,7 +44,7 @@ from app.network.sockets import Address, Through, plain_host
 
 TRY_SECONDS = 3.0  # a firewall that drops is silent
 ANSWER_SECONDS = 2 * TRY_SECONDS
-AGAIN_SECONDS = 1.0  # between two tries for one member: nobody's port scanner
+AGAIN_SECONDS = 1.0  # between two tries for one member, so that it is no port scanner
 
 HEARTBEAT_SECONDS = 1.0
 NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it within 5 s
@@ -54,7 +54,7 @@ ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
 WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
 LEFT_SECONDS = 5.0  # between looks at paths that were left
-ROOM_SECONDS = 2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
+ROOM_SECONDS = 2.0  # a burst at the beginning of a link takes less; nothing is suspected before
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
 log = logging.getLogger(__name__)
 

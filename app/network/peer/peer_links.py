@@ -485,7 +485,7 @@ class Links:
             losers = [client.close() for client in clients if client is not keep]
             try:
                 await asyncio.shield(asyncio.gather(*losers))
-            except asyncio.CancelledError:  # nobody takes the winner any more
+            except asyncio.CancelledError:  # the winner is not wanted any more
                 if keep is not None:
                     await asyncio.shield(keep.close())
                 raise
