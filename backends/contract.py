@@ -261,7 +261,7 @@ class CodedError(Exception):
 
 
 class StageError(CodedError):
-    """An engine could not load or compute; the text says why."""
+    """A failure of an engine to load or compute; the text says why."""
 
 
 class OutOfMemory(StageError):

@@ -360,7 +360,7 @@ class Answering:
                 if is_lacking or asker.origin.upstream:
                     raise
                 asker.origin.n_asked -= 1
-                kind = error.reason.code  # its sentence may repeat what was asked
+                kind = error.reason.code  # its sentence may repeat the request
                 log.warning("%s waits for the pool after all (%s)", asker.request, kind, extra=log_extra(asker.request))
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
             async for piece in pieces:

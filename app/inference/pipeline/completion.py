@@ -265,7 +265,7 @@ class Completer:
         return reader, request, prompt.notes
 
     async def _signs(self) -> dict[int, bytes]:
-        """The control tokens among the signs of thoughts, with the text that each is here."""
+        """Return the control tokens among the signs of thoughts, with the text of each."""
         signs = [(await self.control_token(mark), mark) for mark in marker_tokens(self.reasoning)]
         return {token: mark.encode() for token, mark in signs if token is not None}
 

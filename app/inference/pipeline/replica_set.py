@@ -108,7 +108,7 @@ class Replicas:
             replica.pipeline.break_off(loss)
 
     def tell_leaving(self, name: str, remaining: Sequence[str], seconds: float) -> None:
-        """A machine leaves once these others have loaded what it holds: whoever waits is told so."""
+        """Tell waiting readers that a machine leaves once these others have loaded what it holds."""
         self.leaves = leaving_notice(name, remaining, seconds)
         for replica in self._held.values():
             replica.pipeline.tell(self.leaves)

@@ -184,7 +184,7 @@ class Scheduler:
                 sequence.end(error)
 
     def judged(self, loss: Loss) -> tuple[Loss, Sequence | None]:
-        """The loss, as far as it is known whose step ended it, and the answer that did so as often as may be."""
+        """Return the loss with the step that caused it, if known, and the answer that caused too many."""
         if not ended_in_step(loss):
             return loss, None
         took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.over]

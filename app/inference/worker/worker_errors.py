@@ -37,7 +37,7 @@ _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
 def refused(answer: orders.Failed, worker: Fact) -> AppError:
-    """The error for an order that was not carried out. The worker's own words stay in its facts."""
+    """Return the error for an order that was not carried out. The worker's own words stay in its facts."""
     kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
     code = answer.code if answer.code in SENTENCES else "worker_refused"
     if code == "model_not_loaded":

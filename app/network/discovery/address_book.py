@@ -36,7 +36,7 @@ class KnownPlaces:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._members, self._met, self._dial, self._clock = members, met, dial, clock
-        self.own: str | None = None  # where this machine is reached best, once that is known
+        self.own: str | None = None  # the best address of this machine, once known
         self._announced: dict[str, Announced] = {}  # as many as discovery keeps
         self._reported: dict[MachineId, tuple[Address, ...]] = {}
         self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")

@@ -90,7 +90,7 @@ class Hearing(RecordUpdateListener):
         self._heard: dict[str, _Heard] = {}
         self._changed: set[str] = set()
         self._ended: list[AnnouncementEnded] = []
-        self._ours: dict[str, float] = {}  # own address -> until when nobody else may have it
+        self._ours: dict[str, float] = {}  # own address -> until when no other machine may have it
         self._allowance, self._allowed_seconds = float(NEW_STRANGERS), clock()
         self._fresh_records = 0
         self._zeroconf: Zeroconf | None = None
