@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
+LLAMACPP = "llamacpp"  # the engine that computes layers
 KEPT_STATES = 2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
 FORM_TOO_HEAVY = -1  # sampled where an answer cannot keep to its form any more: no token, and its end
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
@@ -201,7 +202,7 @@ KEEP_ALL = Keep()
 class StageConfig:
     """All an engine needs to load one run of layers. Sizes are fixed for the life of the stage."""
 
-    engine: str  # "llamacpp" or "fake"
+    engine: str  # LLAMACPP or "fake"
     path: str  # the stage file, or the whole model's for Role.WHOLE
     # Role.FIRST: the file whose rows of `token_embd.weight` are looked up; Role.LAST: the file whose
     # vocabulary grammars need, or empty

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from backends.contract import StageError
+from backends.contract import LLAMACPP, StageError
 from backends.llamacpp import binding
 
 DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
@@ -43,10 +43,10 @@ def _llamacpp() -> dict[str, Any]:
     try:
         llama = binding.load()
     except StageError as error:
-        return {"name": "llamacpp", "missing": str(error)}
+        return {"name": LLAMACPP, "missing": str(error)}
     system = llama.llama_print_system_info().decode("utf-8", "replace").strip()
     return {
-        "name": "llamacpp",
+        "name": LLAMACPP,
         "version": binding.version(),
         "system": system,
         "features": features(system),
@@ -85,4 +85,4 @@ def _devices() -> list[dict[str, Any]]:
     return devices
 
 
-ENGINES: dict[str, Callable[[], dict[str, Any]]] = {"llamacpp": _llamacpp, "fake": _fake}
+ENGINES: dict[str, Callable[[], dict[str, Any]]] = {LLAMACPP: _llamacpp, "fake": _fake}

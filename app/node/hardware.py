@@ -10,10 +10,10 @@ from app.machine.hardware import devices, engines
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.node.planning.speed_cache import Setup
+from backends.contract import LLAMACPP
 
 log = logging.getLogger(__name__)
 
-ENGINE = "llamacpp"  # the one that runs layers
 MAX_DEVICE_TEXT = 200  # as other machines take it
 
 
@@ -34,9 +34,9 @@ class Hardware:
     @property
     def told(self) -> tuple[str, tuple[str, ...]]:
         """The device and the engine that runs layers, with its version once probed, as reported to other machines."""
-        known = [engine for engine in self._engines if engine.name == ENGINE and not engine.missing]
+        known = [engine for engine in self._engines if engine.name == LLAMACPP and not engine.missing]
         version = known[0].version[:40] if known else ""
-        return self.device, (f"{ENGINE} {version}".strip(),)
+        return self.device, (f"{LLAMACPP} {version}".strip(),)
 
     async def run(self) -> None:
         """Probe the engines. A failure is logged; the next caller that needs the answer probes again."""
@@ -54,5 +54,5 @@ class Hardware:
 
     async def setup(self, batch_rows: int) -> Setup:
         """Return the setup that a speed measured now holds for."""
-        build = "".join(engine.build for engine in await self.engines() if engine.name == ENGINE)
+        build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
         return Setup(build, self.processor, self.threads.most, batch_rows)

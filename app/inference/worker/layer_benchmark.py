@@ -27,7 +27,18 @@ from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware.cores import Threads
-from backends.contract import EXPONENT_BYTES, GREEDY, USUAL, Layers, Number, Role, Segment, StageConfig, Traits
+from backends.contract import (
+    EXPONENT_BYTES,
+    GREEDY,
+    LLAMACPP,
+    USUAL,
+    Layers,
+    Number,
+    Role,
+    Segment,
+    StageConfig,
+    Traits,
+)
 
 DEPTH = 512  # positions before the deep steps: the prompt of the benchmark
 CHUNKS_S = 2.5  # for the chunks, beyond their least number
@@ -319,7 +330,7 @@ class _Trial:
         kv = model.kv_bytes(model.layers, CELLS, SLOTS)
         needed = model.file_bytes + kv + work_bytes(model.width, self._gauge.batch_rows)
         self._must_fit(needed)
-        config = self._config("llamacpp", str(path), role, model.n_layers, model.cuts.traits(role))
+        config = self._config(LLAMACPP, str(path), role, model.n_layers, model.cuts.traits(role))
         async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
             yield run
 

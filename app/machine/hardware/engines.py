@@ -15,9 +15,10 @@ from app.core.errors import Reason
 from app.core.reasons import size
 from app.decoding import decode
 from app.machine import paths
+from backends.contract import LLAMACPP
 from backends.worker.confine import Walls
 
-ENGINES = ("llamacpp",)  # one child for each: a broken driver silences no other engine
+ENGINES = (LLAMACPP,)  # one child for each: a broken driver silences no other engine
 PROBE_SECONDS = 30.0  # an engine that looks for graphics cards may first compile for them
 MOST_BYTES = 1 << 20  # of an answer
 TELLING = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # of all features, best first

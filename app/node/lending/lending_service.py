@@ -31,7 +31,7 @@ from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, Offer, Offers, no_paths_leave, without_paths
 from app.node.verification.spare_memory import SpareMemory
-from backends.contract import MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
+from backends.contract import LLAMACPP, MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what=Reason("shape_mismatched"))
     config = StageConfig(
-        engine="llamacpp",
+        engine=LLAMACPP,
         path=str(path),
         embedding_path="",
         role=role,
@@ -94,7 +94,7 @@ def _layers(order: messages.OpenStage) -> Layers:
         and 1 <= order.slots <= MAX_SLOTS
         and 1 <= order.context <= order.kv_cells <= MAX_CELLS
         and 1 <= order.batch_rows <= MAX_BATCH_TOKENS
-        and order.engine == "llamacpp"
+        and order.engine == LLAMACPP
     )
     if not sound:
         raise BadInput("manifest_odd", what=Reason("sizes_impossible"))

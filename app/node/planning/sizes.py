@@ -10,7 +10,7 @@ from app.core.planner.placement import PlannedStage
 from app.inference.pipeline.step import Run
 from app.machine.hardware.cores import Threads
 from app.network import messages
-from backends.contract import KEEP_ALL, Keep, KvType, Number, StageConfig, keeps_apart
+from backends.contract import KEEP_ALL, LLAMACPP, Keep, KvType, Number, StageConfig, keeps_apart
 
 NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
 
@@ -31,7 +31,7 @@ class Sizes:
     def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
         """Return the order for this machine's own worker."""
         return StageConfig(
-            engine="llamacpp",
+            engine=LLAMACPP,
             path=path,
             embedding_path=entry.path,
             role=stage.role,
@@ -65,7 +65,7 @@ class Sizes:
             kv_cells=self.kv_cells,
             context=self.context,
             batch_rows=self.batch_rows,
-            engine="llamacpp",
+            engine=LLAMACPP,
             kv=self.kv,
             kept_states=self.keep.marks,
             kept_rows=self.keep.least_rows,
