@@ -50,7 +50,7 @@ def test_no_route_is_missing() -> None:
     api, nobody = object.__new__(ChatApi), cast("Any", SimpleNamespace())
     api.answering = api.budget = api.figures = api.cards = nobody
     api._under_way = WeakSet()
-    api._guesting = api._hosting = nobody
+    api._guesting, api._hosting = nobody, cast("Any", SimpleNamespace(embeddings=nobody))
     api._models = cast("Any", SimpleNamespace(listed=nobody))
     gate = SimpleNamespace(  # any: nobody comes
         check=web.normalize_path_middleware(), under_way=UnderWay()
