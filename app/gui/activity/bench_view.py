@@ -310,7 +310,7 @@ class BenchView(QWidget):
         answers = self._services.pool.now.answers
         if (answers.running or answers.waiting) and not anyway:
             self._page.notice.say(
-                self.tr("Somebody gets an answer just now, so the figures would be too low."),
+                self.tr("An answer is in progress, so the figures would be too low."),
                 "warning",
                 (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True, compare=compare)),
             )

@@ -65,7 +65,7 @@ class NowCard(QFrame):
         self._jobs = jobs
         clear(self._lines)
         if not jobs:
-            self._lines.addWidget(label(self.tr("Nothing runs just now."), "muted"))
+            self._lines.addWidget(label(self.tr("Nothing is running now."), "muted"))
         for job in jobs:
             self._lines.addLayout(self._line(job))
 

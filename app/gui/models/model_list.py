@@ -207,7 +207,7 @@ class ModelList(Whole):
     def _why_none(self, words: str) -> str:
         has_size = self.size_filter.currentData() is not None
         if words and not (has_size and chosen(self.items(), words)):
-            return self.tr("Nothing here is called so. Search online for it, or show all models.")
+            return self.tr("No model here has this name. Search for it online, or show all models.")
         if has_size:
             return self.tr("Nothing of this size is here. Choose another size, or show all models.")
         return self.tr("Nothing here fits the memory that is free for models now.")

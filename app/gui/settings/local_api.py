@@ -144,7 +144,7 @@ class AccessLists:
         )
         self.offer = button(_tr("Allow"), self._allow_offered)
         self.offer.setAccessibleName(_tr("Allow: {what}").format(what=OFFERED_HOST))
-        about = _tr("Containers of Docker Desktop call this computer so.")
+        about = _tr("Docker Desktop's containers use this name for this computer.")
         self.offered = Setting(OFFERED_HOST, about, self.offer, words=SEARCHED)
         hosts.put(self.offered)
         origins = group.add(title=_tr("Web pages and apps"))

@@ -158,7 +158,7 @@ class Network(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))
-        self.restart = RestartRow(services, self.tr("Saved. It counts once the background service starts anew."))
+        self.restart = RestartRow(services, self.tr("Saved. It takes effect when the background service restarts."))
         self.name = MachineName(self.tr("Name of this machine"))
         bound_width(services.theme, self.name, FIELD_WIDTH)
         self.name.returnPressed.connect(self._rename)

@@ -140,7 +140,7 @@ class SettingsPage(Page):
         self.list.currentRowChanged.connect(self._chosen)
         self.list.itemClicked.connect(lambda item: self._chosen(self.list.row(item)))
         self.nothing = EmptyState(
-            self.tr("Nothing is called so"),
+            self.tr("Nothing found"),
             self.tr("Try another word, or look through the pages."),
             button(self.tr("Clear the search"), self.search.clear),
         )

@@ -154,12 +154,12 @@ class CountAnew(_Asking):
     """The question before a server may spend its whole allowance once more."""
 
     def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
-        title = _tr("Count {name} anew").format(name=name)
+        title = _tr("Reset the count for {name}").format(name=name)
         sentence = _tr(
             "What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on."
         ).format(cap=formats.number(cap))
         super().__init__(services, title, sentence, name, done, parent)
-        self.act = button(_tr("Count anew"), self.count, "primary")
+        self.act = button(_tr("Reset count"), self.count, "primary")
         self.offer(_tr("Cancel"), self.act)
 
     def count(self) -> None:
@@ -216,7 +216,7 @@ class UpstreamRows:
         for name, (_, setting) in self._rows.items():
             setting.gone = name not in self._names
         words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
-        uncounted = _tr("What it has cost is no longer known, so it is sent nothing until you have it counted anew.")
+        uncounted = _tr("What it has cost is no longer known, so it is sent nothing until you reset its count.")
         for server in servers:
             switch, setting = self._rows[server.name]
             switch.show_on(server.on)
@@ -241,8 +241,8 @@ class UpstreamRows:
         test.setAccessibleName(_tr("Test {name}").format(name=name))
         remove = self.removals[name] = button(_tr("Remove…"), partial(self._remove, name))
         remove.setAccessibleName(_tr("Remove {name}").format(name=name))
-        count = self.counts[name] = button(_tr("Count anew…"), partial(self._count, name))
-        count.setAccessibleName(_tr("Count {name} anew").format(name=name))
+        count = self.counts[name] = button(_tr("Reset count…"), partial(self._count, name))
+        count.setAccessibleName(_tr("Reset the count for {name}").format(name=name))
         count.hide()  # it has a cap to spend yet
         parts = Flow(count, test, remove, switch)
         return switch, Setting(name, "", parts, words="upstream openai count spent")
@@ -280,7 +280,7 @@ class UpstreamRows:
 
     def _counted(self, answer: Upstreams, name: str) -> None:
         self.tell(answer.upstreams)
-        self._group.told.emit(_tr("{name} is counted anew.").format(name=name), "info")
+        self._group.told.emit(_tr("The count for {name} was reset.").format(name=name), "info")
 
     def _remove(self, name: str) -> None:
         ForgetServer(self._group.services, name, self._removed, self._group).open()

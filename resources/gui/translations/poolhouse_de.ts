@@ -75,7 +75,7 @@
 <context>
     <name>AboutView</name>
     <message>
-        <source>Belongs to {app}. It is used where it lies, and never moved or changed.</source>
+        <source>It belongs to {app}. It is used where it is, and never moved or changed.</source>
         <translation>Gehört zu {app}. Es wird dort genutzt, wo es liegt, und nie verschoben oder verändert.</translation>
     </message>
     <message>
@@ -723,7 +723,7 @@
         <translation>Kurz, etwa {time}</translation>
     </message>
     <message>
-        <source>Somebody gets an answer just now, so the figures would be too low.</source>
+        <source>An answer is in progress, so the figures would be too low.</source>
         <translation>Gerade bekommt jemand eine Antwort, deshalb wären die Zahlen zu niedrig.</translation>
     </message>
     <message>
@@ -3736,7 +3736,7 @@
         <translation>Container und Proxys nennen diesen Computer anders. Erlauben Sie nur Namen, die Sie kennen: Eine Website, die sich einen erlaubten Namen gibt, erreicht die API.</translation>
     </message>
     <message>
-        <source>Containers of Docker Desktop call this computer so.</source>
+        <source>Docker Desktop&apos;s containers use this name for this computer.</source>
         <translation>So nennen Container von Docker Desktop diesen Computer.</translation>
     </message>
     <message>
@@ -4525,7 +4525,7 @@
         <translation>Nichts hier passt in den Speicher, der jetzt für Modelle frei ist.</translation>
     </message>
     <message>
-        <source>Nothing here is called so. Search online for it, or show all models.</source>
+        <source>No model here has this name. Search for it online, or show all models.</source>
         <translation>Hier heißt nichts so. Suchen Sie online danach oder zeigen Sie alle Modelle an.</translation>
     </message>
     <message>
@@ -5234,7 +5234,7 @@
         <translation>Umbenennen</translation>
     </message>
     <message>
-        <source>Saved. It counts once the background service starts anew.</source>
+        <source>Saved. It takes effect when the background service restarts.</source>
         <translation>Gespeichert. Es gilt, sobald der Hintergrunddienst neu startet.</translation>
     </message>
     <message>
@@ -5366,7 +5366,7 @@
 <context>
     <name>NowCard</name>
     <message>
-        <source>Nothing runs just now.</source>
+        <source>Nothing is running now.</source>
         <translation>Gerade läuft nichts.</translation>
     </message>
     <message>
@@ -6555,7 +6555,7 @@
         <translation>Suche leeren</translation>
     </message>
     <message>
-        <source>Nothing is called so</source>
+        <source>Nothing found</source>
         <translation>Nichts heißt so</translation>
     </message>
     <message>
@@ -7301,15 +7301,15 @@
         <translation>Zertifikat wählen…</translation>
     </message>
     <message>
-        <source>Count anew</source>
+        <source>Reset count</source>
         <translation>Neu zählen</translation>
     </message>
     <message>
-        <source>Count anew…</source>
+        <source>Reset count…</source>
         <translation>Neu zählen…</translation>
     </message>
     <message>
-        <source>Count {name} anew</source>
+        <source>Reset the count for {name}</source>
         <translation>Für {name} neu zählen</translation>
     </message>
     <message>
@@ -7373,7 +7373,7 @@
         <translation>Vertraut wird allein {file}.</translation>
     </message>
     <message>
-        <source>What it has cost is no longer known, so it is sent nothing until you have it counted anew.</source>
+        <source>What it has cost is no longer known, so it is sent nothing until you reset its count.</source>
         <translation>Was er gekostet hat, ist nicht mehr bekannt; deshalb wird ihm nichts geschickt, bis Sie neu zählen lassen.</translation>
     </message>
     <message>
@@ -7401,7 +7401,7 @@
         <translation>{name} antwortet und hat, worum er gebeten werden darf.</translation>
     </message>
     <message>
-        <source>{name} is counted anew.</source>
+        <source>The count for {name} was reset.</source>
         <translation>Für {name} wird neu gezählt.</translation>
     </message>
     <message>

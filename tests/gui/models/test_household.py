@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.api.plans import Progress
 from app.gui.models.details.model_actions import Do
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny
@@ -46,7 +46,7 @@ def page(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[Mod
 @pytest.mark.long
 def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
-    steps: list[Any] = []
+    steps: list[Progress] = []
     page.loading.changed.connect(lambda: steps.extend(page.loading.steps))
     details.form.context.slider.setValue(details.form.context.slider.maximum())
     qtbot.waitUntil(lambda: len(details.verdict.bars._shown) > 1, timeout=WITHIN_MS)
@@ -64,13 +64,14 @@ def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: Model
     shape.combo.setCurrentIndex(shape.combo.findData("split"))
     details.foot.bar.buttons[Do.LOAD].click()
     qtbot.waitUntil(lambda: Do.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
-    loaded = details._services.pool.loaded or {}
-    assert (loaded["shape"], loaded["shape_ordered"]) == ("split", "split")
+    loaded = details._services.pool.now.loaded
+    assert loaded is not None
+    assert (loaded.shape, loaded.shape_ordered) == ("split", "split")
     assert Do.LOAD not in details.foot.bar.buttons
     shape.combo.setCurrentIndex(shape.combo.findData("one"))  # other than what is loaded
     qtbot.waitUntil(lambda: Do.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)
     shape.combo.setCurrentIndex(shape.combo.findData("split"))
-    named = {step["machine"] for step in steps if step["step"] == "loading"}
+    named = {step.machine for step in steps if step.step == "loading"}
     assert len(named) > 1
     details.foot.bar.buttons[Do.UNLOAD].click()
     qtbot.waitUntil(lambda: Do.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)

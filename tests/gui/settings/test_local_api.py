@@ -242,13 +242,13 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
         page.upstreams.tell([convert(barn | lost, chat_api.Upstream)])
         assert count.isVisibleTo(page)
-    assert "no longer known, so it is sent nothing until you have it counted anew." in row.about.text()
+    assert "no longer known, so it is sent nothing until you reset its count." in row.about.text()
     count.click()
     anew = page.findChild(CountAnew)
     assert anew is not None
     assert f"it may spend {formats.number(9_000)} tokens from now on" in anew.sentence.text()
     anew.act.click()
-    qtbot.waitUntil(lambda: ("barn is counted anew.", "info") in said, timeout=5000)
+    qtbot.waitUntil(lambda: ("The count for barn was reset.", "info") in said, timeout=5000)
     assert not count.isVisibleTo(page)
     page.upstreams.removals["barn"].click()
     question = page.findChild(ForgetServer)

@@ -74,7 +74,7 @@ class AboutView(QWidget):
             case ShelfModel():
                 return said(facts.missing_facts) if facts.missing_facts is not None else ""
             case FoundFile():
-                words = self.tr("Belongs to {app}. It is used where it lies, and never moved or changed.")
+                words = self.tr("It belongs to {app}. It is used where it is, and never moved or changed.")
                 return said(facts.reason_facts) if facts.reason_facts is not None else words.format(app=facts.app)
             case CatalogueModel():
                 return about_of(facts)
