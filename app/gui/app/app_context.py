@@ -1,4 +1,4 @@
-"""What every page is given: the node, the look, the choices. Wired in application.py."""
+"""The services that every page receives. application.py creates them."""
 
 from __future__ import annotations
 

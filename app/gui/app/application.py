@@ -36,8 +36,6 @@ from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import Importing
 from app.gui.widgets.buttons import button
 
-# Reads the code of pages that were not shown yet, one module after another while the window rests.
-
 PARTS = ("pool", "models", "activity", "this_computer", "settings")  # of the pages but the chat's
 FIRST = (  # what modules of these parts need and that takes long to read, a piece at a time
     "statistics",
@@ -54,7 +52,7 @@ BEFORE_MS, BETWEEN_MS = 400, 25  # a person's first click comes first, and any o
 
 
 class Warming(QObject):
-    """Only code is read: a page that is made costs memory, also where nobody ever opens it.
+    """Imports the code of pages while the window is idle. Making a page would cost memory even if it is never opened.
 
     Code takes up to half of the moment that a page needs at its first showing.
     """
@@ -72,7 +70,7 @@ class Warming(QObject):
 
     def _next(self) -> None:
         self._timer.setInterval(BETWEEN_MS)
-        name = next((one for one in self._names if one not in sys.modules), None)
+        name = next((module for module in self._names if module not in sys.modules), None)
         if name is None:
             self._timer.stop()
         else:
@@ -86,32 +84,30 @@ def page_modules() -> Iterator[str]:
     """
     yield from FIRST
     for part in PARTS:
-        found = _modules([f"{folder}/{part}" for folder in gui.__path__], f"{gui.__name__}.{part}.")
-        yield from sorted(found, key=lambda name: (name.endswith("_page"), name))
+        modules = _modules([f"{folder}/{part}" for folder in gui.__path__], f"{gui.__name__}.{part}.")
+        yield from sorted(modules, key=lambda name: (name.endswith("_page"), name))
 
 
 def _modules(folders: list[str], prefix: str) -> Iterator[str]:
-    """The names of all modules in these folders and below them; none is read for that."""
-    for one in pkgutil.iter_modules(folders, prefix):
-        name = one.name.removeprefix(prefix)
-        if one.ispkg:
-            yield from _modules([f"{folder}/{name}" for folder in folders], f"{one.name}.")
+    """Yield the names of all modules in and below these folders, without importing them."""
+    for module in pkgutil.iter_modules(folders, prefix):
+        name = module.name.removeprefix(prefix)
+        if module.ispkg:
+            yield from _modules([f"{folder}/{name}" for folder in folders], f"{module.name}.")
         else:
-            yield one.name
+            yield module.name
 
-
-# Signals (Ctrl-C, an end that the system asks for) wake the window, which rests until something happens.
 
 MOST_AT_ONCE = 4096  # signals
 
 
 @contextmanager
 def signals_heard() -> Iterator[None]:
-    """Python calls its handlers only while it runs: each signal writes a byte, and to take it Python runs."""
+    """Let Python handle signals while Qt waits: each signal writes a byte to a socket, which wakes Python."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        for one in (ours, theirs):
-            one.setblocking(False)
+        for end in (ours, theirs):
+            end.setblocking(False)
         notifier = QSocketNotifier(ours.fileno(), QSocketNotifier.Type.Read)
 
         def take() -> None:
@@ -127,11 +123,8 @@ def signals_heard() -> Iterator[None]:
             notifier.setEnabled(False)
 
 
-# Asks before Quit ends what a person still waits for.
-
-
 class QuitSheet(Sheet):
-    """`where`: the pages on which something is under way. `leave` quits."""
+    """Asks before Quit ends unfinished work. `where`: the pages that are busy; `leave` quits."""
 
     needs_node = False
 
@@ -149,13 +142,10 @@ class QuitSheet(Sheet):
         self.stay.setFocus()
 
 
-# The QApplication of the window: it hears that the system wants it to quit.
-
-
 class PoolhouseApplication(QApplication):
-    """Says when the system wants the app to quit, as macOS before a log-out and from the Dock.
+    """Emits `to_quit` when the system wants the app to quit, as macOS does before a log-out and from the Dock.
 
-    Left to Qt, our windows are closed one by one, hide into the tray instead, and the log-out is broken off.
+    Qt would close the windows one by one; they would hide in the tray, and the log-out would be canceled.
     """
 
     to_quit = Signal()
@@ -168,7 +158,7 @@ class PoolhouseApplication(QApplication):
 
 
 class Application:
-    """Everything of one window. `run` ends with it."""
+    """Creates the window with everything it needs."""
 
     def __init__(self, app: QApplication, launcher: Launcher, *, hidden: bool = False) -> None:
         self._app = app
@@ -205,7 +195,7 @@ class Application:
             self.window.come_up()
 
     def run(self) -> int:
-        """Until Quit."""
+        """Run until the app quits, and return its exit code."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.quit())
         with self._crashes, signals_heard():
@@ -214,7 +204,7 @@ class Application:
         return code
 
     def ask_to_quit(self) -> None:
-        """A person wants it: asked first, where that would end what somebody waits for."""
+        """Quit, after asking if that would end unfinished work."""
         where = self.window.busy_pages
         if not where:
             self.quit()
@@ -223,7 +213,7 @@ class Application:
             QuitSheet(self.services, where, self.quit, self.window).open()
 
     def quit(self) -> None:
-        """End the window, and the node if this window started it; it drains first."""
+        """End the window, and the node if this window has started it; the node drains first."""
         launcher, client = self.services.launcher, self.services.client
         self.services.preferences.keep("window/geometry", self.window.saveGeometry())
         self.window.hide()
@@ -243,7 +233,7 @@ class Application:
         self.tray = Tray(self.services, self.window, self.ask_to_quit)
 
     def _renew(self) -> bool:
-        """Whether the window is made anew, as soon as whoever asks in it is through."""
+        """Return whether the window is replaced, as soon as the caller in it has returned."""
         if self._language.chosen == self.services.preferences.text(LANGUAGE):
             return True
         if self.window.busy_pages:
@@ -252,7 +242,7 @@ class Application:
         return True
 
     def _change_windows(self) -> None:
-        """The same window in the language of now: at its place, at its page, with the keyboard where it was."""
+        """Replace the window by one in the new language, with the same place, page and keyboard focus."""
         before, tray, preferences = self.window, self.tray, self.services.preferences
         preferences.keep("window/geometry", before.saveGeometry())
         self._language.speak(preferences.text(LANGUAGE))
@@ -268,7 +258,7 @@ class Application:
         self.window.come_up()
 
     def _closing(self) -> bool:
-        """Whether the closed window lives on in the tray, or as a minimised window."""
+        """Return whether the closed window stays in the tray or minimized."""
         return self.tray.keeps(self.window)
 
     def _go(self, name: str) -> None:
@@ -287,12 +277,12 @@ class Application:
 
 
 def app_icon() -> QIcon:
-    """The app's own picture."""
+    """Return the icon of the app."""
     return icon("app", LIGHT.accent)
 
 
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
-    """The window of a home, until Quit; a second start only shows the first one's."""
+    """Run the window of a home until it quits. A second start only shows the window of the first."""
     app = PoolhouseApplication(sys.argv[:1])
     claimed = claim(launcher.home)
     if claimed is None:

@@ -1,4 +1,4 @@
-"""Where in the window something is mended: by the code of what is wrong, the page and the words of its button."""
+"""The pages of the window where errors can be fixed, by error code."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CHAT_ID_PREFIX = "at/"  # before the id of a chat, where it is the part of a pag
 
 
 def chat_address(chat: str) -> str:
-    """The page Chat, at this chat."""
+    """Return the address of a chat on the page Chat."""
     return f"chat/{CHAT_ID_PREFIX}{chat}"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """`page`: the name of a page of the window, with a part of it after a slash."""
+    """A page of the window, with a part of it after a slash, and the text of the button that opens it."""
 
     page: str
     words: object  # translated when shown
@@ -45,7 +45,7 @@ ERROR_PAGES = {
     "lends_nothing": COMPUTER,
 }
 
-# Poolhouse's own mistakes: nothing of a person's mends them
+# Errors of Poolhouse itself, which a person cannot fix.
 INTERNAL_ERRORS = ("bug", "node_fault", "pipeline_fault")
 
 
@@ -54,18 +54,18 @@ def log_button_text() -> str:
 
 
 def technical_details(error: AppError) -> str:
-    """What is known of a mistake of ours, with the moment, by which the log has it; the last words of an engine.
+    """Return technical details of an internal error with the time, to find it in the log, or an engine's last output.
 
     Empty for any other error.
     """
-    found = reason_details(error.reason)
-    if not found or error.reason.code not in INTERNAL_ERRORS:
-        return found
-    return f"{found} · {QLocale().toString(QTime.currentTime(), 'HH:mm:ss')}"
+    details = reason_details(error.reason)
+    if not details or error.reason.code not in INTERNAL_ERRORS:
+        return details
+    return f"{details} · {QLocale().toString(QTime.currentTime(), 'HH:mm:ss')}"
 
 
 def reason_details(reason: Reason) -> str:
-    """The same of what was some time ago."""
+    """Return the same without the time, for an error in the past."""
     if reason.code not in INTERNAL_ERRORS:
         return last_words(reason)
     facts = " ".join(fact_here(name, str(fact)) for name, fact in reason.facts.items())
@@ -73,9 +73,9 @@ def reason_details(reason: Reason) -> str:
 
 
 def page_actions(code: str, go: Callable[[str], object]) -> list[Action]:
-    """The button that leads there; none where no page mends it."""
-    found = ERROR_PAGES.get(code)
-    if found is None:
+    """Return the button that opens the page; none if no page fixes the error."""
+    error_page = ERROR_PAGES.get(code)
+    if error_page is None:
         return []
-    page = found.page
-    return [(QCoreApplication.translate("Places", str(found.words)), lambda: go(page))]
+    page = error_page.page
+    return [(QCoreApplication.translate("Places", str(error_page.words)), lambda: go(page))]

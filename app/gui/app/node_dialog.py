@@ -41,14 +41,14 @@ class Sheet(Compact):
         self.fit()
 
     def fit(self) -> None:
-        """And what was said just now is seen, where not all of it is."""
+        """Scroll to the notice if not everything is visible."""
         super().fit()
         if self.notice.sentence != self._told:
             self._told = self.notice.sentence
             self._view.ensureWidgetVisible(self.notice, 0, 0)
 
     def _leave_for(self, page: str) -> None:
-        """This dialog is in front of every page."""
+        """Open a page: the dialog, which is in front of every page, closes first."""
         self.reject()
         self.services.go(page)
 
@@ -56,7 +56,7 @@ class Sheet(Compact):
         """The node is there again: what was asked of the one before is asked anew, if need be."""
 
     def _link_changed(self) -> None:
-        """Nothing can be done here while the node is lost; the window behind cannot be reached to say so."""
+        """Say that the node is gone: the window behind the dialog, which says so too, cannot be reached."""
         pool = self.services.pool
         if self.needs_node and pool.link in LOST:
             self._is_lost = True

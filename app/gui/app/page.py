@@ -20,7 +20,7 @@ from app.gui.widgets.notice import Action, Notice
 class Page(QWidget):
     """Subclasses fill `self.head` (beside the title) and `self.content`.
 
-    What takes long they leave for `later`: the window makes it a step at a time, and shows what is whole.
+    Slow parts go to `later`: the window builds them step by step and shows the page when it is complete.
     """
 
     def __init__(self, services: AppContext, title: str, parent: QWidget | None = None) -> None:
@@ -38,18 +38,18 @@ class Page(QWidget):
         self.setLayout(box)
 
     def later(self, *steps: Callable[[], object]) -> None:
-        """Parts that are made before the page is shown, each some milliseconds of work."""
+        """Add steps that build parts of the page before it is shown, some milliseconds each."""
         self._missing.extend(steps)
 
     def go_on(self) -> bool:
-        """Make the next part that is missing; False where none is."""
+        """Run the next step. Return whether there was one."""
         if not self._missing:
             return False
         self._missing.popleft()()
         return True
 
     def finish(self) -> None:
-        """Make all that is missing."""
+        """Run all remaining steps."""
         while self.go_on():
             pass
 
@@ -59,27 +59,27 @@ class Page(QWidget):
         super().setVisible(visible)
 
     def fail(self, error: AppError, *actions: Action) -> None:
-        """Say what went wrong, with what to press."""
+        """Show an error with actions."""
         self.notice.fail(error, self.services.go, *actions)
 
     @property
     def part(self) -> str:
-        """What `open` would show now; "" where it has no parts."""
+        """The part that `open` would show again; "" if the page has no parts."""
         return ""
 
     @property
     def is_busy(self) -> bool:
-        """Whether something would be lost if the page went now."""
+        """Return whether closing the page now would lose something."""
         return False
 
     def take_focus(self) -> None:
-        """The keyboard goes to where a person goes on."""
+        """Put the keyboard focus where a person continues."""
 
     def end(self) -> None:
-        """It goes: nothing is asked or heard any more."""
+        """Stop all requests, because the page is about to be deleted."""
 
     def open(self, part: str) -> None:
-        """Show a part of it, by its name."""
+        """Show a part of the page by its name."""
 
     def shown(self) -> None:
-        """The page came to the front."""
+        """React to being shown in front."""

@@ -1,4 +1,4 @@
-"""The names of the window's pages, as code refers to them."""
+"""The names of the window's pages in code."""
 
 from __future__ import annotations
 

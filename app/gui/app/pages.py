@@ -1,4 +1,4 @@
-"""The pages of the window, in the sidebar's order. Each is made when it is first shown."""
+"""The pages of the window in the order of the sidebar. Each is created when it is first shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.gui.app.page_names import ACTIVITY, CHAT, COMPUTER, MODELS, POOL, SETTI
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the sidebar."""
+    """An entry of the sidebar."""
 
     name: str
     words: object  # translated when shown

@@ -1,4 +1,4 @@
-"""What this person chose for the window; one small INI file in the node's home."""
+"""The preferences of the window: a small INI file in the node's home."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ASIDE = "-locked"  # after the name of one that nobody can open
 
 
 class Preferences(QObject):
-    """Typed access; `changed` names what is another now.
+    """Typed access to the preferences; `changed` names a preference with a new value.
 
-    PRIVATE texts are encrypted while `use` was given a key; before that, those that are seem empty, and stay.
+    PRIVATE texts are encrypted once `use` has received a key. Until then, encrypted ones read as empty and stay.
     """
 
     changed = Signal(str)
@@ -33,8 +33,8 @@ class Preferences(QObject):
 
     @property
     def scheme(self) -> Scheme:
-        found = str(self._kept.value("look/scheme", Scheme.SYSTEM))
-        return Scheme(found) if found in set(Scheme) else Scheme.SYSTEM
+        scheme = str(self._kept.value("look/scheme", Scheme.SYSTEM))
+        return Scheme(scheme) if scheme in set(Scheme) else Scheme.SYSTEM
 
     @property
     def text_scale(self) -> float:
@@ -42,8 +42,8 @@ class Preferences(QObject):
 
     @property
     def geometry(self) -> QByteArray | None:
-        found = self._kept.value("window/geometry")
-        return found if isinstance(found, QByteArray) else None
+        geometry = self._kept.value("window/geometry")
+        return geometry if isinstance(geometry, QByteArray) else None
 
     def flag(self, name: str, default: bool = False) -> bool:
         return str(self._kept.value(name, default)).lower() == "true"
@@ -55,27 +55,27 @@ class Preferences(QObject):
             return default
 
     def text(self, name: str, default: str = "") -> str:
-        found = str(self._kept.value(name, default))
-        return self._opened(name, found) or "" if name in PRIVATE else found
+        stored = str(self._kept.value(name, default))
+        return self._opened(name, stored) or "" if name in PRIVATE else stored
 
     def keep(self, name: str, value: Any) -> None:
-        """Write it down; names are `group/name`. What is locked stays as it is."""
+        """Store a value under `group/name`. Locked texts stay as they are."""
         if self.is_locked(name):
             return
         self._kept.setValue(name, self._sealed(name, str(value)) if name in PRIVATE else value)
         self.changed.emit(name)
 
     def is_locked(self, name: str) -> bool:
-        """Whether it is encrypted, and the key is not there."""
+        """Return whether a text is encrypted and its key is not there."""
         return name in PRIVATE and self._opened(name, str(self._kept.value(name, ""))) is None
 
     @property
     def has_locked(self) -> bool:
-        """Whether a private text is encrypted, and the key is not there."""
+        """Return whether any private text is encrypted and its key is not there."""
         return any(map(self.is_locked, PRIVATE))
 
     def use(self, codec: Codec) -> None:
-        """Private texts are kept so from now on, those that are there too."""
+        """Store private texts with this codec from now on, including those that are already stored."""
         if codec.seals:
             self._codec = codec
         texts = {name: self.text(name) for name in PRIVATE if not self.is_locked(name)}
@@ -87,7 +87,7 @@ class Preferences(QObject):
         self._kept.sync()
 
     def put_locked_aside(self) -> None:
-        """What nobody can open, under another name; so others can be kept."""
+        """Rename texts that cannot be decrypted, so that new ones can be stored."""
         for name in filter(self.is_locked, PRIVATE):
             self._kept.setValue(name + ASIDE, self._kept.value(name))
             self._kept.remove(name)
@@ -97,7 +97,7 @@ class Preferences(QObject):
         return kept if isinstance(kept, str) else SEALED + base64.b64encode(kept).decode("ascii")
 
     def _opened(self, name: str, kept: str) -> str | None:
-        """None: it does not open."""
+        """Return the decrypted text; None if it cannot be decrypted."""
         if not kept.startswith(SEALED):
             return kept
         try:
@@ -107,6 +107,6 @@ class Preferences(QObject):
             return None
 
     def forget(self, name: str) -> None:
-        """Back to its default."""
+        """Reset a preference to its default."""
         self._kept.remove(name)
         self.changed.emit(name)

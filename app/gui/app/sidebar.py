@@ -1,4 +1,4 @@
-"""The list of pages, and below it one line: how the pool stands. Pictures alone where words would leave no room."""
+"""The sidebar: the list of pages and the state of the pool. A narrow window shows icons only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NARROW = 640  # of a window, in pixels at the usual text size: below it there ar
 
 
 class Sidebar(QWidget):
-    """`chosen(name)` is called when a page is picked."""
+    """Calls `chosen(name)` when a page is chosen."""
 
     def __init__(self, services: AppContext, chosen: Callable[[str], None]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Sidebar(QWidget):
         self._tell()
 
     def fit(self, room: int) -> None:
-        """room: how wide the window is."""
+        """Adapt to the width of the window."""
         self._room = room
         narrow = 0 < room < self._services.theme.px(NARROW)
         if narrow != self._is_narrow:
@@ -71,7 +71,7 @@ class Sidebar(QWidget):
         self._buttons[name].setChecked(True)
 
     def focus(self, name: str) -> None:
-        """The keyboard begins at the page that is shown."""
+        """Put the keyboard focus on the page that is shown."""
         self._buttons[name].setFocus()
 
     def _button(self, entry: pages.Entry, number: int, chosen: Callable[[str], None]) -> QToolButton:
@@ -92,8 +92,8 @@ class Sidebar(QWidget):
     def _paint(self) -> None:
         theme, style = self._services.theme, Qt.ToolButtonStyle
         self._is_narrow = 0 < self._room < theme.px(NARROW)
-        for one in (self._brand, self._words):
-            one.setVisible(not self._is_narrow)
+        for widget in (self._brand, self._words):
+            widget.setVisible(not self._is_narrow)
         side = theme.px(sizes.TITLE)
         for entry in pages.ENTRIES:
             button = self._buttons[entry.name]
@@ -112,10 +112,10 @@ class Sidebar(QWidget):
         self._tell()
 
     def _bolder(self) -> int:
-        """So much wider is the longest title when its page is chosen."""
-        usual, bold = (QFontMetrics(self._services.theme.font(bold=one)) for one in (False, True))
+        """Return how much wider the longest title becomes when it is bold, as the chosen page's is."""
+        usual, bold = (QFontMetrics(self._services.theme.font(bold=is_bold)) for is_bold in (False, True))
         titles = [entry.title for entry in pages.ENTRIES]
-        return max(bold.horizontalAdvance(one) - usual.horizontalAdvance(one) for one in titles)
+        return max(bold.horizontalAdvance(title) - usual.horizontalAdvance(title) for title in titles)
 
     def _tell(self) -> None:
         now = current_status(self._services.pool)
@@ -131,6 +131,6 @@ class Sidebar(QWidget):
         self._words.setText(now.sentence)
         self._picture.setToolTip(tooltip(now.sentence))
         named = self._picture if self._is_narrow else self._words
-        for one in (self._picture, self._words):
+        for widget in (self._picture, self._words):
             state = self.tr("State of the pool: {state}").format(state=now.sentence)
-            one.setAccessibleName(state if one is named else "")
+            widget.setAccessibleName(state if widget is named else "")

@@ -1,4 +1,4 @@
-"""One window for each home: a second start shows the first one's window."""
+"""One window for each home: a second start shows the window of the first."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SHOW = b"show"
 
 
 def name_of(home: Path) -> str:
-    """The local socket's name: this user's, for this home."""
+    """Return the name of the local socket for this user and home."""
     text = f"{getpass.getuser()}\0{home}".encode()
     return f"poolhouse-{hashlib.sha256(text).hexdigest()[:16]}"
 
 
 def show_other(home: Path) -> bool:
-    """Whether another window of this home is open; it comes to the front then."""
+    """Show the other window of this home. Return whether there is one."""
     socket = QLocalSocket()
     socket.connectToServer(name_of(home))
     if not socket.waitForConnected(CONNECT_MS):
@@ -35,9 +35,9 @@ def show_other(home: Path) -> bool:
 
 
 def claim(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
-    """This home's window is ours while this is kept; None when another one is open or opens, and comes to the front.
+    """Return the lock of this home's window; None if another window has it, which is then shown.
 
-    A window listens only a second after its start: of two impatient starts the second waits for that. Before the
+    A window listens about a second after its start; a second start waits for that. Before the
     very first one there is no folder yet; where none can be made, the window itself says so.
     """
     with suppress(OSError):
@@ -55,7 +55,7 @@ def claim(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
 
 
 class SingleInstance(QObject):
-    """Listens for later starts; `show` when there was one."""
+    """Emits `show` when the app is started again."""
 
     show = Signal()
 

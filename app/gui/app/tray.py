@@ -228,7 +228,7 @@ class Tray(QObject):
 
     @property
     def is_there(self) -> bool:
-        """Whether the tray can bring the window back now."""
+        """Return whether the tray can bring the window back now."""
         return self._has_host() and self._icon.isVisible()
 
     def start_hidden(self) -> None:

@@ -1,4 +1,4 @@
-"""The main window: sidebar, pages, a bar that says when the node is away."""
+"""The main window: the sidebar, the pages, and a bar that says when the node is away."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from app.gui.widgets import dialog
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import Action, Notice
 
-# Makes a page at its first showing, in steps between which the window hears clicks and keys.
-
 AT_ONCE = 25  # widgets dressed between two events: some milliseconds
 
 
 class Opening(QObject):
-    """One page on its way. `placed(page)` gives it its place, `done()` comes when it can be shown."""
+    """Creates a page in steps, between which the window handles events.
+
+    `placed(page)` adds it to the window; `done()` is called when it can be shown.
+    """
 
     def __init__(
         self, make: Callable[[], Page], placed: Callable[[Page], object], done: Callable[[], None], parent: QObject
@@ -43,15 +44,15 @@ class Opening(QObject):
         self._timer.timeout.connect(self._next)
 
     def go_on(self) -> None:
-        """Make it, a step in each turn of the event loop."""
+        """Continue, one step in each turn of the event loop."""
         self._timer.start()
 
     def wait(self) -> None:
-        """Another page is wanted first."""
+        """Pause, because another page is needed first."""
         self._timer.stop()
 
     def finish(self) -> None:
-        """All that is missing, at once."""
+        """Run all remaining steps at once."""
         self._timer.stop()
         for _ in self._steps:
             pass
@@ -82,23 +83,23 @@ class Opening(QObject):
 
 
 def _dressed(page: QWidget) -> Iterator[None]:
-    """Qt dresses all that is shown when it is shown; what is dressed before costs nothing then."""
-    for number, one in enumerate([*shown_with(page)], 1):
-        if isValid(one):  # news may have cleared it away between two steps
-            one.ensurePolished()
+    """Polish the widgets of a page in steps. Qt would polish them all at once when the page is shown."""
+    for number, widget in enumerate([*shown_with(page)], 1):
+        if isValid(widget):  # news may have cleared it away between two steps
+            widget.ensurePolished()
         if number % AT_ONCE == 0:
             yield
 
 
 def shown_with(widget: QWidget) -> Iterator[QWidget]:
-    """It and all inside it that is seen once it is shown, what holds others before those.
+    """Yield a widget and everything inside it that is visible once it is shown, parents first.
 
-    Not by `findChildren`: PySide ties what that finds to the widget, and keeps it as long, with all that has gone.
+    `findChildren` is not used: PySide ties its results to the widget, and would keep deleted widgets alive.
     """
     yield widget
-    for one in widget.children():
-        if isinstance(one, QWidget) and not one.isWindow() and not _is_put_away(one):
-            yield from shown_with(one)
+    for child in widget.children():
+        if isinstance(child, QWidget) and not child.isWindow() and not _is_put_away(child):
+            yield from shown_with(child)
 
 
 def _is_put_away(widget: QWidget) -> bool:
@@ -106,16 +107,14 @@ def _is_put_away(widget: QWidget) -> bool:
     return by_us and widget.isHidden()
 
 
-# A page that comes to the front: for a moment the colour of the window lies over it, ever thinner.
-
 STEPS = 6  # thirty a second: at each of them what is below is painted
 FIRST = 0.8  # of the page is covered at first
 
 
 class FadeIn(QWidget):
-    """Hidden at rest. It takes no key and no click: whoever is quick uses what is there already.
+    """Fades a page in: a fading layer over it, which takes no keys and no clicks.
 
-    No picture of a page is taken: for that Qt would lay out what nobody sees of it, too.
+    No picture of the page is taken: Qt would lay out its invisible parts for that.
     """
 
     def __init__(self, over: QWidget, theme: Theme) -> None:
@@ -133,7 +132,7 @@ class FadeIn(QWidget):
         over.installEventFilter(self)
 
     def begin(self) -> None:
-        """From the beginning, also while it goes on."""
+        """Start the fade, or start it again."""
         self._moves.stop()
         self.setGeometry(self._over.rect())
         self.raise_()
@@ -161,7 +160,10 @@ SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 
 
 class Window(QMainWindow):
-    """Pages are made when they are first shown. `closing()` says whether closing only hides."""
+    """The main window. Pages are created when they are first shown.
+
+    `closing()` returns whether closing the window only hides it.
+    """
 
     def __init__(self, services: AppContext, closing: Callable[[], bool], quit_app: Callable[[], None]) -> None:
         super().__init__()
@@ -200,7 +202,7 @@ class Window(QMainWindow):
         self._place()
 
     def go(self, name: str) -> None:
-        """Show a page, or the part of it that is named after a slash. One that is not there yet comes in steps."""
+        """Show a page, or its part that is named after a slash. A new page is created in steps."""
         name, _, self._part = name.partition("/")
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
@@ -235,7 +237,7 @@ class Window(QMainWindow):
         return Opening(lambda: entry.make(self._services), placed, done, self)
 
     def _show(self) -> None:
-        """The page that is wanted, which is there."""
+        """Show the current page, which is complete."""
         page, part = self._pages[self._name], self._part
         is_another = self._stack.currentWidget() is not page
         self._stack.setCurrentWidget(page)
@@ -249,24 +251,24 @@ class Window(QMainWindow):
             self._sidebar.focus(self._name)
 
     def say(self, tell: Callable[[Window], Told]) -> None:
-        """Over every page, until a person has seen it. `tell` is asked again where the language becomes another."""
+        """Show a notice above every page until a person has seen it. `tell` is called again in a new language."""
         sentence, actions = tell(self)
         self.ask(sentence, *actions)
         self._tell = tell
 
     def say_on(self, after: Window) -> None:
-        """What was not seen yet is said by the window that takes the place of this one."""
+        """Show an unseen notice in the window that replaces this one."""
         if self._tell is not None:
             after.say(self._tell)
 
     def ask(self, sentence: str, *actions: Action) -> None:
-        """Over every page, until a person has chosen, or closed it."""
+        """Ask above every page until a person has chosen or closed the notice."""
         self._tell = None
         self._told.say(sentence, "info", *actions)
         self._bar_box.show()
 
     def _quit_by_key(self) -> None:
-        """A key cannot say what the tray's menu says: that a service goes on. It is told once, ever."""
+        """Quit. The first time, say that the background service keeps running, as the tray's menu does."""
         services = self._services
         goes_on = services.pool.is_there and not services.launcher.started
         if not goes_on or services.preferences.flag(GOES_ON):
@@ -280,7 +282,7 @@ class Window(QMainWindow):
         )
 
     def page(self, name: str) -> Page:
-        """The page of this name, made if it was not shown yet."""
+        """Return the page of this name; create it if needed."""
         if name not in self._pages:
             self.go(name)
         if name in self._openings:
@@ -289,28 +291,28 @@ class Window(QMainWindow):
 
     @property
     def place(self) -> str:
-        """Where `go` would lead to what is shown now."""
+        """The address of what is shown now, for `go`."""
         page = self._pages.get(self._name)
         return f"{self._name}/{page.part}" if page is not None else self._name
 
     @property
     def busy_pages(self) -> list[str]:
-        """Their titles, where something under way ends with the window."""
+        """The titles of pages whose unfinished work would end with the window."""
         return [page.title.text() for page in self._pages.values() if page.is_busy]
 
     def end(self) -> None:
-        """Another one takes its place."""
+        """Make room for the window that replaces this one."""
         for page in self._pages.values():
             page.end()
         self.hide()
         self.deleteLater()
 
     def shows(self, name: str) -> bool:
-        """Whether this page is in front, whole."""
+        """Return whether this page is in front and complete."""
         return name == self._name and name in self._pages
 
     def come_up(self) -> None:
-        """In front, whatever it was before."""
+        """Bring the window to the front."""
         if self.isMinimized():
             self.showNormal()
         dialog.fit(self, SMALLEST)  # it may be another one since it was hidden
@@ -341,7 +343,7 @@ class Window(QMainWindow):
         dialog.fit(self, SMALLEST)
 
     def seen(self) -> None:
-        """What was said over every page goes."""
+        """Clear the notice above the pages."""
         self._tell = None
         self._told.clear()
         self._tell_link()
@@ -350,12 +352,12 @@ class Window(QMainWindow):
         self.say(_anew)
 
     def _show_log(self) -> None:
-        """What the node wrote before it ended."""
+        """Show the log of the node."""
         self.seen()
         self.go(f"{page_names.SETTINGS}/{ADVANCED}")
 
     def _tell_link(self) -> None:
-        """The node went away, or is another version's: say so over every page."""
+        """Show above every page that the node is away or has another version."""
         pool = self._services.pool
         if pool.link is Link.THERE or (pool.link is not Link.AWAY and pool.problem is None):
             self._bar.clear()
@@ -372,5 +374,5 @@ class Window(QMainWindow):
 
 
 def _anew(window: Window) -> Told:
-    """The node was started again."""
+    """Return the notice that the node was restarted."""
     return said(AppError("node_restarted")), ((window.tr("Details"), window._show_log),)

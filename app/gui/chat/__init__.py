@@ -1,1 +1,1 @@
-"""Chatting: the history of this person, the list of chats, the conversation."""
+"""The Chat page: the history, the list of chats, the conversation."""

@@ -51,7 +51,7 @@ class InterruptedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an answer ended: "stop", "length", FULL (the context), "stopped" (by a person) or "failed" with an error."""
+    """The end of an answer: "stop", "length", FULL (the context), "stopped" (by a person) or "failed" with an error."""
 
     how: str
     stats: AnswerStats

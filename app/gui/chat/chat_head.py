@@ -58,10 +58,10 @@ def _machine_line(stages: list[Stage], *, is_own: bool) -> str:
     return _tr("{machine}: {layers}").format(machine=name, layers=layers)
 
 
-def _what_others_receive(others: list[Stage]) -> str:
-    if not others:
+def _what_others_receive(stages: list[Stage]) -> str:
+    if not stages:
         return _tr("Nothing of this chat leaves this machine.")
-    if any(stage.role == WHOLE for stage in others):
+    if any(stage.role == WHOLE for stage in stages):
         return _tr("A machine with the whole model gets a question as token numbers, encrypted.")
     return _tr("The text stays here; the others get only numbers from inside the model.")
 

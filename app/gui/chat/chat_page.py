@@ -344,9 +344,9 @@ class ChatPage(Page):
     def _act(self, action: Deed, message: str, text: str) -> None:
         if action in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
             self.notice.clear()
-        if action is Deed.CONTINUE and (ways := self._error_actions.if_full(self.chat)):
+        if action is Deed.CONTINUE and (actions := self._error_actions.if_full(self.chat)):
             words = self.tr("The context is full: there is no room to go on with this answer.")
-            self.notice.say(words, "warning", *ways)
+            self.notice.say(words, "warning", *actions)
             return
         self._message_actions.do(self.chat, action, message, text)
         if action is Deed.EDIT:  # its editor has closed

@@ -1,4 +1,4 @@
-"""What stands in place of a conversation: suggestions in an empty chat, or why the chats are locked."""
+"""The substitutes for a conversation: suggestions in an empty chat, or why the chats are locked."""
 
 from __future__ import annotations
 

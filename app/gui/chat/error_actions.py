@@ -1,4 +1,4 @@
-"""What a person can do when an answer failed or waits: only what can help, and always something."""
+"""The actions that are offered when an answer failed or waits: only those that can help, and at least one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EDIT = QT_TRANSLATE_NOOP("ChatPage", "Edit the message")
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What each button does. `go` opens a page of the window."""
+    """The handlers of the buttons. `go` opens a page of the window."""
 
     go: Callable[[str], object]
     settings: Callable[[], object]
@@ -149,13 +149,13 @@ class SmallerModelOffer(QObject):
         """Offer the first model that would fit now according to the planner."""
         if not names or self._message != message:
             return
-        first, *others = names
+        first, *smaller = names
         body = {"model": first, "measure": False}
-        fits, does_not_fit = partial(self._fits, first, message), partial(self._does_not_fit, others, message)
+        fits, does_not_fit = partial(self._fits, first, message), partial(self._does_not_fit, smaller, message)
         self._client.post("/plan", body, fits, does_not_fit)
 
-    def _does_not_fit(self, others: Sequence[str], message: MessageId, _: AppError) -> None:
-        self._try(others, message)
+    def _does_not_fit(self, smaller: Sequence[str], message: MessageId, _: AppError) -> None:
+        self._try(smaller, message)
 
     def _fits(self, model: str, message: MessageId, _: object) -> None:
         if self._message == message and self._notice.sentence == self._sentence:

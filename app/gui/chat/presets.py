@@ -1,4 +1,4 @@
-"""Kept ways to ask: system messages under a name, and values of sampling under a name."""
+"""Presets: named system messages and named sampling values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SEED = (1 << 32) - 2
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One value of sampling, as the node takes it. `default` None: chosen by chance each time."""
+    """A sampling value as the node accepts it. `default` None: chosen by chance each time."""
 
     name: str
     least: float
@@ -41,7 +41,7 @@ KNOBS = (
 
 
 def usable(values: object) -> dict[str, float | int]:
-    """What of `values` the node would take and is not the default anyway."""
+    """Return the values that the node accepts and that differ from the defaults."""
     if not isinstance(values, Mapping):
         return {}
     return {
@@ -59,7 +59,7 @@ def _fits(knob: Knob, value: object) -> bool:
 
 
 class Presets(QObject):
-    """A few come with the app; a person's own are kept in the preferences and win by name."""
+    """The presets of the app and of the person, whose own are in the preferences and win by name."""
 
     changed = Signal()
 
@@ -68,8 +68,8 @@ class Presets(QObject):
         self._preferences = preferences
 
     def systems(self) -> dict[str, str]:
-        """System messages by name: the app's own, then a person's."""
-        given = {
+        """Return system messages by name: the app's, then the person's."""
+        builtin = {
             self.tr("Helpful and brief"): self.tr("Answer briefly and clearly. Say so when you do not know."),
             self.tr("Explain simply"): self.tr(
                 "Explain so that somebody who is new to the subject understands it. Use short sentences and an example."
@@ -82,33 +82,33 @@ class Presets(QObject):
                 " Show the text, then what you changed."
             ),
         }
-        return given | self.own_systems()
+        return builtin | self.own_systems()
 
     def own_systems(self) -> dict[str, str]:
-        """Those that can be removed."""
+        """Return the person's own system messages, which can be removed."""
         kept = self._kept(SYSTEM)
         return {name: text for name, text in kept.items() if isinstance(text, str)}
 
     def samplings(self) -> dict[str, Sampling]:
-        """Values by name; what is not in them stays at its default."""
-        given: dict[str, Sampling] = {
+        """Return sampling values by name; missing ones keep their default."""
+        builtin: dict[str, Sampling] = {
             self.tr("Balanced"): {},
             self.tr("Precise"): {"temperature": 0.2, "top_p": 0.9},
             self.tr("Creative"): {"temperature": 1.1, "top_p": 0.98},
             self.tr("Always the same"): {"temperature": 0.0},
         }
-        return given | self.own_samplings()
+        return builtin | self.own_samplings()
 
     def own_samplings(self) -> dict[str, Sampling]:
-        """Those that can be removed."""
+        """Return the person's own sampling values, which can be removed."""
         return {name: usable(values) for name, values in self._kept(SAMPLING).items()}
 
     def keep_system(self, name: str, text: str) -> None:
-        """Under this name, in place of one that has it."""
+        """Store a system message under a name; an existing one is replaced."""
         self._keep(SYSTEM, name, text[:TEXT_CHARACTERS])
 
     def keep_sampling(self, name: str, values: Sampling) -> None:
-        """Under this name, in place of one that has it."""
+        """Store sampling values under a name; existing ones are replaced."""
         self._keep(SAMPLING, name, usable(values))
 
     def remove_system(self, name: str) -> None:

@@ -79,7 +79,7 @@ class Running:
 
     @property
     def is_thinking(self) -> bool:
-        """Whether a thought is being received, before the answer itself."""
+        """Return whether a thought is being received, before the answer itself."""
         return bool(self.answer.thought) and not self.text
 
     def thought_details(self) -> Details:
@@ -155,7 +155,7 @@ class Session(QObject):
             self.changed.emit(chat_id)
 
     def answer(self, chat_id: ChatId, question_id: MessageId) -> None:
-        """Have a message answered."""
+        """Generate an answer to a message."""
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
@@ -181,7 +181,7 @@ class Session(QObject):
         return chat in self._trimmed
 
     def leave_out(self, chat: ChatId) -> None:
-        """From now on, leave out the oldest messages when the context is too short for all."""
+        """Leave out the oldest messages from now on when the context is too short for all."""
         self._trimmed.add(chat)
 
     def close(self) -> None:

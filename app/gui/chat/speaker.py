@@ -1,4 +1,4 @@
-"""Tells a screen reader of answers: the whole at its end, or, as an option, each finished paragraph."""
+"""Announces answers to a screen reader: complete ones, or optionally each finished paragraph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_CHARACTERS = 2_000  # at once: nobody listens to more
 
 
 class Speaker(QObject):
-    """Of the chat that is shown. shown: its id; end: its last text."""
+    """Announces the answers of the chat that is shown. shown: returns its ID; end: returns its last text."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class Speaker(QObject):
             announce(self._view, as_text(markdown[:MOST_CHARACTERS]))
 
 
-def finished(text: str, told: int) -> int:
-    """Where the last finished paragraph of a growing text ends; `told` where none did since then.
+def finished(text: str, start: int) -> int:
+    """Return where the last finished paragraph of a growing text ends; `start` if none has ended since.
 
     Inside a block of code a blank line ends nothing.
     """
-    end, place, in_code = told, 0, False
+    end, place, in_code = start, 0, False
     for line in text.splitlines(keepends=True):
         place += len(line)
         if line.lstrip().startswith("```"):

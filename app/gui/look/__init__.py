@@ -1,1 +1,1 @@
-"""How the window looks and speaks: theme, icons, language, formats, motion."""
+"""The look and language of the window: theme, icons, translations, formats, motion."""

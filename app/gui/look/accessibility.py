@@ -1,4 +1,4 @@
-"""Lists have a ring around them only where keys are used: whoever clicked knows where."""
+"""Announcements to screen readers, and the focus ring of lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 
 def announce(widget: QWidget, sentence: str) -> None:
-    """Have `sentence` read aloud when the reader has finished what it says now."""
+    """Announce a sentence politely, after the screen reader's current one."""
     if QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, sentence))
 
@@ -18,7 +18,7 @@ HELD = (Qt.Key.Key_Shift, Qt.Key.Key_Control, Qt.Key.Key_Alt, Qt.Key.Key_Meta)
 
 
 class FocusRing(QObject):
-    """One for the app. It hears keys and clicks where the system brings them, once for each."""
+    """Shows the focus ring of lists only when the keyboard was used last."""
 
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)

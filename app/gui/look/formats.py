@@ -1,4 +1,4 @@
-"""Numbers as a person reads them, in the language's own signs."""
+"""Numbers and times in the format of the language."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MINUTE_S, HOUR_S, STEP_S = 60, 3600, 5
 
 
 def number(value: float, digits: int = 0) -> str:
-    """With so many digits behind the point."""
+    """Return a number with this many decimals."""
     return QLocale().toString(float(value), "f", digits)
 
 
 def size(n_bytes: float) -> str:
-    """Bytes as GiB, MiB, KiB or B, one digit behind the point where that says something."""
+    """Return bytes as GiB, MiB, KiB or B, with one decimal where it matters."""
     if n_bytes >= GIB:
         return f"{number(n_bytes / GIB, 1)} GiB"
     if n_bytes >= MIB:
@@ -27,13 +27,13 @@ def size(n_bytes: float) -> str:
 
 
 def whole_size(n_bytes: float, most: float | None = None) -> str:
-    """A round one: 4 GiB; with `most`, from one to the other: 4–16 GiB."""
+    """Return a whole number of GiB, or a range: 4–16 GiB."""
     low = number(n_bytes / GIB)
     return f"{low} GiB" if most is None else f"{low}–{number(most / GIB)} GiB"
 
 
 def rate(bytes_per_s: float) -> str:
-    """A link's throughput, in Mb/s or Gb/s."""
+    """Return the throughput of a link in Mb/s or Gb/s."""
     mbit = bytes_per_s * 8 / 1e6
     if mbit >= 1000:
         return f"{number(mbit / 1000, 2)} Gb/s"
@@ -41,24 +41,24 @@ def rate(bytes_per_s: float) -> str:
 
 
 def energy(watt_hours: float) -> str:
-    """As an electricity bill counts it, or in Wh where that is little."""
+    """Return an energy in kWh, or in Wh if it is small."""
     if watt_hours >= 1000:
         return f"{number(watt_hours / 1000, 1)} kWh"
     return f"{number(watt_hours, 1 if watt_hours < 10 else 0)} Wh"
 
 
 def token_energy(joules: float) -> str:
-    """What one token of an answer takes."""
+    """Return the energy of one token of an answer."""
     return f"{number(joules, 2 if joules < 10 else 0)} J/token"
 
 
 def speed(tok_s: float) -> str:
-    """Tokens a second."""
+    """Return a speed in tokens per second."""
     return f"{number(tok_s, 1 if tok_s < 100 else 0)} tok/s"
 
 
 def seconds(value: float) -> str:
-    """A short time: 0.9 s, 12 s, 2 min 05 s, 3 h 10 min."""
+    """Return a duration: 0.9 s, 12 s, 2 min 05 s, 3 h 10 min."""
     if value < 0.1:
         return f"{number(value * 1000, 1 if value < 0.01 else 0)} ms"
     if value < 10:
@@ -72,25 +72,25 @@ def seconds(value: float) -> str:
 
 
 def whole_seconds(value: float) -> str:
-    """A time that is not known better than to a second: 5 s, never 5.0 s."""
+    """Return a duration in whole seconds: 5 s, never 5.0 s."""
     whole = round(value)
     return f"{whole} s" if whole < MINUTE_S else seconds(whole)
 
 
 def roughly(value: float) -> str:
-    """A time to come: 2 s, 25 s, 5 min."""
+    """Return an estimated duration: 2 s, 25 s, 5 min."""
     if value < MINUTE_S - STEP_S:
         return f"{max(2, math.ceil(value))} s" if value < STEP_S else f"{STEP_S * math.ceil(value / STEP_S)} s"
     return f"{max(1, round(value / MINUTE_S))} min"
 
 
 def percent(share: float) -> str:
-    """A share of one."""
+    """Return a share of one as a percentage."""
     return f"{number(100 * share)} %"
 
 
 def clock(at: float) -> str:
-    """A Unix time: `14:05` today, `Yesterday 14:05`, `3 Nov 14:05`."""
+    """Return a Unix time: `14:05` today, `Yesterday 14:05`, `3 Nov 14:05`."""
     moment = QDateTime.fromSecsSinceEpoch(int(at))
     time = QLocale().toString(moment.time(), QLocale.FormatType.ShortFormat)
     ago = moment.date().daysTo(QDate.currentDate())
@@ -102,7 +102,7 @@ def clock(at: float) -> str:
 
 
 def day(at: float) -> str:
-    """A Unix time's day: `3 Nov`, with the year when it is another one."""
+    """Return the day of a Unix time: `3 Nov`, with the year if it is another one."""
     date = QDateTime.fromSecsSinceEpoch(int(at)).date()
     if date.year() == QDate.currentDate().year():
         return QLocale().toString(date, "d MMM")
@@ -110,7 +110,7 @@ def day(at: float) -> str:
 
 
 def exact(at: float) -> str:
-    """Day and time in full, for tooltips and reports."""
+    """Return the full day and time, for tooltips and reports."""
     moment = QDateTime.fromSecsSinceEpoch(int(at))
     date = QLocale().toString(moment.date(), QLocale.FormatType.LongFormat)
     return f"{date}, {QLocale().toString(moment.time(), QLocale.FormatType.ShortFormat)}"

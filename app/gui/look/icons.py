@@ -1,4 +1,4 @@
-"""Icons of one set: SVG outlines on a 20 px grid, coloured from the palette."""
+"""The icons: SVG outlines on a 20 px grid, colored from the palette."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SIZES = (16, 20, 22, 24, 32, 40, 48, 64)
 
 @lru_cache(maxsize=256)
 def icon(name: str, colour: str) -> QIcon:
-    """The icon `name` (a file of resources/gui/icons) in a colour like #14743a."""
-    found, drawn = QIcon(), _renderer(name, colour)
+    """Return the icon `name` (a file of resources/gui/icons) in a color like #14743a."""
+    picture, drawn = QIcon(), _renderer(name, colour)
     for size in SIZES:
-        found.addPixmap(_drawn(drawn, size))
-    return found
+        picture.addPixmap(_drawn(drawn, size))
+    return picture
 
 
 def pixmap(name: str, colour: str, size: int) -> QPixmap:
-    """One picture of `size` pixels each way."""
+    """Return a square picture of `size` pixels."""
     return _drawn(_renderer(name, colour), size)
 
 

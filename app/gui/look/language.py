@@ -1,4 +1,4 @@
-"""The language of the window: a person's choice, or the system's where we have it; English beneath it."""
+"""The language of the window: the person's choice, or the system's if there is a translation, or English."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPOKEN = "poolhouse-spoken"  # a property of the application: names of its trans
 
 
 class Language(QObject):
-    """What is made after `speak` is in that language; it may be called again."""
+    """Chooses the language of widgets that are created from now on."""
 
     def __init__(self, app: QCoreApplication) -> None:
         super().__init__(app)
@@ -22,49 +22,51 @@ class Language(QObject):
         self.chosen = ""
 
     def speak(self, language: str) -> None:
-        """From now on `language` (`de`), or the system's for ""."""
+        """Use a language like `de`, or the system's for ""."""
         self.chosen = language
         locale = QLocale(language) if language else self._system
-        codes = [one.split("-")[0] for one in locale.uiLanguages()]
-        code = next((one for one in codes if one in _codes()), PLAIN)
+        codes = [language_tag.split("-")[0] for language_tag in locale.uiLanguages()]
+        code = next((known_code for known_code in codes if known_code in _codes()), PLAIN)
         QLocale.setDefault(_speaking(code, locale))
         more = [] if code == PLAIN else [f"{OURS}_{code}", f"{QTS}_{code}"]
         install(self._app, [f"{OURS}_{PLAIN}", *more])
 
 
 def translate(app: QCoreApplication, language: str) -> Language:
-    """Show everything in `language`. Before the first widget is made."""
+    """Use `language`. Call this before the first widget is created."""
     made = Language(app)
     made.speak(language)
     return made
 
 
 def is_english() -> bool:
-    """Whether the window speaks it."""
+    """Return whether the window is in English."""
     return QLocale().language() in (QLocale.Language.English, QLocale.Language.C)
 
 
 def install(app: QCoreApplication, names: list[str]) -> list[str]:
-    """These translators and no others of ours; those that were there before."""
+    """Install only these of our translators. Return the names of those before."""
     known = translators(app)
     before: list[str] = app.property(SPOKEN) or []
-    for one in before:
-        app.removeTranslator(known[one])
-    now = [one for one in names if one in known]
-    for one in now:
-        app.installTranslator(known[one])
+    for name in before:
+        app.removeTranslator(known[name])
+    now = [name for name in names if name in known]
+    for name in now:
+        app.installTranslator(known[name])
     app.setProperty(SPOKEN, now)
     return before
 
 
 def translators(app: QCoreApplication) -> dict[str, QTranslator]:
-    """By name, all that may ever be installed. Call it first before a thread of Qt's may have something to say.
+    """Return all translators by name. Call this first before Qt's threads may translate something.
 
     PySide asks each translator once whether Python has a `translate` for it, and for that waits for the interpreter,
     inside Qt's lock on translators: where that is Qt's HTTP thread, with the word for an error, and we install the next
     one, which waits for that lock and holds the interpreter, the window stands still for ever. So they are asked here.
     """
-    known = {one.objectName(): one for one in app.findChildren(QTranslator) if one.objectName()}
+    known = {
+        translator.objectName(): translator for translator in app.findChildren(QTranslator) if translator.objectName()
+    }
     if not known:
         for file in _files():
             made = QTranslator(app)
@@ -79,7 +81,7 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
 
 
 def _speaking(code: str, locale: QLocale) -> QLocale:
-    """Dates and sentences in the language of the words, numbers as the country has them where Qt knows that."""
+    """Return a locale with dates in the language of the words, and with numbers of the country if Qt knows them."""
     words = QLocale(code).language()
     return locale if locale.language() == words else QLocale(words, locale.territory())
 

@@ -1,4 +1,4 @@
-"""Whether anything may move: as a person chose, or else as the system asks."""
+"""Motion in the window: allowed or reduced by the person's choice, or by the system's setting."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from PySide6.QtWidgets import QApplication
 
 from app.gui.app.preferences import Preferences
 
-# Whether the system asks programs for less motion: Linux desktops, Windows and macOS, each in its own words.
-
 PORTAL = "org.freedesktop.portal.Desktop"
 PORTAL_PATH, PORTAL_SETTINGS = "/org/freedesktop/portal/desktop", "org.freedesktop.portal.Settings"
 STANDARD = ("org.freedesktop.appearance", "reduced-motion")
@@ -23,7 +21,7 @@ SPI_GETCLIENTAREAANIMATION = 0x1042  # winuser.h
 
 
 class SystemMotion(QObject):
-    """`reduced` is what the system said last; `look` asks again, and `changed` tells of another answer."""
+    """The system's setting for reduced motion. `look` reads it again; `changed` is emitted when it differs."""
 
     changed = Signal()
 
@@ -35,14 +33,14 @@ class SystemMotion(QObject):
         self._asked = 0  # questions on their way
 
     def look(self) -> None:
-        """Ask the system. On Linux the answer comes later, or never."""
+        """Read the setting. On Linux the answer comes later, or never."""
         if sys.platform == "win32" or sys.platform == "darwin":
             self._take(_asks_for_less())
         elif not self._asked:
             self._ask_portal(self._bus or QDBusConnection.sessionBus())
 
     def _ask_portal(self, bus: QDBusConnection) -> None:
-        """The desktop's portal tells its own settings to every program, in a sandbox too."""
+        """Ask the desktop's portal, which serves its settings to every program, even in a sandbox."""
         if not bus.isConnected():
             return
         self._told = {}
@@ -56,11 +54,11 @@ class SystemMotion(QObject):
 
     def _heard(self, watcher: QDBusPendingCallWatcher) -> None:
         self._asked -= 1
-        told = watcher.reply().arguments() if not watcher.isError() else []
+        arguments = watcher.reply().arguments() if not watcher.isError() else []
         space, name = watcher.property("key")
-        found = less_motion((space, name), _bare(told[0])) if told else None
-        if found is not None:
-            self._told[space, name] = found
+        reduced = less_motion((space, name), _bare(arguments[0])) if arguments else None
+        if reduced is not None:
+            self._told[space, name] = reduced
         watcher.deleteLater()
         if not self._asked:
             self._take(any(self._told.values()))
@@ -72,7 +70,7 @@ class SystemMotion(QObject):
 
 
 def less_motion(key: tuple[str, str], value: Any) -> bool | None:
-    """What one setting of a Linux desktop says; None: nothing that is understood."""
+    """Return whether a setting of a Linux desktop reduces motion; None if it is not understood."""
     match key, value:
         case (("org.freedesktop.appearance", _), 0 | 1):
             return bool(value == 1)
@@ -87,7 +85,7 @@ def less_motion(key: tuple[str, str], value: Any) -> bool | None:
 
 
 def _bare(value: Any) -> Any:
-    """Out of its wrappings: the portal's `Read` wraps twice."""
+    """Return a D-Bus value without its wrappers: the portal's `Read` wraps it twice."""
     while isinstance(value, QDBusVariant):
         value = value.variant()
     return value
@@ -96,7 +94,7 @@ def _bare(value: Any) -> Any:
 if sys.platform == "win32":
 
     def _asks_for_less() -> bool:
-        """Settings, Accessibility, Visual effects, Animation effects. From the manual; not yet run there."""
+        """Read the Windows setting "Animation effects" (Accessibility, Visual effects). From the manual; untested."""
         import ctypes
         from ctypes import wintypes
 
@@ -107,7 +105,7 @@ if sys.platform == "win32":
 elif sys.platform == "darwin":
 
     def _asks_for_less() -> bool:
-        """System Settings, Accessibility, Display, Reduce motion. From the manual; not yet run there."""
+        """Read the macOS setting "Reduce motion" (Accessibility, Display). From the manual; not yet run there."""
         import ctypes
 
         objc = ctypes.CDLL("/usr/lib/libobjc.A.dylib")
@@ -129,7 +127,7 @@ EFFECTS = Qt.UIEffect.UI_General  # menus, lists and tooltips that unfold or fad
 
 
 class Motion(QObject):
-    """`still`: nothing moves or fades. `changed` when it is another."""
+    """The motion of the window. `still`: nothing moves or fades; `changed` is emitted when it changes."""
 
     changed = Signal()
 
@@ -148,14 +146,14 @@ class Motion(QObject):
 
     @property
     def wish(self) -> str:
-        """SYSTEM, ALWAYS or NEVER."""
+        """The person's choice: SYSTEM, ALWAYS or NEVER."""
         kept = self._preferences.text(REDUCE_MOTION).lower()
         if kept in (ALWAYS, ALWAYS_ONCE):
             return ALWAYS
         return NEVER if kept == NEVER else SYSTEM
 
     def choose(self, wish: str) -> None:
-        """A person's own choice."""
+        """Store the person's choice."""
         if wish == SYSTEM:
             self._preferences.forget(REDUCE_MOTION)
         else:
@@ -166,7 +164,7 @@ class Motion(QObject):
             self._judge()
 
     def _state_changed(self, state: Qt.ApplicationState) -> None:
-        """Whoever comes back may have changed it in the system's settings."""
+        """Read the setting again when the window becomes active: a person may have changed it."""
         if state is Qt.ApplicationState.ApplicationActive:
             self._system.look()
 
@@ -181,5 +179,5 @@ class Motion(QObject):
 
 
 def may_move() -> bool:
-    """For small parts that are given no Motion."""
+    """Return whether widgets without a Motion may move."""
     return not QApplication.instance().property(STILL)  # type: ignore[union-attr]

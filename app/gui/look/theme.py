@@ -46,7 +46,7 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """Named tokens; `code_*` colour highlighted code."""
+    """The colors by name; `code_*` are those of highlighted code."""
 
     window: str
     card: str
@@ -87,7 +87,7 @@ DARK = Colours(
 
 @lru_cache(maxsize=2)
 def contrasting(colours: Colours) -> Colours:
-    """For a system that asks for high contrast: what only frames is as plain as text."""
+    """Return colors for high contrast: frames are as dark as text."""
     return replace(colours, border=colours.text, hairline=colours.text, muted=colours.text)
 
 
@@ -98,7 +98,11 @@ POLISHED = Qt.WidgetAttribute.WA_WState_Polished
 
 
 class Repolish(QObject):
-    """One for each look of the application."""
+    """Applies a style sheet to existing widgets: visible ones at once, the others little by little.
+
+    When the application's sheet changes, Qt polishes each widget once for every widget above it, even hidden ones:
+    half a second when all pages exist. Here each widget is polished once.
+    """
 
     resized = Signal()  # all have another size of text, also those that were not seen
 
@@ -113,7 +117,7 @@ class Repolish(QObject):
         self._timer.timeout.connect(self._go_on)
 
     def apply(self, sheet: str, palette: QPalette, *, is_resized: bool) -> None:
-        """Another look. Where sizes are others too, each widget is told, and asked anew how large it would be."""
+        """Apply a style sheet and palette. is_resized: sizes have changed too, so each widget is measured again."""
         self._is_resized = is_resized or (self._is_resized and self._timer.isActive())
         # At first Qt itself dresses what is there, mostly nothing.
         is_first = not self._app.styleSheet()
@@ -130,16 +134,16 @@ class Repolish(QObject):
             self._polish_seen(window)
 
     def finish(self, page: QWidget) -> None:
-        """What is seen of a page that came to the front, before it is painted."""
+        """Polish the visible part of a page that came to the front, before it is painted."""
         if self._timer.isActive():
             self._polish_seen(page)
             if self._is_resized:
                 self.resized.emit()
 
     def _polish_seen(self, widget: QWidget) -> None:
-        """It and what is inside: where one is not seen, nothing inside it is.
+        """Polish a visible widget and everything visible inside it.
 
-        Not by `findChildren`: PySide ties what that finds to the widget, and keeps it as long, with all that has gone.
+        `findChildren` is not used: PySide ties its results to the widget, and would keep deleted widgets alive.
         """
         if not widget.isVisible():
             return
@@ -148,14 +152,14 @@ class Repolish(QObject):
         if widget not in self._fresh and widget.testAttribute(POLISHED):
             self._polish(widget)
             self._fresh.add(widget)
-        for one in widget.children():
-            if isinstance(one, QWidget) and not one.isWindow():
-                self._polish_seen(one)
+        for child in widget.children():
+            if isinstance(child, QWidget) and not child.isWindow():
+                self._polish_seen(child)
 
     def _go_on(self) -> None:
-        """The next ones, seen or not. To list them takes as long as to polish some."""
+        """Polish the next widgets, visible or not. Listing them takes as long as polishing some."""
         if self._waiting is None:
-            self._waiting = [one for one in self._polished() if one not in self._fresh]
+            self._waiting = [other for other in self._polished() if other not in self._fresh]
             return
         now, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
         for widget in now:
@@ -168,7 +172,7 @@ class Repolish(QObject):
                 self.resized.emit()
 
     def _polished(self) -> list[QWidget]:
-        return [one for one in _unswept(self._app.allWidgets) if one.testAttribute(POLISHED)]
+        return [widget for widget in _unswept(self._app.allWidgets) if widget.testAttribute(POLISHED)]
 
     def _polish(self, widget: QWidget) -> None:
         widget.style().polish(widget)
@@ -177,8 +181,11 @@ class Repolish(QObject):
 
 
 def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
-    """PySide makes an object for each pointer of Qt's list: a sweep between two of them may take a closed window's
-    widgets whose turn is still to come, and the program ends."""
+    """List widgets without garbage collection.
+
+    PySide creates an object for each pointer of Qt's list: a collection in between may delete widgets of a closed
+    window that are still to come, and the program crashes.
+    """
     before = gc.isenabled()
     gc.disable()
     try:
@@ -189,7 +196,7 @@ def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
 
 
 class Theme(QObject):
-    """The colours and the text size in use; `changed` when either is another."""
+    """The colors and the text size in use; `changed` is emitted when either changes."""
 
     changed = Signal()
 
@@ -216,22 +223,22 @@ class Theme(QObject):
     @property
     def colours(self) -> Colours:
         usual = DARK if self.is_dark else LIGHT
-        wanted = self._contrast is Qt.ContrastPreference.HighContrast
-        return contrasting(usual) if wanted else usual
+        is_high = self._contrast is Qt.ContrastPreference.HighContrast
+        return contrasting(usual) if is_high else usual
 
     def colour(self, token: str) -> QColor:
-        """A token by its name in Colours."""
+        """Return a color by its name in Colours."""
         return QColor(getattr(self.colours, token))
 
     def px(self, size: float) -> int:
-        """A size of the grid at the text size in use."""
+        """Return a size of the grid, scaled by the text size."""
         return round(size * self.scale)
 
     @property
     def cell(self) -> int:
-        """From the edge of a table's cell to its words: its padding, and what Qt keeps for the focus.
+        """The distance from the edge of a table's cell to its text: the padding, and Qt's room for the focus.
 
-        That is not asked of the style: each sheet makes a new one, and what Python knew of the old one stays.
+        The style is not asked: each sheet creates a new one, and Python would keep the old one.
         """
         return self.px(XS) + KEPT
 
@@ -249,14 +256,14 @@ class Theme(QObject):
         return font
 
     def choose(self, scheme: Scheme, scale: float) -> None:
-        """Show everything in another scheme, or with larger text."""
+        """Use another color scheme or text size."""
         scale, before = min(MAX_SCALE, max(MIN_SCALE, scale)), self.scale
         self.scheme, self.scale = scheme, scale
         self._apply(is_resized=scale != before)
         self.changed.emit()
 
     def dress(self, page: QWidget) -> None:
-        """A page came to the front: it has the look of now, also right after a change."""
+        """Apply the current look to a page that came to the front."""
         self._repolish.finish(page)
 
     def _system_changed(self) -> None:
@@ -264,8 +271,8 @@ class Theme(QObject):
             self._apply()
             self.changed.emit()
 
-    def _contrast_changed(self, wanted: Qt.ContrastPreference) -> None:
-        self._contrast = wanted
+    def _contrast_changed(self, preference: Qt.ContrastPreference) -> None:
+        self._contrast = preference
         self._apply()
         self.changed.emit()
 
@@ -330,7 +337,7 @@ def _palette(colours: Colours) -> QPalette:
 
 
 def set_role(widget: QWidget, role: str) -> None:
-    """Give a widget a part in the style sheet (`[role="muted"]`), also when it had another."""
+    """Set the role of a widget in the style sheet (`[role="muted"]`)."""
     if widget.property("role") != role:
         widget.setProperty("role", role)
         if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # else it is when it is shown

@@ -1,1 +1,1 @@
-"""Small widgets that several pages are built of."""
+"""Widgets and layouts that several pages share."""

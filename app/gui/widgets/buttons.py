@@ -1,4 +1,4 @@
-"""Buttons and switches: every one has a name for screen readers, and says what it does."""
+"""Buttons and switches, each with a name for screen readers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme, set_role
 from app.gui.widgets.labels import lines, tooltip
 
-# A style sheet cannot fade. So while the pointer comes or goes, a button is painted twice: as it usually is, and over
-# that, ever plainer, as the sheet has it under the pointer. See Feedback.
+# A style sheet cannot fade. While the pointer enters or leaves, a button is therefore painted twice: normally, and over
+# that, with changing opacity, in its hover style. See Feedback.
 
 REASON = Qt.FocusReason
 KEPT = (REASON.ActiveWindowFocusReason, REASON.PopupFocusReason, REASON.MenuBarFocusReason)  # back
@@ -36,7 +36,7 @@ STATE = QStyle.StateFlag
 
 
 class Feedback:
-    """Of one button: its look under the pointer comes and goes in HOVER_MS; a ring is where keys brought the focus."""
+    """The hover effect of a button, which fades in HOVER_MS, and its focus ring, which only the keyboard shows."""
 
     def __init__(self, button: QAbstractButton) -> None:
         self._button = button
@@ -48,7 +48,7 @@ class Feedback:
         return self._fade is not None and self._fade.state() is QVariantAnimation.State.Running
 
     def hovered(self, on: bool) -> None:
-        """The pointer came, or went."""
+        """React to the pointer entering or leaving."""
         fade = self._fade or self._made()
         now = float(fade.currentValue() or 0)
         fade.stop()
@@ -63,18 +63,18 @@ class Feedback:
             self._by_pointer = event.reason() is REASON.MouseFocusReason
 
     def keyed(self) -> None:
-        """A key was pressed: from now on it matters where the keys go."""
+        """Show the focus ring, because a key was pressed."""
         if self._by_pointer:
             self._by_pointer = False
             self._button.update()
 
     def adapt(self, option: QStyleOption) -> None:
-        """What the style is told of the focus."""
+        """Adapt the style option to the focus."""
         if self._by_pointer:
             option.state &= ~STATE.State_HasFocus
 
     def paint(self, option: QStyleOption, draw: Callable[[QStylePainter], object]) -> None:
-        """Both looks: `draw` with the option as it is then."""
+        """Paint a mix of both looks; `draw` paints one of them."""
         assert self._fade is not None
         painter = QStylePainter(self._button)
         option.state &= ~STATE.State_MouseOver
@@ -102,7 +102,7 @@ else:
 
 
 class _Felt(_Base):
-    """What pointer and keys do to a button. Stands before Qt's own class, which paints itself in its own way."""
+    """A mixin for feedback to pointer and keys, placed before Qt's button class."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -126,7 +126,7 @@ class _Felt(_Base):
 
 
 class _Button(_Felt, QPushButton):
-    """Return presses it while it has the focus, in a dialog and outside of one, as the space bar does."""
+    """A button that Return presses like the space bar while it has the focus, even outside dialogs."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         if event.key() not in RETURNS:
@@ -150,7 +150,7 @@ class _Button(_Felt, QPushButton):
 
 
 class WrappingButton(_Button):
-    """Its words go on in the next line where a single one has no room. `text()` has them all."""
+    """A button whose text wraps. `text()` returns the text without line breaks."""
 
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
         self._whole = ""
@@ -202,13 +202,13 @@ class WrappingButton(_Button):
         option.state &= ~QStyle.StateFlag.State_HasFocus  # that has a thicker border
         words = self.fontMetrics().size(int(Qt.TextFlag.TextShowMnemonic), "\n".join(lines_))
         kind = QStyle.ContentsType.CT_PushButton
-        found = self.style().sizeFromContents(kind, option, words, self)
+        size = self.style().sizeFromContents(kind, option, words, self)
         air = self.fontMetrics().height() // 2 if len(lines_) > 1 else 0
-        return found.expandedTo(QSize(0, words.height() + air))
+        return size.expandedTo(QSize(0, words.height() + air))
 
 
 def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
-    """A button for narrow places, as a notice is one."""
+    """Return a button for narrow places like notices."""
     made = WrappingButton(text)
     made.setAutoDefault(False)
     made.clicked.connect(lambda *_: clicked())
@@ -218,7 +218,7 @@ def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
 def button(
     text: str, clicked: Callable[[], object] | None = None, role: str = "", parent: QWidget | None = None
 ) -> QPushButton:
-    """With words on it. role: primary, danger, link, inline (a link that begins where words above it do) or nothing."""
+    """Return a button. role: primary, danger, link, inline (a link that is aligned with text above it) or nothing."""
     made = _Button(parent)
     made.setText(text)
     made.setAutoDefault(role == "primary")
@@ -230,7 +230,7 @@ def button(
 
 
 class ToolButton(_Felt, QToolButton):
-    """With feedback, and nothing more."""
+    """A tool button with feedback."""
 
     def initStyleOption(self, option: QStyleOptionToolButton) -> None:  # noqa: N802  Qt's name
         super().initStyleOption(option)
@@ -246,7 +246,7 @@ class ToolButton(_Felt, QToolButton):
 
 
 class IconButton(ToolButton):
-    """Only a picture: its name is also its tooltip."""
+    """A button with only a picture; its name is also its tooltip."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class IconButton(ToolButton):
             self._paint()
 
     def _repaint(self) -> None:
-        """Another palette: one that nobody sees is painted once it is shown."""
+        """Repaint for another palette; a hidden button waits until it is shown."""
         self._is_stale = not self.isVisible()
         if not self._is_stale:
             self._paint()
@@ -297,7 +297,7 @@ LINE = 2  # of the focus ring
 
 
 class Switch(QCheckBox):
-    """`switched(on)` is called when a person turned it, not when `show_on` did."""
+    """A switch. `switched(on)` is called when a person turns it, but not by `show_on`."""
 
     def __init__(
         self, theme: Theme, name: str, switched: Callable[[bool], object], parent: QWidget | None = None
@@ -311,7 +311,7 @@ class Switch(QCheckBox):
         theme.changed.connect(self.updateGeometry)
 
     def show_on(self, on: bool) -> None:
-        """As it is now."""
+        """Show the current state."""
         self.setChecked(on)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name

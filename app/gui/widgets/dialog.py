@@ -1,4 +1,4 @@
-"""Dialogs that stay on their screen: where that is too small for one, what is above its buttons scrolls."""
+"""Dialogs that stay on their screen. If the screen is too small, the part above the buttons scrolls."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import Item, column, scrolled
 
-# Windows no larger than their screen: what lies beyond its edge cannot be pressed.
-
 FRAME = QSize(4, 40)  # two edges and a title bar, which nobody knows before a window is shown
 
 
 def available(widget: QWidget) -> QRect:
-    """Its screen, without the bars that the system keeps there."""
+    """Return the area of the screen without the system's bars."""
     return widget.screen().availableGeometry()
 
 
 def screen_room(widget: QWidget) -> QSize:
-    """So large may a window be there, inside its frame."""
+    """Return the largest size of a window on the screen, inside its frame."""
     return available(widget).size() - FRAME
 
 
 def fit(window: QWidget, smallest: QSize) -> None:
-    """Not larger than its screen, nor is the least that a person may make of it."""
+    """Make a window and its minimum size no larger than its screen."""
     most = screen_room(window)
     window.setMinimumSize(smallest.boundedTo(most))
     if window.isMaximized() or window.isFullScreen():
@@ -42,7 +40,7 @@ def fit(window: QWidget, smallest: QSize) -> None:
 
 
 def hold(window: QWidget) -> None:
-    """Whole on its screen, wherever it was: what grew downwards goes up."""
+    """Move a window so that all of it is on its screen."""
     window.resize(window.size().boundedTo(screen_room(window)))
     screen, frame = available(window), window.frameGeometry()
     left = max(screen.left(), min(frame.left(), screen.right() - frame.width() + 1))
@@ -56,15 +54,15 @@ LEAST = 120  # of what scrolls
 
 
 class Dialog(QDialog):
-    """Moves, or gets smaller, rather than reach over an edge of its screen."""
+    """A dialog that moves or shrinks to stay on its screen."""
 
     def begin_at(self, width: int, height: int) -> None:
-        """The size it opens with, where there is room for that."""
+        """Set the initial size, limited by the screen."""
         self.resize(QSize(width, height).boundedTo(self.room))
 
     @property
     def room(self) -> QSize:
-        """So large it may be. It is on no screen before it is shown; what it opens over is."""
+        """The largest possible size. Before it is shown, the screen is that of its parent."""
         return screen_room(self if self.isVisible() else self.parentWidget() or self)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
@@ -78,7 +76,7 @@ class Dialog(QDialog):
 
 
 class Compact(Dialog):
-    """As high as what it says: what it is about, its content, its buttons. Closes with Escape."""
+    """A dialog as high as its content: a heading, a sentence, widgets, buttons. Escape closes it."""
 
     def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -104,14 +102,14 @@ class Compact(Dialog):
         self.setLayout(box)
         self.be_wide(theme.px(WIDTH))
 
-    def be_wide(self, wanted: int) -> None:
-        """This width, where its window is as wide."""
+    def be_wide(self, width: int) -> None:
+        """Set the width, limited by the window behind it."""
         parent = self.parentWidget()
-        room = max(parent.window().width() - 2 * sizes.L, WIDTH) if parent else wanted
-        self.setFixedWidth(min(wanted, room, self.room.width()))
+        room = max(parent.window().width() - 2 * sizes.L, WIDTH) if parent else width
+        self.setFixedWidth(min(width, room, self.room.width()))
 
     def add(self, *items: Item) -> None:
-        """Content, one under another."""
+        """Add content, one item below another."""
         for item in items:
             if isinstance(item, QWidget):
                 self.content.addWidget(item)
@@ -119,14 +117,14 @@ class Compact(Dialog):
                 self.content.addLayout(item)
 
     def offer(self, close: str, *acts: QPushButton) -> QPushButton:
-        """The buttons at the foot: one that closes, and those that do something."""
+        """Add the buttons: one that closes the dialog, and those that do something. Return the former."""
         made = button(close, self.reject)
-        for one in (made, *acts):
-            self.buttons.addWidget(one)
+        for choice in (made, *acts):
+            self.buttons.addWidget(choice)
         return made
 
     def answer(self, words: str, then: Callable[[], object], role: str = "") -> QPushButton:
-        """A button that closes it, and then does what it says."""
+        """Return a button that closes the dialog and then calls `then`."""
 
         def pressed() -> None:
             self.accept()
@@ -135,37 +133,37 @@ class Compact(Dialog):
         return button(words, pressed, role)
 
     def fit(self) -> None:
-        """As high as its words need at its width, and no higher than its window: then it scrolls."""
+        """Take the height of the content, limited by the window behind it; then the content scrolls."""
         box, inner = self.layout(), self._inner
         assert box is not None
         inner.activate()
         edges = box.contentsMargins()
-        wanted = _height(inner, self.width() - edges.left() - edges.right())
+        needed = _height(inner, self.width() - edges.left() - edges.right())
         around = _height(box, self.width()) - self._view.minimumHeight()
-        shown = max(self._theme.px(LEAST), min(wanted, self._most() - around))
-        beside = sizes.M if wanted > shown else 0  # the scroll bar
+        shown = max(self._theme.px(LEAST), min(needed, self._most() - around))
+        beside = sizes.M if needed > shown else 0  # the scroll bar
         inner.setContentsMargins(0, 0, beside, 0)
         # A bar of a moment ago would make the lines shorter, and their height would need it for ever.
         bar = Qt.ScrollBarPolicy.ScrollBarAsNeeded if beside else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         self._view.setVerticalScrollBarPolicy(bar)
-        self._view.setFixedHeight(min(wanted, shown))
+        self._view.setFixedHeight(min(needed, shown))
         box.activate()
         self.setFixedHeight(_height(box, self.width()))
 
     def _most(self) -> int:
-        """How high it may be."""
+        """Return the maximum height."""
         parent = self.parentWidget()
         window = parent.window().height() - 2 * sizes.L if parent is not None else 0
         return min(max(window, HEIGHT - 2 * sizes.L), self.room.height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """What scrolls asks nobody above it for room."""
+        """Fit again when the content changes: a scroll area does not pass that on."""
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
         return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
-        """What is in it became another size, as texts do when they are first shown."""
+        """Fit again when the content has another size, as texts have when they are first shown."""
         done = super().event(event)
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
@@ -177,7 +175,7 @@ class Compact(Dialog):
 
 
 def _height(box: QLayout, width: int) -> int:
-    """That it needs at this width; not more, which labels that wrap would ask for."""
+    """Return the height that a layout needs at this width; its size hint would be larger for wrapping labels."""
     return box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
 
 
@@ -186,7 +184,7 @@ MOST_NAME = 200  # characters
 
 
 class NameDialog(Compact):
-    """`then` is told the name. Without one there is nothing to press but Cancel."""
+    """Asks for a name, like that of a new folder. `then` receives it; without a name only Cancel is enabled."""
 
     def __init__(self, theme: Theme, title: str, asks: str, then: Callable[[str], None], parent: QWidget) -> None:
         super().__init__(theme, title, "", parent)
@@ -198,9 +196,9 @@ class NameDialog(Compact):
         self.act.setEnabled(False)
         self.name.textChanged.connect(lambda text: self.act.setEnabled(bool(text.strip())))
         self.name.returnPressed.connect(self.act.click)
-        asked = label(asks)
-        asked.setBuddy(self.name)
-        self.add(asked, self.name)
+        caption = label(asks)
+        caption.setBuddy(self.name)
+        self.add(caption, self.name)
         self.offer(self.tr("Cancel"), self.act)
         self.be_wide(theme.px(NAME_WIDTH))
 

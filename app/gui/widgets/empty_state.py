@@ -1,4 +1,4 @@
-"""What stands where nothing is yet: a title, a sentence, a button."""
+"""The placeholder of an empty page or list: a title, a sentence, a button."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.gui.widgets.layouts import column, row
 
 
 class EmptyState(QWidget):
-    """Centred in the room it gets. There is always something to press."""
+    """A centered placeholder with at least one button."""
 
     def __init__(
-        self, title: str, sentence: str, button: QPushButton, *others: QPushButton, parent: QWidget | None = None
+        self, title: str, sentence: str, button: QPushButton, *more: QPushButton, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.title, self.sentence = label(title, "section"), paragraph(sentence, "muted")
@@ -25,6 +25,6 @@ class EmptyState(QWidget):
         middle.setStretch(1, 100)  # up to its greatest width
         inner = column(None, self.title, middle, gap=sizes.S)
         inner.addSpacing(sizes.S)
-        inner.addLayout(row(None, button, *others, None))
+        inner.addLayout(row(None, button, *more, None))
         inner.addStretch(1)
         self.setLayout(inner)

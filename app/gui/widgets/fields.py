@@ -1,4 +1,4 @@
-"""The Escape key in a field, where the page around it has a use for it too."""
+"""Input fields: drop-down lists, machine names, and the handling of Escape and the wheel."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from app.gui.widgets.labels import SPARE, paragraph, show_if
 
 
 class DropDown(QComboBox):
-    """Qt's own list has square corners, and paints its lines without the style sheet."""
+    """A drop-down list. Qt's own has square corners, and its items ignore the style sheet."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setItemDelegate(QStyledItemDelegate(self))
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Qt leaves its longest line no pixel, and paints it with one less at either side."""
+        """Add some pixels, because Qt's hint is too narrow for the longest line."""
         return super().sizeHint() + QSize(SPARE, 0)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
@@ -40,7 +40,10 @@ MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # too long is said, not cut
 
 
 class MachineName(QLineEdit):
-    """`problem` belongs below it; `judged` tells when that may be another. `needed`: it may not be empty."""
+    """A field for a machine's name. `problem` is a label to be placed below it; `judged` is emitted when it may have
+
+    changed. `needed`: the name may not be empty.
+    """
 
     judged = Signal()
 
@@ -72,23 +75,20 @@ class MachineName(QLineEdit):
 
     def _words(self, count: int) -> str:
         if not count and self.needed:
-            found = _tr("A name is needed, of at most {limit} characters.")
+            text = _tr("A name is needed, of at most {limit} characters.")
         elif count > MAX_NAME_CHARACTERS:
-            found = _tr("A name has at most {limit} characters; this one has {count}.")
+            text = _tr("A name has at most {limit} characters; this one has {count}.")
         else:
             return ""
-        return found.format(limit=MAX_NAME_CHARACTERS, count=count)
+        return text.format(limit=MAX_NAME_CHARACTERS, count=count)
 
 
 def _tr(text: str) -> str:
     return QCoreApplication.translate("MachineName", text)
 
 
-# The wheel over a box scrolls the page below it, until somebody is at the box.
-
-
 class _Wheel(QObject):
-    """Belongs to its box."""
+    """Passes the wheel on to the page below a box that has no focus."""
 
     def __init__(self, box: QWidget) -> None:
         super().__init__(box)
@@ -104,16 +104,16 @@ class _Wheel(QObject):
 
 
 def wheel_scrolls_page(box: QWidget) -> None:
-    """For boxes and sliders on a page that scrolls: nothing changes under the pointer by itself."""
+    """Let the wheel over a box or slider scroll the page until it has the focus."""
     _Wheel(box)
 
 
 class Escape(QObject):
-    """`act` when it is pressed in `field` while that is `wanted`; else it is the page's."""
+    """Calls `act` when Escape is pressed in `field` and is wanted there; otherwise the page receives it."""
 
-    def __init__(self, field: QWidget, act: Callable[[], object], wanted: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, field: QWidget, act: Callable[[], object], is_wanted: Callable[[], bool] = lambda: True) -> None:
         super().__init__(field)
-        self._act, self._wanted = act, wanted
+        self._act, self._wanted = act, is_wanted
         field.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name

@@ -1,4 +1,4 @@
-"""Files that are dragged over a part of the window: it says what becomes of them, and takes them."""
+"""Drag and drop of files onto a part of the window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.gui.widgets.layouts import column
 
 
 class Drops(QObject):
-    """Lives with `place`. `dropped` with the paths of files of this computer; folders are none."""
+    """Accepts files that are dropped on `place`. `dropped` has the paths of local files, without folders."""
 
     dropped = Signal(list)  # of str
 
@@ -41,19 +41,19 @@ class Drops(QObject):
 
 
 class _Hint(QFrame):
-    """Covers the place while a file is over it."""
+    """Covers the place while a file is dragged over it."""
 
     def __init__(self, place: QWidget, words: str) -> None:
         super().__init__(place)
         set_role(self, "drop")
-        told = label(words, "section")
-        told.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.setLayout(column(told))
+        caption = label(words, "section")
+        caption.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.setLayout(column(caption))
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
     def cover(self) -> None:
-        """The whole of its parent."""
+        """Cover the parent."""
         parent = self.parentWidget()
         assert parent is not None
         self.setGeometry(parent.rect())

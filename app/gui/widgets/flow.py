@@ -1,4 +1,4 @@
-"""Layouts that depend on the width: a row that goes on in the next line, and words with their control at the right."""
+"""Layouts that depend on the width: a row that wraps, and text with its controls beside or below it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.gui.look import theme as sizes
 
 
 class Items(QLayout):
-    """Subclasses say how high they are at a width, and put their items into a rectangle."""
+    """A layout whose height depends on its width."""
 
     def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
@@ -45,26 +45,26 @@ class Items(QLayout):
         return self._heights[width]
 
     def invalidate(self) -> None:
-        """Something inside is another: Qt says so of all that it keeps itself, too."""
+        """Forget cached heights when an item changes."""
         self._heights.clear()
         super().invalidate()
 
     def height_at(self, width: int) -> int:
-        """So high are all items at this width."""
+        """Return the height of all items at this width."""
         raise NotImplementedError
 
 
 def height_at(item: QLayoutItem, width: int) -> int:
-    """Of an item that is so wide."""
+    """Return the height of an item at this width."""
     if isinstance(item, QWidgetItem) and item.hasHeightForWidth():
         return item.heightForWidth(width)
     return item.sizeHint().height()
 
 
 class Flow(Items):
-    """Side by side from the left. `last_right`: in a single line the last one stands at the right.
+    """Places items in lines from the left. `last_right`: the last item of a single line is at the right.
 
-    `right_from`: so do, together, all from that one on.
+    `right_from`: so are all items from this one on, together.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class Flow(Items):
 
     def minimumSize(self) -> QSize:  # noqa: N802  Qt's name
         shown = [item.minimumSize() for item in self._shown()]
-        widths, heights = [one.width() for one in shown], [one.height() for one in shown]
+        widths, heights = [size.width() for size in shown], [size.height() for size in shown]
         return QSize(max(widths, default=0), max(heights, default=0))
 
     def _shown(self) -> list[QLayoutItem]:
         return [item for item in self._items if not item.isEmpty()]
 
     def _arrange(self, box: QRect, *, place: bool) -> int:
-        """Fill lines; the height they need."""
+        """Arrange the items in lines. Return their height."""
         lines: list[list[QLayoutItem]] = [[]]
         left = 0
         for item in self._shown():
@@ -130,7 +130,7 @@ class Flow(Items):
             left += wide + self._gap
 
     def _first_right(self, line: list[QLayoutItem]) -> QLayoutItem | None:
-        """With it begins what stands at the right."""
+        """Return the first item of those at the right."""
         if self._last_right:
             return line[-1] if len(line) > 1 else None
         after = len(self._items) if self.right_from is None else self.right_from
@@ -138,21 +138,21 @@ class Flow(Items):
 
 
 def _needed(item: QLayoutItem) -> int:
-    """A field for text that says how narrow it may be is as narrow before the line is broken."""
+    """Return the width of an item before a line wraps; a text field with a minimum width may shrink to it."""
     widget = item.widget()
     least = widget.minimumWidth() if widget is not None and _grows(item) else 0
     return least or item.sizeHint().width()
 
 
 def _grows(item: QLayoutItem) -> bool:
-    """A field for text takes the room that is left."""
+    """Return whether an item, like a text field, takes the remaining room."""
     widget = item.widget()
     policy = widget.sizePolicy().horizontalPolicy() if widget is not None else None
     return policy is QSizePolicy.Policy.Expanding
 
 
 def _high(item: QLayoutItem, room: int) -> int:
-    """What is wider than the whole line goes on inside, where it can."""
+    """Return the height of an item, which wraps inside if it is wider than the line."""
     wide = item.sizeHint().width()
     return height_at(item, room) if wide > room else item.sizeHint().height()
 
@@ -162,7 +162,7 @@ CENTRE, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 
 class Beside(Items):
-    """`words` get what is left of the width; `controls` keep their own."""
+    """Places `controls` beside `words`, which get the remaining width, or below them."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class Beside(Items):
         self._gap, self._below, self._side, self._characters = gap, below, side, least
 
     def set_least(self, characters: int) -> None:
-        """So long are lines of the words at least; where there is no room for that, the controls go below."""
+        """Set the minimum length of a line of words; without room for it, the controls go below."""
         self._characters = characters
         self.invalidate()
 
@@ -193,13 +193,13 @@ class Beside(Items):
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
         words, controls = self._parts()
         wide = words.sizeHint().width() + self._taken(controls)
-        high = [one.sizeHint().height() for one in (words, *controls)]
+        high = [item.sizeHint().height() for item in (words, *controls)]
         return self._edged(QSize(wide, max(high)))
 
     def minimumSize(self) -> QSize:  # noqa: N802  Qt's name
         words, controls = self._parts()
-        least = [one.minimumSize() for one in (words, *controls)]
-        return self._edged(QSize(max(one.width() for one in least), max(one.height() for one in least)))
+        least = [item.minimumSize() for item in (words, *controls)]
+        return self._edged(QSize(max(size.width() for size in least), max(size.height() for size in least)))
 
     def _edged(self, size: QSize) -> QSize:
         edges = self.contentsMargins()
@@ -207,14 +207,14 @@ class Beside(Items):
 
     def _parts(self) -> tuple[QLayoutItem, list[QLayoutItem]]:
         words, *controls = self._items
-        return words, [one for one in controls if not one.isEmpty()]
+        return words, [control for control in controls if not control.isEmpty()]
 
     def _taken(self, controls: list[QLayoutItem]) -> int:
-        """By the controls and the gaps before them."""
-        return sum(one.sizeHint().width() + self._gap for one in controls)
+        """Return the width of the controls and the gaps before them."""
+        return sum(control.sizeHint().width() + self._gap for control in controls)
 
     def _arrange(self, box: QRect, *, place: bool) -> int:
-        """Put everything into `box`; the height it needs."""
+        """Arrange everything in `box`. Return its height."""
         words, controls = self._parts()
         left = box.width() - self._taken(controls)
         if not controls or left >= self._least(words):
@@ -222,27 +222,27 @@ class Beside(Items):
         return self._one_below_another(box, place=place)
 
     def _least(self, words: QLayoutItem) -> int:
-        """So wide are the words at least, in their own size of text."""
+        """Return the minimum width of the words in their text size."""
         widget = words.widget()
         line = self._characters * widget.fontMetrics().averageCharWidth() if widget else 0
         return max(words.minimumSize().width(), line)
 
     def _in_a_row(self, box: QRect, left: int, *, place: bool) -> int:
         words, controls = self._parts()
-        heights = [height_at(words, left), *(one.sizeHint().height() for one in controls)]
+        heights = [height_at(words, left), *(control.sizeHint().height() for control in controls)]
         whole = max(heights)
         if place:
             words.setGeometry(QRect(box.left(), box.top(), left, whole))
             at = box.left() + left + self._gap
-            for one in controls:
-                size = one.sizeHint()
+            for control in controls:
+                size = control.sizeHint()
                 down = 0 if self._side is TOP else (whole - size.height()) // 2
-                one.setGeometry(QRect(at, box.top() + down, size.width(), size.height()))
+                control.setGeometry(QRect(at, box.top() + down, size.width(), size.height()))
                 at += size.width() + self._gap
         return whole
 
     def _one_below_another(self, box: QRect, *, place: bool) -> int:
-        """The words, then a line of controls; what is still too wide fills its line and wraps inside."""
+        """Arrange the words above lines of controls; a control that is too wide fills its line and wraps inside."""
         words, controls = self._parts()
         top, wide = box.top(), box.width()
         high = height_at(words, wide)
@@ -250,13 +250,13 @@ class Beside(Items):
             words.setGeometry(QRect(box.left(), top, wide, high))
         top += high + self._below
         at, line = box.left(), 0
-        for one in controls:
-            size = one.sizeHint()
+        for control in controls:
+            size = control.sizeHint()
             own = min(size.width(), wide)
             if at > box.left() and at + own > box.left() + wide:
                 at, top, line = box.left(), top + line + self._below, 0
-            tall = height_at(one, own)
+            tall = height_at(control, own)
             if place:
-                one.setGeometry(QRect(at, top, own, tall))
+                control.setGeometry(QRect(at, top, own, tall))
             at, line = at + own + self._gap, max(line, tall)
         return top + line - box.top()

@@ -1,4 +1,4 @@
-"""A heading that folds what stands below it away."""
+"""A heading that folds and unfolds the content below it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.gui.widgets.layouts import column
 
 
 class Unfolding(QWidget):
-    """The upper part of its content: what stands below moves, and the content itself is laid out once."""
+    """Shows the upper part of its content while it unfolds; the content is laid out only once."""
 
     def __init__(self, content: QWidget) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Unfolding(QWidget):
         self.hide()
 
     def turn(self, on: bool) -> None:
-        """Show it, or put it away."""
+        """Unfold or fold the content."""
         if on:
             self.show()
         self._moves.stop()
@@ -81,7 +81,7 @@ class Unfolding(QWidget):
 
 
 class Fold(QWidget):
-    """Closed at first. The content comes out of the heading, and goes back into it, in HOVER_MS."""
+    """A heading with content that unfolds in HOVER_MS; closed at first."""
 
     def __init__(self, theme: Theme, title: str, content: QWidget) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Labels: one line, a paragraph, a caption; foreign text is always plain."""
+"""Labels: single lines, paragraphs, captions. Foreign text is always plain."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from PySide6.QtWidgets import QFrame, QLabel, QLayout, QSizePolicy, QWidget
 
 from app.gui.look.theme import Theme, set_role
 
-# Widths that grow with the text, also when its size is changed while the widget is there.
-
 
 class _Width(QObject):
-    """Belongs to its widget, and ends with it."""
+    """Keeps the width of a widget in proportion to the text size."""
 
     def __init__(self, widget: QWidget, theme: Theme, size: int, *, fixed: bool) -> None:
         super().__init__(widget)
@@ -31,20 +29,17 @@ class _Width(QObject):
 
 
 def keep_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """So wide at 100 % text, and in proportion at any other."""
+    """Fix a widget's width: `size` at 100 % text, and in proportion at other text sizes."""
     _Width(widget, theme, size, fixed=True)
 
 
 def bound_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """At most so wide at 100 % text."""
+    """Limit a widget's width: `size` at 100 % text, and in proportion at other text sizes."""
     _Width(widget, theme, size, fixed=False)
 
 
-# What is at least as high as its content at its width: Qt counts words and buttons that go on below as one line.
-
-
 class Whole(QFrame):
-    """For what stands in a splitter, which asks for no height at a width."""
+    """A frame that is at least as high as its content at its width, for splitters, which do not ask for that."""
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         box, hint = self.shown_layout(), super().minimumSizeHint()
@@ -56,31 +51,28 @@ class Whole(QFrame):
             self.updateGeometry()
 
     def shown_layout(self) -> QLayout | None:
-        """Of what is in it now."""
+        """Return the layout of the current content."""
         return self.layout()
 
 
-# Whether a widget is seen, chosen before anybody sees it.
-
-
-def show_if(widget: QWidget, wanted: bool) -> None:
-    """Hide it, or let it be seen with what holds it.
+def show_if(widget: QWidget, visible: bool) -> None:
+    """Hide a widget, or let it be shown with its parent.
 
     Qt dresses and measures at once what is shown, also in a page that is still being made, and does so again each
     time that part finds its place: what nobody had hidden needs no showing.
     """
-    if not wanted or widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide):
-        widget.setVisible(wanted)
+    if not visible or widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide):
+        widget.setVisible(visible)
 
 
-# Pixels above a line, for the dots of Ä, Ö and Ü: some fonts draw them above what they say of their height.
+# Pixels above a line for the dots of Ä, Ö and Ü, which some fonts draw above their stated height.
 DOTS, SMALL_DOTS = 1, 2
 LEAST_CHARACTERS = 6  # of a name that is shortened
 SPARE = 4  # pixels: with fewer Qt wraps a line that would have fitted
 
 
 def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
-    """One line. Plain text: a machine's or model's name may look like HTML."""
+    """Return a label of one line. Its text is plain: a name may look like HTML."""
     return _dressed(QLabel(text, parent), role)
 
 
@@ -93,7 +85,7 @@ def _dressed(made: QLabel, role: str) -> QLabel:
 
 
 def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
-    """Text that wraps and can be selected."""
+    """Return a label whose text wraps and can be selected."""
     made = _dressed(_Paragraph(text, parent), role)
     made.setWordWrap(True)
     made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -102,12 +94,12 @@ def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> 
 
 
 class _Paragraph(QLabel):
-    """Qt clips text that can be selected at the top of its first line, and the dots above with it."""
+    """A paragraph with whole umlauts: Qt clips the dots above the first line of selectable text."""
 
     _needs: tuple[tuple[str, int, str], int] = (("", 0, ""), 0)
 
     def _needed(self) -> int:
-        """The height of its words, asked once for each text, width and font: asking has Qt paint it again."""
+        """Return the height of the text, cached because asking Qt for it causes a repaint."""
         key = (self.text(), self.width(), self.font().key())
         if self._needs[0] != key:
             self._needs = (key, self.heightForWidth(self.width()))
@@ -132,39 +124,41 @@ class _Paragraph(QLabel):
 
 
 def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
-    """Its words in lines of this many pixels, where a single word is not wider."""
-    found = [""]
+    """Return text in lines of at most this many pixels, unless a single word is wider."""
+    rows = [""]
     for word in text.split():
-        longer = f"{found[-1]} {word}".strip()
-        if found[-1] and metrics.horizontalAdvance(longer) > room:
-            found.append(word)
+        longer = f"{rows[-1]} {word}".strip()
+        if rows[-1] and metrics.horizontalAdvance(longer) > room:
+            rows.append(word)
         else:
-            found[-1] = longer
-    return found
+            rows[-1] = longer
+    return rows
 
 
 def tooltip(*lines: str) -> str:
-    """Foreign text as a tooltip, which Qt would else take for HTML where it looks like it, and for plain text where
-    only an apostrophe was written otherwise."""
-    told = "<br>".join(escape(line, quote=False) for line in lines if line)
-    return f"<span>{told}</span>" if told else ""
+    """Return foreign text as an HTML tooltip.
+
+    Qt would guess: for HTML where text looks like it, and for plain text where only an apostrophe is escaped.
+    """
+    text = "<br>".join(escape(line, quote=False) for line in lines if line)
+    return f"<span>{text}</span>" if text else ""
 
 
 class Value(QLabel):
-    """What something is now: in one line where that has room, else in as many as it needs."""
+    """The value of something, in one line if there is room, or in several."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
         _dressed(self, "muted").setWordWrap(True)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Of the whole line: Qt would make a block of it, and breaks one that has just its width."""
+        """Return the size of a single line: Qt would prefer a block, and wraps a line with exactly its width."""
         wide = self.fontMetrics().horizontalAdvance(self.text()) + SPARE
         return QSize(wide, self.heightForWidth(wide))
 
 
 class Elided(QLabel):
-    """One line that ends in … where it is too long, with the whole text as its tooltip."""
+    """A line that ends in … if it is too long, with the whole text as its tooltip."""
 
     def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -183,7 +177,7 @@ class Elided(QLabel):
         return self._whole
 
     def _room(self) -> int:
-        """How wide the line may be."""
+        """Return the width of the line."""
         return self.width()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
@@ -199,7 +193,7 @@ class Elided(QLabel):
 
 
 class Chip(Elided):
-    """Something small with its name: as wide as that, and shortened where there is less room."""
+    """A small label as wide as its text, shortened if there is less room."""
 
     def __init__(self, text: str, role: str = "chip", parent: QWidget | None = None) -> None:
         super().__init__(text, role, parent)
@@ -218,5 +212,5 @@ class Chip(Elided):
         return self.width() - self._edges()
 
     def _edges(self) -> int:
-        """What its style puts around the words."""
+        """Return the width of what the style adds around the text."""
         return QLabel.sizeHint(self).width() - self.fontMetrics().horizontalAdvance(self.text())

@@ -12,11 +12,9 @@ from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.scroll_area import ScrollArea
 
-# Columns as wide as their words, of which one takes what is left; a table too wide for its place scrolls.
-
 
 class Columns(QObject):
-    """Belongs to its table, which has its model. `bar_changed` when the bar at the bottom comes or goes."""
+    """Columns as wide as their text, of which one takes the rest; a table that is too wide scrolls."""
 
     def __init__(self, table: QTableView, rest: int, bar_changed: Callable[[], object]) -> None:
         super().__init__(table)
@@ -33,7 +31,7 @@ class Columns(QObject):
 
     @property
     def bar_height(self) -> int:
-        """Of the bar to scroll sideways with, where there is one."""
+        """The height of the horizontal scroll bar if there is one."""
         return 0 if self._fits else self._table.horizontalScrollBar().sizeHint().height()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
@@ -50,9 +48,9 @@ class Columns(QObject):
             return
         self._placing = True
         header, table = self._table.horizontalHeader(), self._table
-        others = header.length() - header.sectionSize(self._rest)
+        other_columns = header.length() - header.sectionSize(self._rest)
         least = max(table.sizeHintForColumn(self._rest), header.sectionSizeHint(self._rest))
-        left = table.viewport().width() - others
+        left = table.viewport().width() - other_columns
         header.resizeSection(self._rest, max(least, left))
         self._placing = False
         if self._fits != (left >= least):
@@ -65,12 +63,12 @@ B = TypeVar("B", bound=QBoxLayout)
 
 
 def row(*items: Item, gap: int = sizes.S) -> QHBoxLayout:
-    """Side by side."""
+    """Return a layout of items side by side."""
     return _filled(QHBoxLayout(), items, gap)
 
 
 def column(*items: Item, gap: int = sizes.S) -> QVBoxLayout:
-    """One under another."""
+    """Return a layout of items one below another."""
     return _filled(QVBoxLayout(), items, gap)
 
 
@@ -88,7 +86,7 @@ def _filled(box: B, items: tuple[Item, ...], gap: int) -> B:
 
 
 def card(*items: Item, gap: int = sizes.M, parent: QWidget | None = None) -> QFrame:
-    """A raised surface with its content."""
+    """Return a raised surface with its content."""
     frame = QFrame(parent)
     set_role(frame, "card")
     box = column(*items, gap=gap)
@@ -98,19 +96,19 @@ def card(*items: Item, gap: int = sizes.M, parent: QWidget | None = None) -> QFr
 
 
 def line() -> QFrame:
-    """A hairline between two parts."""
+    """Return a thin line between two parts."""
     frame = QFrame()
     set_role(frame, "line")
     return frame
 
 
 def scrolled(content: QWidget) -> ScrollArea:
-    """`content` in a view that scrolls up and down."""
+    """Return `content` in a view that scrolls vertically."""
     return ScrollArea(content)
 
 
 def held(layout: QLayout) -> QWidget:
-    """A widget with this layout: what may be cleared away again holds layouts of our own so."""
+    """Return a widget with this layout, so that the layout can be removed like a widget."""
     made = QWidget()
     made.setLayout(layout)
     return made

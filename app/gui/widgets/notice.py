@@ -1,4 +1,4 @@
-"""A notice inside a page: what happened, and the one thing to press; of a mistake of ours the details, folded."""
+"""Notices: what happened and what to do, with folded details of an internal error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Go = Callable[[str], object]  # opens a page of the window
 
 
 class Technical(Fold):
-    """Closed: words for whoever mends the app, and the way to the log."""
+    """Folded technical details for a developer, and a button that shows the log."""
 
     def __init__(self, theme: Theme, go: Go, words: str) -> None:
         content = QWidget()
@@ -38,7 +38,7 @@ KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
 class Notice(QFrame):
-    """Hidden until `say`; the newest sentence replaces the one before. `close`: what its cross does, else `clear`."""
+    """A notice inside a page, hidden until `say`. `close`: the action of its cross, instead of `clear`."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None, close: Callable[[], object] | None = None) -> None:
         super().__init__(parent)
@@ -81,7 +81,7 @@ class Notice(QFrame):
         announce(self, sentence)
 
     def fail(self, error: AppError, go: Callable[[str], object], *actions: Action, closable: bool = True) -> None:
-        """Say what went wrong. `go` opens a page of the window."""
+        """Show an error. `go` opens a page of the window."""
         there = actions or page_actions(error.reason.code, go)
         self.say(said(error), "error", *there, closable=closable)
         if details := technical_details(error):
@@ -89,13 +89,13 @@ class Notice(QFrame):
             self._box.addWidget(self._details)
 
     def clear(self) -> None:
-        """Nothing to say any more."""
+        """Hide the notice."""
         self.sentence = ""
         self.hide()
 
 
 class NarrowNotice(QFrame):
-    """Hidden until `say`; the newest sentence replaces the one before."""
+    """A notice for a narrow column, with its buttons below the sentence. Hidden until `say`."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -122,19 +122,19 @@ class NarrowNotice(QFrame):
         announce(self, sentence)
 
     def fail(self, error: AppError, go: Go) -> None:
-        """Say what went wrong."""
+        """Show an error."""
         self.say(said(error), "error")
         if details := technical_details(error):
             self._box.insertWidget(1, Technical(self._theme, go, details))
 
     def clear(self) -> None:
-        """Nothing to say any more."""
+        """Hide the notice."""
         self.sentence = ""
         self.hide()
 
 
 class Remark(QWidget):
-    """role: how it looks until an error is told."""
+    """A sentence below the widget that it concerns. role: its look until an error is shown."""
 
     def __init__(self, theme: Theme, go: Go, text: str = "", role: str = "error") -> None:
         super().__init__()
@@ -162,6 +162,6 @@ class Remark(QWidget):
             self._box.addWidget(self._details)
 
     def fail(self, error: AppError) -> None:
-        """Say what went wrong, aloud too."""
+        """Show an error and announce it."""
         self.say(said(error), "error", technical_details(error))
         announce(self, self.text())

@@ -1,4 +1,4 @@
-"""A bar of how far something is; where nobody knows that yet, it says so instead of standing at nothing."""
+"""A progress bar that moves while the progress is not known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_REST = 0.4  # how strongly all of it is filled where nothing may move
 
 
 class Progress(QProgressBar):
-    """Its end is unknown until `tell` has a share. What is done stands in words beside it."""
+    """A progress bar. Its progress is unknown until `tell` receives a share."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class Progress(QProgressBar):
 
     @property
     def is_known(self) -> bool:
-        """Whether it has an end: with the range 0 to 0 it has none."""
+        """Return whether the progress is known: with the range 0 to 0 it is not."""
         return self.maximum() > 0
 
     def tell(self, share: float | None) -> None:
-        """So much of one is done; None: nobody knows."""
+        """Show the share that is done; None if it is not known."""
         self.setRange(0, WHOLE if share is not None else 0)
         if share is not None:
             self.setValue(round(WHOLE * min(1.0, max(0.0, share))))
@@ -71,7 +71,7 @@ class Progress(QProgressBar):
         return self._wanders.state() is QVariantAnimation.State.Running
 
     def _filled(self) -> QRectF:
-        """The piece that wanders, or all of it where nothing may."""
+        """Return the moving piece of the bar, or all of it if nothing may move."""
         if not self.is_moving:
             return QRectF(self.rect())
         begin = int(self._wanders.currentValue()) / STEPS * (1 + PIECE) - PIECE

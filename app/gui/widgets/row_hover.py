@@ -1,4 +1,4 @@
-"""The row under the pointer in a painted list: its look comes and goes in HOVER_MS."""
+"""The hover effect of rows in a painted list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOVES = (QEvent.Type.HoverEnter, QEvent.Type.HoverMove)
 
 
 class RowHover(QObject):
-    """What paints the rows asks for the `share` of each. Only the row that was left last fades."""
+    """Fades the hover effect in and out in HOVER_MS. The painter asks for the `share` of each row."""
 
     def __init__(self, view: QAbstractItemView) -> None:
         super().__init__(view)
@@ -31,7 +31,7 @@ class RowHover(QObject):
         view.viewport().installEventFilter(self)
 
     def share(self, index: Index) -> float:
-        """0: as usual, 1: as under the pointer."""
+        """Return the strength of the hover effect, from 0 to 1."""
         done = float(self._fade.currentValue() or 0)
         if self._over == index:
             return done
@@ -57,6 +57,6 @@ class RowHover(QObject):
 
     def _paint(self) -> None:
         model = self._view.model()
-        for one in (self._left, self._over):
-            if one.isValid():
-                self._view.update(model.index(one.row(), one.column(), one.parent()))
+        for row in (self._left, self._over):
+            if row.isValid():
+                self._view.update(model.index(row.row(), row.column(), row.parent()))

@@ -1,4 +1,4 @@
-"""Where to save: the end of the name is right, and no file goes that nobody was asked about."""
+"""File dialogs for saving: the suffix is corrected, and no file is overwritten without a question."""
 
 from __future__ import annotations
 
@@ -10,28 +10,26 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.gui.app.preferences import Preferences
 
-# Where a person chose a file last, for each purpose; the next dialog opens there.
-
 
 class LastFolder:
-    """Of one purpose: exports are kept elsewhere than what is attached."""
+    """The folder that was chosen last for one purpose, like exports or attachments."""
 
     def __init__(self, preferences: Preferences, purpose: str) -> None:
         self._preferences, self._name = preferences, f"folders/{purpose}"
 
     def folder(self) -> str:
-        """To open a file from. Where none was chosen, or it is gone, the person's own, not the app's."""
+        """Return the folder to open a file from; without one, the person's home folder."""
         return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
-        """To save a file to: its name, in the folder of the last one, else in its own, or the person's documents."""
+        """Return the path to suggest: in the last folder, or else in the file's own, or in the person's documents."""
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()
         return Path(kept) / file.name if kept else own / file
 
     def keep(self, file: Path) -> None:
-        """This one was chosen."""
+        """Remember the folder of a chosen file."""
         self._preferences.keep(self._name, str(file.parent))
 
     def _kept(self) -> str:
@@ -40,9 +38,9 @@ class LastFolder:
 
 
 def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str], last: LastFolder) -> Path | None:
-    """The file a person chooses, or None. kinds: filter of the dialog -> suffix.
+    """Return the file that a person chooses, or None. kinds: suffixes by filter of the dialog.
 
-    Where the whole name is another than the one typed, and there already, the dialog comes again
+    If the corrected name differs from the typed one and exists already, the dialog opens again
     with it, so that it asks itself.
     """
     offered = last.offered(offered)
@@ -58,7 +56,7 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
 
 
 def ended(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
-    """With its suffix: in the place of that of another kind, else after the whole name."""
+    """Return a path with its suffix, which replaces that of another kind."""
     if typed.suffix.lower() == suffix:
         return typed
     if typed.suffix.lower() in kinds.values():

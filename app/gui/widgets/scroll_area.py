@@ -1,4 +1,4 @@
-"""A view that scrolls up and down, over content exactly as high as it needs to be at its width."""
+"""Views that scroll vertically, over content exactly as high as it needs to be at its width."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.gui.look.theme import set_role
 
 
 class ScrollArea(QScrollArea):
-    """Qt keeps at least the least height of the content, and there a paragraph counts as in a narrow column.
+    """A vertical scroll view. Qt would respect the content's minimum height, which it computes for a narrow column.
 
     Where the content says itself how high it is at a width, its least height is therefore not asked. Content that
     gets its layout only after it is in here is neither measured nor dressed before it is shown: half of a page's time.
@@ -27,7 +27,7 @@ class ScrollArea(QScrollArea):
         self.setWidget(content)
 
     def event(self, event: QEvent) -> bool:
-        """Qt measures the content also when a view that nobody sees finds its place: once it is seen is enough."""
+        """Skip measuring the content while the view is hidden."""
         if event.type() == QEvent.Type.StyleChange and not self.isVisible():
             return QAbstractScrollArea.event(self, event)
         return super().event(event)
@@ -46,11 +46,11 @@ class ScrollArea(QScrollArea):
         layout = content.layout() if content is not None else None
         if content is None or layout is None:
             return
-        told = layout.hasHeightForWidth()
-        wanted = QSizePolicy.Policy.Ignored if told else self._own
+        has_height = layout.hasHeightForWidth()
+        vertical = QSizePolicy.Policy.Ignored if has_height else self._own
         policy = content.sizePolicy()
-        if policy.verticalPolicy() is not wanted:
-            policy.setVerticalPolicy(wanted)
+        if policy.verticalPolicy() is not vertical:
+            policy.setVerticalPolicy(vertical)
             content.setSizePolicy(policy)
 
 
@@ -64,7 +64,7 @@ SEEN = (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
 
 
 class Bounded(ScrollArea):
-    """Hidden while `content` is; scrolls where large text makes that too high."""
+    """A scroll view as high as its content, up to a share of the window. Hidden while `content` is."""
 
     _content: QWidget | None = None  # Qt asks already while this is made
 
@@ -115,7 +115,7 @@ class Inside(ScrollArea):
             widget.setAutoFillBackground(False)
 
     def want(self, height: int, least: int) -> None:
-        """Not more than `height`, and where there is no room for that, `least`."""
+        """Prefer `height`, and shrink to `least` if there is no room."""
         if height != self._wanted:
             self._wanted = height
             self.setMaximumHeight(height)
@@ -127,7 +127,7 @@ class Inside(ScrollArea):
         return QSize(hint.width(), self._wanted) if self._wanted else hint
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """So wide that the bar covers nothing: across nobody can scroll."""
+        """Return a width at which the scroll bar covers nothing, because the view does not scroll sideways."""
         content, least = self.widget(), super().minimumSizeHint()
         if content is None:
             return least

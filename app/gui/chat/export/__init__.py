@@ -1,1 +1,1 @@
-"""Chats as files: our JSON, Markdown, HTML, PDF; and read back in."""
+"""Export of chats as JSON, Markdown, HTML or PDF, and import of JSON."""

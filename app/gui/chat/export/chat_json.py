@@ -1,4 +1,4 @@
-"""Chats <-> our JSON, with all branches and folders. What is read is not trusted: size and shape first."""
+"""Chats <-> JSON with all branches and folders. Input is not trusted: its size and shape are checked first."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ TAIL = "\n]}\n"
 
 
 class _Odd(Exception):
-    """What is wrong with the file, in words."""
+    """The file has an error, which the message describes."""
 
 
 def chat_json(chat: Chat) -> str:
-    """One chat, to stand between HEAD and TAIL."""
+    """Return a chat as JSON, to be written between HEAD and TAIL."""
     said = {
         "title": chat.title,
         "folder": chat.folder,
@@ -70,29 +70,29 @@ def chat_json(chat: Chat) -> str:
     return json.dumps(said, ensure_ascii=False, indent=1)
 
 
-def chats_of(data: bytes, path: str, told: Callable[[int], None] = lambda n: None) -> list[Chat]:
-    """The chats in a file of ours. Their ids are those of the file: keep them under new ones.
+def chats_of(data: bytes, path: str, report: Callable[[int], None] = lambda n: None) -> list[Chat]:
+    """Return the chats in an exported file. Their IDs are those of the file: store them under new ones.
 
-    `told` hears how many are read. Raises BadInput with what is wrong; then nothing is to be used.
+    `report` receives the number of chats that were read. Raises BadInput if anything is wrong.
     """
     if len(data) > MAX_FILE_BYTES:
         raise BadInput("chats_too_large", path=path, most_bytes=MAX_FILE_BYTES)
-    found: list[Chat] = []
+    chats: list[Chat] = []
     try:
-        for one in _items(data.decode("utf-8-sig")):
-            if len(found) == MAX_CHATS:
+        for item in _items(data.decode("utf-8-sig")):
+            if len(chats) == MAX_CHATS:
                 raise _Odd(f"it has more than {MAX_CHATS} chats")
-            found.append(_chat(one, len(found) + 1))
-            told(len(found))
+            chats.append(_chat(item, len(chats) + 1))
+            report(len(chats))
     except (ValueError, RecursionError):
         raise BadInput("chats_odd", path=path, what=Reason("not_json")) from None
     except _Odd as odd:
         raise BadInput("chats_odd", path=path, what=str(odd)) from None
-    return found
+    return chats
 
 
 def checked(chat: Chat) -> Chat | None:
-    """A chat read from a damaged file, if all in it has its shape."""
+    """Return a chat from a damaged file if everything in it has the right shape."""
     try:
         return _chat(json.loads(chat_json(chat)), 1)
     except (_Odd, ValueError, TypeError, RecursionError):
@@ -100,7 +100,7 @@ def checked(chat: Chat) -> Chat | None:
 
 
 def _items(text: str) -> Iterator[object]:
-    """What stands in the list of chats, one by one if the file begins as we write it."""
+    """Yield the items of the list of chats, one by one if the file begins like an exported one."""
     decoder = json.JSONDecoder(parse_constant=_no_number)
     if not text.startswith(HEAD):
         yield from _whole(decoder.decode(text))
@@ -118,12 +118,12 @@ def _items(text: str) -> Iterator[object]:
         raise ValueError("more than the list")
 
 
-def _whole(found: object) -> list[object]:
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+def _whole(value: object) -> list[object]:
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise _Odd("Poolhouse did not write it")
-    if found.get("version") != VERSION:
+    if value.get("version") != VERSION:
         raise _Odd("another version of Poolhouse wrote it")
-    return _list(found.get("chats"), "chats", MAX_CHATS)
+    return _list(value.get("chats"), "chats", MAX_CHATS)
 
 
 def _past_space(text: str, place: int) -> int:
@@ -132,12 +132,12 @@ def _past_space(text: str, place: int) -> int:
     return place
 
 
-def _chat(found: object, number: int) -> Chat:
+def _chat(value: object, number: int) -> Chat:
     try:
-        chat = _dict(found, "chat")
+        chat = _dict(value, "chat")
         messages = _messages(chat.get("messages"))
-        asked = chat.get("leaf")
-        leaf = next((one for one in messages if one == asked), next(reversed(messages), None))
+        named_leaf = chat.get("leaf")
+        leaf = next((ident for ident in messages if ident == named_leaf), next(reversed(messages), None))
         return Chat(
             ChatId(f"imported-{number}"),
             title=_line(chat.get("title", ""), "title"),
@@ -156,10 +156,10 @@ def _chat(found: object, number: int) -> Chat:
         raise _Odd(f"in chat {number}, {odd}") from None
 
 
-def _messages(found: object) -> dict[MessageId, Message]:
+def _messages(value: object) -> dict[MessageId, Message]:
     messages: dict[MessageId, Message] = {}
-    for one in _list(found, "messages", MAX_MESSAGES):
-        said = _dict(one, "message")
+    for item in _list(value, "messages", MAX_MESSAGES):
+        said = _dict(item, "message")
         ident = MessageId(_text(said.get("id"), "id", NAME_CHARACTERS))
         parent = said.get("parent")
         if not ident or ident in messages:
@@ -180,46 +180,46 @@ def _messages(found: object) -> dict[MessageId, Message]:
     return messages
 
 
-def _details(found: object) -> Details:
-    """Only what the window knows, in the shape it expects."""
-    given = _dict(found, "details")
+def _details(value: object) -> Details:
+    """Return the details that the window knows, in the shape it expects."""
+    details = _dict(value, "details")
     kept: dict[str, Any] = {}
     for name in (MODEL, ENDED):
-        if isinstance(value := given.get(name), str):
-            kept[name] = value[:NAME_CHARACTERS]
-    if THOUGHT in given:
-        kept[THOUGHT] = _text(given[THOUGHT], THOUGHT)
-        kept |= _numbers({name: given[name] for name in (THOUGHT_S,) if name in given})
-    if NOTES in given:
-        kept[NOTES] = [_text(one, NOTES) for one in _list(given[NOTES], NOTES, MAX_LIST)]
-    if ATTACHMENTS in given:
+        if isinstance(text := details.get(name), str):
+            kept[name] = text[:NAME_CHARACTERS]
+    if THOUGHT in details:
+        kept[THOUGHT] = _text(details[THOUGHT], THOUGHT)
+        kept |= _numbers({name: details[name] for name in (THOUGHT_S,) if name in details})
+    if NOTES in details:
+        kept[NOTES] = [_text(note, NOTES) for note in _list(details[NOTES], NOTES, MAX_LIST)]
+    if ATTACHMENTS in details:
         kept[ATTACHMENTS] = [
-            {"name": _line(one.get("name"), "name"), "text": _text(one.get("text"), "text")}
-            for item in _list(given[ATTACHMENTS], ATTACHMENTS, MAX_LIST)
-            for one in (_dict(item, ATTACHMENTS),)
+            {"name": _line(file.get("name"), "name"), "text": _text(file.get("text"), "text")}
+            for item in _list(details[ATTACHMENTS], ATTACHMENTS, MAX_LIST)
+            for file in (_dict(item, ATTACHMENTS),)
         ]
-    if FIGURES in given:
-        kept[FIGURES] = _figures(_dict(given[FIGURES], FIGURES))
+    if FIGURES in details:
+        kept[FIGURES] = _figures(_dict(details[FIGURES], FIGURES))
     return kept
 
 
-def _figures(found: Mapping[str, object]) -> dict[str, Any]:
-    """Numbers, the forecast beside them, and who held which layers."""
-    kept: dict[str, Any] = _numbers(found)
-    if isinstance(predicted := found.get("predicted"), dict):
+def _figures(figures: Mapping[str, object]) -> dict[str, Any]:
+    """Return the numbers, the forecast, and the placement of layers."""
+    kept: dict[str, Any] = _numbers(figures)
+    if isinstance(predicted := figures.get("predicted"), dict):
         kept["predicted"] = _numbers(predicted)
-    if "placement" in found:
-        stages = _list(found["placement"], "placement", MAX_LIST)
+    if "placement" in figures:
+        stages = _list(figures["placement"], "placement", MAX_LIST)
         kept["placement"] = [_stage(_dict(stage, "placement")) for stage in stages]
     return kept
 
 
-def _stage(found: Mapping[str, object]) -> dict[str, Any]:
-    return _numbers(found) | {"machine": _line(found.get("machine", ""), "machine")}
+def _stage(stage: Mapping[str, object]) -> dict[str, Any]:
+    return _numbers(stage) | {"machine": _line(stage.get("machine", ""), "machine")}
 
 
-def _numbers(found: Mapping[str, object]) -> dict[str, Any]:
-    few = list(found.items())[:MAX_LIST]
+def _numbers(values: Mapping[str, object]) -> dict[str, Any]:
+    few = list(values.items())[:MAX_LIST]
     return {
         name[:NAME_CHARACTERS]: value
         for name, value in few
@@ -227,48 +227,48 @@ def _numbers(found: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def _dict(found: object, what: str) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise _Odd(f"“{what}” is not an object")
-    return found
+def _dict(value: object, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Odd(f"“{name}” is not an object")
+    return value
 
 
-def _list(found: object, what: str, most: int) -> list[object]:
-    if not isinstance(found, list):
-        raise _Odd(f"“{what}” is not a list")
-    if len(found) > most:
-        raise _Odd(f"“{what}” has more than {most} entries")
-    return found
+def _list(value: object, name: str, most: int) -> list[object]:
+    if not isinstance(value, list):
+        raise _Odd(f"“{name}” is not a list")
+    if len(value) > most:
+        raise _Odd(f"“{name}” has more than {most} entries")
+    return value
 
 
-def _text(found: object, what: str, most: int = TEXT_CHARACTERS) -> str:
-    if not isinstance(found, str):
-        raise _Odd(f"“{what}” is not text")
-    if len(found) > most:
-        raise _Odd(f"“{what}” is longer than {most} characters")
-    if found != storable(found):
-        raise _Odd(f"“{what}” has half a character")
-    return found
+def _text(value: object, name: str, most: int = TEXT_CHARACTERS) -> str:
+    if not isinstance(value, str):
+        raise _Odd(f"“{name}” is not text")
+    if len(value) > most:
+        raise _Odd(f"“{name}” is longer than {most} characters")
+    if value != storable(value):
+        raise _Odd(f"“{name}” has half a character")
+    return value
 
 
-def _line(found: object, what: str) -> str:
-    return " ".join(_text(found, what, NAME_CHARACTERS).split())
+def _line(value: object, name: str) -> str:
+    return " ".join(_text(value, name, NAME_CHARACTERS).split())
 
 
-def _maybe_line(found: object, what: str) -> str | None:
-    return None if found is None else _line(found, what)
+def _maybe_line(value: object, name: str) -> str | None:
+    return None if value is None else _line(value, name)
 
 
-def _time(found: object) -> float:
-    number = isinstance(found, int | float) and not isinstance(found, bool)
-    if not number or not 0 <= found <= MAX_TIME or math.isnan(found):  # type: ignore[operator, arg-type]
+def _time(value: object) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= MAX_TIME or math.isnan(value):  # type: ignore[operator, arg-type]
         raise _Odd("a time is none")
-    return float(found)  # type: ignore[arg-type]
+    return float(value)  # type: ignore[arg-type]
 
 
-def _context(found: object) -> int | None:
-    fits = isinstance(found, int) and not isinstance(found, bool) and 0 < found <= MAX_CONTEXT
-    return found if fits else None  # type: ignore[return-value]
+def _context(value: object) -> int | None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_CONTEXT
+    return value if fits else None  # type: ignore[return-value]
 
 
 def _no_number(name: str) -> NoReturn:

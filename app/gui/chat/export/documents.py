@@ -28,7 +28,7 @@ from app.gui.look.theme import DARK, LIGHT, Colours
 
 @dataclass(frozen=True, slots=True)
 class ExportedMessage:
-    """A message as it is exported."""
+    """A message to be exported."""
 
     who: str
     when: str
@@ -39,17 +39,17 @@ class ExportedMessage:
 
 
 def chat_title(chat: Chat) -> str:
-    """What the chat is called; never empty."""
+    """Return the title of a chat; never empty."""
     return title_of(chat) or _tr("New chat")
 
 
 def chat_facts(chat: Chat) -> str:
-    """One line under the title: folder, model, when something was last said."""
-    return " · ".join(one for one in (chat.folder, chat.model or "", _local_time(chat.changed_at)) if one)
+    """Return the line below the title: folder, model, time of the last message."""
+    return " · ".join(fact for fact in (chat.folder, chat.model or "", _local_time(chat.changed_at)) if fact)
 
 
 def exported_messages(chat: Chat) -> list[ExportedMessage]:
-    """The branch that is shown, from its beginning."""
+    """Return the messages of the branch that is shown."""
     return [_exported(message) for message in path(chat)]
 
 
@@ -66,16 +66,16 @@ def attachment_caption(name: str) -> str:
 
 
 def without_thoughts(chat: Chat) -> Chat:
-    """The same chat, where only answers are to be read."""
+    """Return the chat without the thoughts of its answers."""
     kept = {
-        ident: replace(one, details={k: v for k, v in one.details.items() if k != THOUGHT})
-        for ident, one in chat.messages.items()
+        ident: replace(message, details={k: v for k, v in message.details.items() if k != THOUGHT})
+        for ident, message in chat.messages.items()
     }
     return replace(chat, messages=kept)
 
 
 def _local_time(seconds: float) -> str:
-    """A time in the person's own form; "" for none."""
+    """Return a time in the local format; "" if there is none."""
     if seconds <= 0:
         return ""
     moment = QDateTime.fromSecsSinceEpoch(int(seconds))
@@ -91,7 +91,7 @@ def _exported(message: Message) -> ExportedMessage:
         you if mine else str(message.details.get(MODEL) or answer),
         _local_time(message.made_at),
         message.text,
-        tuple((str(one["name"]), str(one["text"])) for one in attached),
+        tuple((str(file["name"]), str(file["text"])) for file in attached),
         mine,
         str(message.details.get(THOUGHT) or ""),
     )
@@ -105,7 +105,7 @@ _TICKS = re.compile(r"`+")
 
 
 def markdown(chat: Chat) -> str:
-    """One chat; several stand one after another."""
+    """Return a chat as Markdown."""
     parts = [f"# {chat_title(chat)}", f"*{chat_facts(chat)}*"]
     if chat.system:
         parts += [f"## {_tr('System message')}", chat.system]
@@ -124,13 +124,13 @@ def _quoted(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """As code, in a fence longer than any in it."""
-    longest = max((len(found) for found in _TICKS.findall(text)), default=0)
+    """Return text as a code block, with a fence longer than any in it."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
-# Even if a browser found something to load or to run in it, it may not.
+# The policy forbids the browser to load or run anything.
 HTML_HEAD = Template("""<!DOCTYPE html>
 <html lang="$lang"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -161,12 +161,12 @@ HTML_TAIL = "</body></html>\n"
 
 
 def html_head(title: str, language: str) -> str:
-    """The beginning of the file."""
+    """Return the beginning of an HTML file."""
     return HTML_HEAD.substitute(title=escape(title), lang=escape(language), light=_tokens(LIGHT), dark=_tokens(DARK))
 
 
 def html_article(chat: Chat) -> str:
-    """One chat."""
+    """Return a chat as HTML."""
     parts = [f"<article><h1>{escape(chat_title(chat))}</h1>"]
     parts.append(f'<p class="facts">{escape(chat_facts(chat))}</p>')
     if chat.system:
@@ -186,7 +186,7 @@ def html_article(chat: Chat) -> str:
 
 
 def _rendered(text: str) -> str:
-    """An answer's Markdown. What is nested too deeply is shown as it was written."""
+    """Return Markdown as HTML. Blocks that are nested too deeply are shown as source."""
     source = text.split("\n")
     parts = []
     for block in parser.blocks(parser.tokens(text)):
@@ -225,14 +225,17 @@ PDF_SHEET = (
 
 
 class _Document(QTextDocument):
-    """Loads nothing, whatever an answer says."""
+    """A document that loads no resources, whatever an answer refers to."""
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
         return None
 
 
 class PdfBook:
-    """Write chats one after another, then `close`. All in the thread that made it."""
+    """Chats as PDF pages (A4), each chat on a new page.
+
+    Add chats, then `close`, all in the thread that created the book.
+    """
 
     def __init__(self, target: Path, title: str) -> None:
         self._writer = QPdfWriter(str(target))
@@ -249,11 +252,11 @@ class PdfBook:
 
     @property
     def writable(self) -> bool:
-        """Whether the file could be opened."""
+        """Return whether the file could be opened for writing."""
         return self._begun
 
     def add(self, chat: Chat) -> Iterator[int]:
-        """Paint its pages; yields after each, so that it can be stopped."""
+        """Paint the pages of a chat. Yields after each page, so that it can be stopped."""
         document = self._laid_out(chat)
         size, paper = document.pageSize(), QPalette()
         paper.setColor(QPalette.ColorRole.Text, LIGHT.text)
@@ -274,7 +277,7 @@ class PdfBook:
             yield self._page
 
     def close(self) -> bool:
-        """Whether all of it is written."""
+        """Finish the file. Return whether everything was written."""
         return self._begun and self._painter.end()
 
     def _laid_out(self, chat: Chat) -> QTextDocument:

@@ -1,4 +1,4 @@
-"""Writes chats into one file, in one of four forms; the file appears only when it is whole."""
+"""Export of chats into a file in one of four formats. The file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Told = Callable[[int], None]  # so many chats are written; raises to stop
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A form that chats can be exported in."""
+    """A format for exported chats."""
 
     name: str
     suffix: str
@@ -38,20 +38,20 @@ FORMATS = (MARKDOWN, HTML, PDF, JSON)
 
 
 def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
-    """Chats read from the history's file one by one, in any thread; None: all that are there."""
+    """Yield chats from the history's file, in any thread. ids: None for all chats."""
     with contextlib.closing(connect(file)) as db:
         if ids is None:
-            ids = [one.id for one in history_rows.headings(db, codec)]
+            ids = [heading.id for heading in history_rows.headings(db, codec)]
         for ident in ids:
             chat = history_rows.read(db, ident, codec)
             if chat is not None:
                 yield chat
 
 
-def export(chats: Chats, form: Format, target: Path, title: str, told: Told, *, thoughts: bool = True) -> int:
-    """How many were written. Raises AppError; an older file stays as it was then.
+def export(chats: Chats, form: Format, target: Path, title: str, report: Told, *, thoughts: bool = True) -> int:
+    """Export chats and return their number. Raises AppError; an existing file then stays unchanged.
 
-    thoughts: what was thought before each answer is written too, as it always is in what can be imported again.
+    thoughts: include the thoughts of answers. JSON, which can be imported again, always includes them.
     """
     if not thoughts and form != JSON:
         chats = _without_thoughts(chats)
@@ -59,7 +59,7 @@ def export(chats: Chats, form: Format, target: Path, title: str, told: Told, *, 
     try:
         write = _pdf if form == PDF else _text
         with contextlib.closing(chats):
-            count = write(chats, form, part, title, told)
+            count = write(chats, form, part, title, report)
         part.replace(target)
         return count
     except OSError as error:
@@ -77,22 +77,22 @@ def _without_thoughts(chats: Chats) -> Chats:
             yield without_thoughts(chat)
 
 
-def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, told: Told) -> int:
-    head, one, between, tail = _parts(form, title)
+def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, report: Told) -> int:
+    head, write_chat, between, tail = _parts(form, title)
     count = 0
     with part.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
         part.chmod(0o600)
         file.write(head)
         for chat in chats:
-            file.write((between if count else "") + one(chat))
+            file.write((between if count else "") + write_chat(chat))
             count += 1
-            told(count)
+            report(count)
         file.write(tail)
     return count
 
 
 def _parts(form: Format, title: str) -> tuple[str, Callable[[Chat], str], str, str]:
-    """Beginning of the file, a chat, what stands between two, the end."""
+    """Return the beginning of the file, the writer of a chat, the separator of chats, and the end."""
     if form == JSON:
         return HEAD, chat_json, ",\n", TAIL
     if form == HTML:
@@ -101,15 +101,15 @@ def _parts(form: Format, title: str) -> tuple[str, Callable[[Chat], str], str, s
     return "", markdown, "\n---\n\n", ""
 
 
-def _pdf(chats: Iterable[Chat], form: Format, part: Path, title: str, told: Told) -> int:
+def _pdf(chats: Iterable[Chat], form: Format, part: Path, title: str, report: Told) -> int:
     part.touch(mode=0o600)
     book, count = PdfBook(part, title), 0
     try:
         for chat in chats:
             for _ in book.add(chat):
-                told(count)
+                report(count)
             count += 1
-            told(count)
+            report(count)
     finally:
         whole = book.close()
     if not whole:

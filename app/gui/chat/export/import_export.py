@@ -1,4 +1,4 @@
-"""Export and import from the list of chats: asks for the file, shows how far it is, says how it went."""
+"""Export and import from the list of chats: file dialogs, progress, and the result."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ from app.gui.widgets.notice import NarrowNotice
 from app.gui.widgets.progress import Progress
 from app.gui.widgets.save_file import LastFolder, save_file
 
-# Work on files in another thread: how far it is, what came of it, and an end before that.
-
 log = logging.getLogger(__name__)
 
 
 class _Cancelled(Exception):
-    """Nobody wants it any more."""
+    """The work was canceled."""
 
 
 class Work(QObject):
-    """Exactly one of `done` and `failed` comes, in the thread that made it; neither after `cancel`."""
+    """Runs a job in another thread.
+
+    Emits exactly one of `done` and `failed`, in the thread that created it; neither after `cancel`.
+    """
 
     progress = Signal(int)
     done = Signal(object)
@@ -53,7 +54,7 @@ class Work(QObject):
     _over = Signal(object)  # how to say it, once it is back in this thread
 
     def __init__(self, job: Callable[[Callable[[int], None]], Any]) -> None:
-        """`job` is given a function to tell how far it is; that function ends it when cancelled."""
+        """`job` receives a function that reports progress, and that raises an exception when the work is canceled."""
         super().__init__()
         self._job, self._cancelled = job, False
         self._over.connect(self._deliver)
@@ -62,7 +63,7 @@ class Work(QObject):
         QThreadPool.globalInstance().start(self._run)
 
     def cancel(self) -> None:
-        """It stops at its next step."""
+        """Stop the job at its next step."""
         self._cancelled = True
 
     def _tell(self, n: int) -> None:
@@ -83,8 +84,8 @@ class Work(QObject):
         else:
             self._end(self.done, result)
 
-    def _end(self, signal: Any, what: object) -> None:
-        self._over.emit(partial(signal.emit, what))
+    def _end(self, signal: Any, result: object) -> None:
+        self._over.emit(partial(signal.emit, result))
 
     def _deliver(self, tell: Callable[[], object]) -> None:
         if not self._cancelled:
@@ -99,7 +100,7 @@ _NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
 
 
 class ExchangeDesk(QWidget):
-    """Visible only while something is written or read; one piece of work at a time."""
+    """The progress of an export or import, visible while there is one."""
 
     def __init__(self, history: History, notice: NarrowNotice, services: AppContext, parent: QWidget) -> None:
         super().__init__(parent)
@@ -125,7 +126,7 @@ class ExchangeDesk(QWidget):
             application.aboutToQuit.connect(self.cancel)
 
     def export(self, form: Format, ids: Sequence[ChatId] | None, name: str) -> None:
-        """These chats, or all of them, into a file the person chooses."""
+        """Export chats (None: all) into a file that a person chooses."""
         words = _NOT_IN_NAMES.sub(" ", name).strip(" .") or self.tr("Chats")
         place = QStandardPaths.StandardLocation.DocumentsLocation
         offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
@@ -137,30 +138,30 @@ class ExchangeDesk(QWidget):
 
     @property
     def exports_thoughts(self) -> bool:
-        """Whether what was thought before answers is exported with them."""
+        """Return whether exports include the thoughts of answers."""
         return self._preferences.flag(EXPORT_THOUGHTS)
 
     def export_thoughts(self, on: bool) -> None:
         self._preferences.keep(EXPORT_THOUGHTS, on)
 
     def write(self, form: Format, ids: Sequence[ChatId] | None, target: Path) -> None:
-        """Export into `target`."""
+        """Export chats into `target`."""
         self._history.flush()
-        ids = [one.id for one in self._all()] if ids is None else list(ids)
+        ids = [heading.id for heading in self._all()] if ids is None else list(ids)
         file, codec = self._history.file, self._history.codec
-        chats = [found for one in ids if not file and (found := self._history.chat(one))]
+        unsaved = [chat for ident in ids if not file and (chat := self._history.chat(ident))]
         title = target.stem
         thoughts = self._preferences.flag(EXPORT_THOUGHTS)
 
-        def job(told: Told) -> int:
-            source = stored(file, ids, codec) if file else (chat for chat in chats)
-            return export(source, form, target, title, told, thoughts=thoughts)
+        def job(report: Told) -> int:
+            source = stored(file, ids, codec) if file else (chat for chat in unsaved)
+            return export(source, form, target, title, report, thoughts=thoughts)
 
         words = self.tr("Exporting %n chat(s)…", "", len(ids))
         self._begin(Work(job), words, len(ids), partial(self._exported, target))
 
     def bring_in(self) -> None:
-        """Import a file the person chooses."""
+        """Import a file that a person chooses."""
         title = self.tr("Import chats")
         chosen, _ = QFileDialog.getOpenFileName(
             self.window(), title, self._taken_from.folder(), f"{JSON.name} (*{JSON.suffix})"
@@ -170,17 +171,17 @@ class ExchangeDesk(QWidget):
             self.read(Path(chosen))
 
     def read(self, source: Path) -> None:
-        """Import from `source`: checked whole, then taken in piece by piece."""
+        """Import `source`: check it completely, then add its chats little by little."""
         words = self.tr("Reading {name}…").format(name=source.name)
         self._begin(Work(partial(_read, source)), words, 0, self._read)
 
     def rescue(self, aside: Path) -> None:
-        """Take in what can be read of a damaged history."""
+        """Add the chats that can still be read from a damaged history."""
         words = self.tr("Reading {name}…").format(name=aside.name)
         self._begin(Work(partial(rescue, aside, self._history.codec)), words, 0, self._rescued)
 
     def cancel(self) -> None:
-        """Stop. What an import has taken in already is taken out again."""
+        """Cancel the work. Chats that an import has already added are removed again."""
         if self._work is not None:
             self._work.cancel()
         self._turn.stop()
@@ -239,11 +240,11 @@ class ExchangeDesk(QWidget):
         self._turn.start(0)
 
     def _rescued(self, chats: list[Chat]) -> None:
-        """Without those that were open, and are in the new file already."""
+        """Add the chats that are not in the new file yet: open ones have been written there."""
         self._read([chat for chat in chats if self._history.heading(chat.id) is None])
 
     def _take_some(self) -> None:
-        """A few of them, so that the window stays alive."""
+        """Add a few chats, so that the window stays responsive."""
         until = time.monotonic() + SLICE_S
         while self._waiting and time.monotonic() < until:
             self._taken.append(self._history.adopt(self._waiting.pop()).id)
@@ -267,44 +268,44 @@ class ExchangeDesk(QWidget):
         return [*self._history.headings(), *self._history.headings(archived=True)]
 
 
-def _read(source: Path, told: Told) -> list[Chat]:
-    """Raises BadInput with what is wrong with the file."""
+def _read(source: Path, report: Told) -> list[Chat]:
+    """Return the chats of a file. Raises BadInput if the file has an error."""
     try:
         with source.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise BadInput("file_unreadable", path=str(source), why=os_cause(error)) from None
-    return chats_of(data, str(source), told)
+    return chats_of(data, str(source), report)
 
 
-def rescue(aside: Path, codec: Codec, told: Callable[[int], None]) -> list[Chat]:
-    """The chats that are whole in it, in any thread; the file itself stays as it is.
+def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Chat]:
+    """Return the chats of a damaged file that are complete, in any thread; the file stays unchanged.
 
-    `told` hears how many there are. Raises Damaged if there are none.
+    `report` receives their number. Raises Damaged if there are none.
     """
-    found: list[Chat] = []
+    chats: list[Chat] = []
     with contextlib.closing(connect_to_read(aside)) as db:
         for ident in _ids(db):
             chat = _whole(db, ident, codec)
             if chat is not None:
-                found.append(chat)
-                told(len(found))
-    if not found:
+                chats.append(chat)
+                report(len(chats))
+    if not chats:
         raise Damaged("history_unreadable", path=str(aside))
-    return found
+    return chats
 
 
 def _ids(db: sqlite3.Connection) -> list[ChatId]:
-    """As many as can be listed, the deleted ones left out."""
-    found: list[ChatId] = []
+    """Return the IDs of chats as far as they can be listed, without deleted ones."""
+    ids: list[ChatId] = []
     with contextlib.suppress(sqlite3.DatabaseError):
         for (ident,) in db.execute("SELECT id FROM chats NOT INDEXED WHERE deleted_at IS NULL"):
-            found.append(ChatId(str(ident)))
-    return found
+            ids.append(ChatId(str(ident)))
+    return ids
 
 
 def _whole(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
-    """Whole and in its shape, or None."""
+    """Return a chat if it is complete and has the right shape."""
     try:
         chat = history_rows.read(db, ident, codec)
         whole = checked(chat) if chat is not None else None

@@ -1,1 +1,1 @@
-"""The chats of this person in one file: kept, encrypted, searched, rescued."""
+"""The chats of this person in one file: stored, encrypted, searched."""

@@ -1,4 +1,4 @@
-"""The chats of this person, and their lock: encrypted or not, and the key, for which the node is asked."""
+"""The encryption of the chats: whether it is on, and the key, which the node keeps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ KEY = "/history/key"
 
 
 class ChatLock(QObject):
-    """A key is made only when a person turns encryption on, and never in place of another."""
+    """Opens the history, with the node's key if it is encrypted.
+
+    A key is created only when a person turns encryption on, and never replaces another one.
+    """
 
     changed = Signal()  # one of the properties below is another now
     turned = Signal(object)  # turning it on or off is over: None, or an AppError
@@ -42,10 +45,10 @@ class ChatLock(QObject):
 
     @property
     def history(self) -> History:
-        """Opened when somebody needs it first."""
+        """The history, opened at its first use."""
         if self._history is None or self._history.closed:
-            wanted = self._preferences.flag(ENCRYPTED)
-            self._history = History(self._path, self, sealed=wanted)
+            seal_new = self._preferences.flag(ENCRYPTED)
+            self._history = History(self._path, self, sealed=seal_new)
             self._history.unlocked.connect(self._tell)
             self._history.turning.ended.connect(self._turned)
             self.problem = None
@@ -59,7 +62,7 @@ class ChatLock(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether chats are encrypted, also while they are locked."""
+        """Return whether chats are encrypted, even while they are locked."""
         known = self._history
         if known is None or known.closed:
             return self._preferences.flag(ENCRYPTED)
@@ -67,7 +70,7 @@ class ChatLock(QObject):
 
     @property
     def _has_locked_words(self) -> bool:
-        """The command line decrypted the chats; what stands in the preferences is left to the window."""
+        """Return whether preferences are still encrypted, because the command line decrypted the chats alone."""
         return not self.is_on and self._preferences.has_locked
 
     @property
@@ -76,23 +79,23 @@ class ChatLock(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Being turned on or off."""
+        """Return whether encryption is being turned on or off."""
         return self._asked or (self._history is not None and self._history.turning.busy)
 
     def wake(self) -> None:
-        """What a person chose for encrypted chats is encrypted, too: have the key read."""
+        """Get the key if chats are encrypted: some preferences are encrypted with them."""
         if self.is_on:
             _ = self.history
 
     def try_again(self) -> None:
-        """A person has unlocked the keyring, or brought the key back."""
+        """Ask for the key again after a person has unlocked the keyring or restored the key."""
         if self.is_locked:
             self.problem = None
             self.changed.emit()
             self._ask()
 
     def turn(self, on: bool) -> None:
-        """Encrypt the chats, or keep them readable; `turned` comes in the end."""
+        """Turn encryption on or off; `turned` is emitted at the end."""
         if self.is_busy or on == self.is_on or self.is_locked or self.history.locked is not None:
             self.turned.emit(self.problem or self.history.locked)
             return
@@ -105,7 +108,7 @@ class ChatLock(QObject):
             self._begin(Turn.OPEN, None)
 
     def begin_anew(self) -> Path | None:
-        """Leave locked chats as they are, in a file of another name: this one. None: it could not be."""
+        """Rename the file of locked chats and begin a new history. Return its new name; None if that failed."""
         aside = self.history.set_aside()
         if aside is None:
             self.problem = self.history.trouble
@@ -116,12 +119,12 @@ class ChatLock(QObject):
         return aside
 
     def left_readable(self) -> list[str]:
-        """Names of older files beside an encrypted history that hold readable text."""
+        """Return the names of older files beside an encrypted history that contain readable text."""
         beside = sorted(self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}"))
         return [file.name for file in beside if file != self.history.file and not is_sealed(file)]
 
     def close(self) -> None:
-        """The window ends."""
+        """Close the history."""
         self._cancel()
         if self._history is not None:
             self._history.close()
@@ -179,7 +182,7 @@ class ChatLock(QObject):
         self.changed.emit()
 
     def _remember(self) -> None:
-        """What the file says, for the day when it is not there."""
+        """Remember in the preferences whether chats are encrypted, in case the file is lost."""
         if self.is_locked or self.history.file is None:
             return
         if self.is_on != self._preferences.flag(ENCRYPTED):

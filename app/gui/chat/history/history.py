@@ -1,4 +1,4 @@
-"""This person's chats, kept in one file: every change is written at once and outlives a crash."""
+"""The history of chats in one file. Every change is written at once and survives a crash."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Beginning = Callable[[], tuple[str, Sampling]]
 
 
 class History(QObject):
-    """The one owner of the chats. Chats are values: read one, make another of it, `keep` that.
+    """The owner of the chats. Chats are values: read one, make a changed copy, and `keep` it.
 
-    While an answer comes, `keep_soon` it; at its end, `keep`. The title, the folder, and whether a
+    Use `keep_soon` while an answer comes, and `keep` at its end. The title, the folder, and whether a
     chat is pinned or archived are changed by their own methods only: `keep` leaves them as they are.
     """
 
@@ -44,9 +44,9 @@ class History(QObject):
     unlocked = Signal()  # the chats are there now, or the file is another
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
-        """Opens the file or makes it. Never raises for a bad one: `trouble` says what is wrong.
+        """Open or create the file. Never raises for a bad file: `trouble` says what is wrong.
 
-        sealed: a file that is begun here is encrypted; one that is there says itself whether it is.
+        sealed: whether a new file is encrypted. An existing file says itself whether it is.
         """
         super().__init__(parent)
         self._waiting: dict[ChatId, Chat] = {}  # newer than the file
@@ -60,7 +60,7 @@ class History(QObject):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._write_waiting)
-        self._store = Store(path, self, wanted=sealed)
+        self._store = Store(path, self, seal_new=sealed)
         self._store.troubled.connect(self.troubled)
         self._store.recovered.connect(self.recovered)
         self._store.replaced.connect(self._write_again)
@@ -71,22 +71,22 @@ class History(QObject):
 
     @property
     def trouble(self) -> AppError | None:
-        """What is wrong now, or was when the file was opened; say it with `said`."""
+        """The error that exists now or existed when the file was opened."""
         return self._store.trouble
 
     @property
     def file(self) -> Path | None:
-        """Where the chats are; None while they are in memory only."""
+        """The file of the chats; None while they are only in memory."""
         return self._store.file
 
     @property
     def locked(self) -> AppError | None:
-        """Why the encrypted chats cannot be opened now: there seem to be none, and none is written."""
+        """The reason why the encrypted chats are locked. The history then looks empty and is not written."""
         return self._store.locked
 
     @property
     def codec(self) -> Codec:
-        """For whoever reads the file in a thread of its own; `seals`: it is encrypted."""
+        """The codec of the file's texts, for readers in other threads."""
         return self._store.codec
 
     def new_message_id(self) -> MessageId:
@@ -98,29 +98,29 @@ class History(QObject):
     # reading
 
     def headings(self, *, archived: bool = False) -> list[Heading]:
-        """All chats, or the archived ones: the pinned first, then the one last spoken in."""
+        """Return the current or the archived chats: pinned ones first, then by last activity."""
         return self._headings("archived = ?", archived)
 
     def heading(self, chat: ChatId) -> Heading | None:
-        """One line of the list; None if the chat is not in it yet, or was deleted."""
-        found = self._headings("id = ?", chat)
-        return found[0] if found else None
+        """Return a chat's line of the list; None if it is not in the list yet, or was deleted."""
+        headings = self._headings("id = ?", chat)
+        return headings[0] if headings else None
 
     def chat(self, chat: ChatId) -> Chat | None:
-        """The newest state, also what is not written yet. None if there is no such chat."""
+        """Return the newest state of a chat, even if it is not written yet; None if there is no such chat."""
         return self._waiting.get(chat) or self._begun.get(chat) or self._stored(chat)
 
     def folders(self) -> list[str]:
-        """By name; empty ones too."""
+        """Return all folders by name, including empty ones."""
         codec = self.codec
         return self._store.read(lambda db: history_rows.names(db, codec), list[str]())
 
     def search(self, words: str, most: int = 200) -> list[Hit]:
-        """Chats with every word in their title or in one text, archived ones too."""
+        """Return chats that have every word in their title or in one text, including archived ones."""
         return [hit for hit in self.looking(words, most) if hit is not None]
 
     def looking(self, words: str, most: int = 200) -> Iterator[Hit | None]:
-        """The same little by little; None after each step that found nothing."""
+        """Yield the results of a search in steps; None after a step without a result."""
         self._write_waiting()
         codec, indexed = self.codec, self._store.indexed
         if codec.seals:
@@ -133,7 +133,7 @@ class History(QObject):
     # a chat as a whole
 
     def begin(self, folder: str = "", model: str | None = None) -> Chat:
-        """A new chat. Its first `keep` writes it, so an empty one leaves nothing behind."""
+        """Begin a new chat. It is written with its first `keep`, so an empty chat leaves nothing behind."""
         system, sampling = self.beginning()
         made = Chat(_new_chat_id(), folder=folder, model=model, system=system, sampling=sampling, changed_at=self.now())
         self._begun[made.id] = made
@@ -142,24 +142,24 @@ class History(QObject):
         return made
 
     def keep(self, chat: Chat) -> None:
-        """Write what is different in it. If that fails it stays in memory and is tried again."""
+        """Write the changes of a chat. If that fails, it stays in memory and is tried again."""
         self._under_way.discard(chat.id)
         self._note(chat)
         self._write_waiting()
 
     def keep_soon(self, chat: Chat) -> None:
-        """The same within a second: for an answer under way, and for drafts."""
+        """Write the changes within a second: for an answer in progress, and for drafts."""
         self._under_way.add(chat.id)
         self._note(chat)
         if not self._timer.isActive():
             self._timer.start(SOON_MS)
 
     def flush(self) -> None:
-        """Write now what waits."""
+        """Write waiting changes now."""
         self._write_waiting()
 
     def close(self) -> None:
-        """Write what waits, remove what was deleted, let go of the file."""
+        """Write waiting changes, remove deleted chats, and close the file."""
         if self.closed:
             return
         self.closed = True
@@ -172,12 +172,12 @@ class History(QObject):
         self._store.close()
 
     def duplicate(self, chat: ChatId, title: str) -> Chat | None:
-        """The same chat once more under another title. None if it is gone."""
+        """Copy a chat under another title. Return None if it does not exist any more."""
         old = self.chat(chat)
         return self.adopt(clone(old, chat, title)) if old else None
 
     def adopt(self, chat: Chat) -> Chat:
-        """A chat made elsewhere (a fork, an import), kept under an id of its own."""
+        """Store a chat from elsewhere (a fork, an import) under a new ID."""
         made = replace(
             chat,
             id=_new_chat_id(),
@@ -191,7 +191,7 @@ class History(QObject):
     # what only the list changes
 
     def rename(self, chat: ChatId, title: str) -> None:
-        """Call it `title`; "" names it by its first question again."""
+        """Rename a chat; "" names it after its first question again."""
         title = named(title)
         now = self.chat(chat)
         if now is not None:
@@ -199,37 +199,37 @@ class History(QObject):
             self._headline([chat], lambda db: history_rows.rename(db, now, title, codec), title=title)
 
     def pin(self, chats: Sequence[ChatId], pinned: bool) -> None:
-        """To the top of the list, or back among the others."""
+        """Move chats to the top of the list, or back."""
         self._flag(chats, "pinned", pinned)
 
     def archive(self, chats: Sequence[ChatId], archived: bool) -> None:
-        """Out of the list, but found by searching; or back into it."""
+        """Move chats into the archive, where a search still finds them, or back."""
         self._flag(chats, "archived", archived)
 
     def move(self, chats: Sequence[ChatId], folder: str) -> None:
-        """Into a folder, made if it is new; "" for out of any."""
+        """Move chats into a folder, which is created if needed; "" for no folder."""
         folder, codec = named(folder), self.codec
         self._headline(chats, lambda db: history_rows.move(db, chats, folder, codec), folder=folder)
 
     def delete(self, chats: Sequence[ChatId]) -> None:
-        """Out of sight now; gone for good with `purge`, or at the next start."""
+        """Hide chats now; `purge` or the next start deletes them for good."""
         self._write_waiting()
-        for one in chats:
-            self._begun.pop(one, None)
+        for chat in chats:
+            self._begun.pop(chat, None)
         if self._mark(chats, self.now()):
             self._deleted.update(chats)
-            for one in chats:
-                self.removed.emit(one)
+            for chat in chats:
+                self.removed.emit(chat)
 
     def restore(self, chats: Sequence[ChatId]) -> None:
-        """Undo of `delete`, until `purge`."""
-        there = [one for one in chats if one not in self._gone]
+        """Undo `delete`, before `purge`."""
+        there = [chat for chat in chats if chat not in self._gone]
         if self._mark(there, None):
             self._deleted.difference_update(there)
         self.changed.emit("")
 
     def purge(self) -> None:
-        """Take what was deleted out of the file, a little at a time."""
+        """Remove deleted chats from the file, a little at a time."""
         gone = self._store.read(
             lambda db: db.execute("SELECT id FROM chats WHERE deleted_at IS NOT NULL").fetchall(), list[Any]()
         )
@@ -243,14 +243,14 @@ class History(QObject):
     # folders
 
     def make_folder(self, name: str) -> None:
-        """Nothing happens if it is there."""
+        """Create a folder if it does not exist."""
         name, codec = named(name), self.codec
         if name and name not in self.folders():
             self._store.write(lambda db: history_rows.made(db, name, codec))
             self.changed.emit("")
 
     def rename_folder(self, name: str, new: str) -> None:
-        """Its chats go along; if `new` is there already the two become one."""
+        """Rename a folder with its chats; if `new` exists, the two are merged."""
         new = named(new)
         if not new or new == name:
             return
@@ -260,7 +260,7 @@ class History(QObject):
         self.delete_folder(name)
 
     def delete_folder(self, name: str) -> list[ChatId]:
-        """Its chats stay, in no folder: these, so that `move` can undo it."""
+        """Delete a folder and return its chats, which stay without a folder; `move` can undo that."""
         inside, codec = self.inside(name), self.codec
         self.move(inside, "")
         self._store.write(lambda db: history_rows.remove(db, name, codec))
@@ -268,13 +268,13 @@ class History(QObject):
         return inside
 
     def inside(self, folder: str) -> list[ChatId]:
-        """The chats of a folder, archived ones too."""
-        return [one.id for one in self._headings() if one.folder == folder]
+        """Return the chats of a folder, including archived ones."""
+        return [heading.id for heading in self._headings() if heading.folder == folder]
 
     # encrypted, or not
 
     def unlock(self, key: bytes) -> bool:
-        """Open encrypted chats; whether this is their key. `locked` says why not."""
+        """Unlock encrypted chats. Return whether this is their key; `locked` says why not."""
         if self.locked is None or not self._store.unlock(cipher := Cipher(key)):
             return self.locked is None
         self._write_again()
@@ -285,14 +285,14 @@ class History(QObject):
         return True
 
     def turn(self, turn: Turn, key: bytes | None = None) -> bool:
-        """Encrypt every text with `key`, or none any more; `turning` tells of it. Whether it was begun."""
+        """Encrypt every text with `key`, or decrypt them all; `turning` reports on it. Return whether it began."""
         self._write_waiting()
         self._purge.finish()
         cipher = Cipher(key) if key is not None else self.codec
         return isinstance(cipher, Cipher) and self.turning.begin(turn, cipher)
 
     def set_aside(self) -> Path | None:
-        """Of locked chats: where the file is kept now, and a new history is begun. None: it could not be."""
+        """Rename the file of locked chats and begin a new history. Return its new name; None if that failed."""
         aside = self._store.set_aside()
         if aside is not None:
             self._write_again()
@@ -306,20 +306,20 @@ class History(QObject):
         return self._store.read(lambda db: history_rows.headings(db, codec, where, values), list[Heading]())
 
     def _stored(self, ident: ChatId) -> Chat | None:
-        """As the file has it, from memory if it was read lately."""
+        """Return a chat as the file has it, from memory if it was read recently."""
         if ident not in self._written:
             codec = self.codec
-            found = self._store.read(lambda db: history_rows.read(db, ident, codec), None)
-            if found is None:
+            chat = self._store.read(lambda db: history_rows.read(db, ident, codec), None)
+            if chat is None:
                 return None
-            self._written[ident] = found
+            self._written[ident] = chat
         self._written.move_to_end(ident)
         while len(self._written) > OPEN_CHATS:
             self._written.popitem(last=False)
         return self._written[ident]
 
     def _note(self, chat: Chat) -> None:
-        """What waits to be written, with the title and the folder that the list gave it."""
+        """Note that a chat waits to be written, with the title and the folder from the list."""
         known = self.chat(chat.id)
         now = history_rows.with_headline(chat, known) if known else chat
         if chat.id in self._begun and not (now.messages or now.draft or now.draft_files):
@@ -351,33 +351,33 @@ class History(QObject):
 
     def _flag(self, chats: Sequence[ChatId], column: str, on: bool) -> None:
         order = f"UPDATE chats SET {column} = ? WHERE id = ?"  # noqa: S608  ours
-        rows = [(on, one) for one in chats]
+        rows = [(on, chat) for chat in chats]
         self._headline(chats, lambda db: db.executemany(order, rows), **{column: on})
 
     def _headline(self, chats: Sequence[ChatId], act: Callable[[sqlite3.Connection], object], **fields: Any) -> None:
-        """Write it, and remember it for chats that are open."""
+        """Write a change of the list, and apply it to chats in memory."""
         if not self._store.write(act):
             return
-        for one in chats:
+        for chat in chats:
             for store in (self._waiting, self._written, self._begun):
-                if one in store:
-                    store[one] = replace(store[one], **fields)
+                if chat in store:
+                    store[chat] = replace(store[chat], **fields)
         self.changed.emit(chats[0] if len(chats) == 1 else "")
 
     def _mark(self, chats: Sequence[ChatId], deleted_at: float | None) -> bool:
-        rows = [(deleted_at, one) for one in chats]
+        rows = [(deleted_at, chat) for chat in chats]
         order = "UPDATE chats SET deleted_at = ? WHERE id = ?"
         return self._store.write(lambda db: db.executemany(order, rows))
 
     def _turned(self) -> None:
-        """The file is encrypted now, or not; what came meanwhile goes into it."""
+        """Write what came while the file was encrypted or decrypted."""
         self._write_waiting()
         self.changed.emit("")
 
     def _write_again(self) -> None:
-        """The file is a new one: what is in memory goes into it."""
+        """Write the chats in memory into the new file."""
         known = {**self._written, **self._waiting}
-        self._waiting = {one: chat for one, chat in known.items() if one not in self._deleted}
+        self._waiting = {ident: chat for ident, chat in known.items() if ident not in self._deleted}
         self._written.clear()
         self.changed.emit("")
         self._timer.start(0)

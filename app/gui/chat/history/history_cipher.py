@@ -1,4 +1,4 @@
-"""How texts stand in the history's file: as they are, or sealed with AES-256-GCM."""
+"""Codecs for texts in the history's file: plain, or sealed with AES-256-GCM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kept = str | bytes
 
 
 class Codec(Protocol):
-    """Text <-> what a column holds. `place` names the column and its row: sealed for one, it opens in no other."""
+    """Text <-> the value of a column. `place` names the column and its row: a sealed text opens nowhere else."""
 
     @property
     def seals(self) -> bool: ...
@@ -25,7 +25,7 @@ class Codec(Protocol):
 
 
 class Plain:
-    """As it is."""
+    """Stores texts as they are."""
 
     seals = False
 
@@ -39,7 +39,7 @@ class Plain:
 
 
 class Cipher:
-    """Under one key. What is not sealed yet, or not any more, is read as it is."""
+    """Seals texts with one key. Texts that are not sealed are read as they are."""
 
     seals = True
 
@@ -61,16 +61,16 @@ class Cipher:
     def open(self, kept: Kept, *place: str) -> str:
         from cryptography.exceptions import InvalidTag
 
-        found: object = kept  # a damaged file may hold anything
-        if isinstance(found, str):
-            return found
+        stored: object = kept  # a damaged file may hold anything
+        if isinstance(stored, str):
+            return stored
         begin = len(FORM) + NONCE_BYTES
-        if not isinstance(found, bytes) or len(found) < begin + TAG_BYTES:
+        if not isinstance(stored, bytes) or len(stored) < begin + TAG_BYTES:
             raise broken()
-        if found[: len(FORM)] != FORM:
+        if stored[: len(FORM)] != FORM:
             raise broken()
         try:
-            text = self._gcm.decrypt(found[len(FORM) : begin], found[begin:], _about(place))
+            text = self._gcm.decrypt(stored[len(FORM) : begin], stored[begin:], _about(place))
         except InvalidTag:
             raise broken() from None
         try:
@@ -80,12 +80,12 @@ class Cipher:
 
 
 def storable(text: str) -> str:
-    """Without half characters, which no file can hold; a model may emit them."""
+    """Return text without lone surrogates, which no file can hold; a model may emit them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def broken() -> sqlite3.DatabaseError:
-    """What SQLite raises for a damaged page: the same is done about it."""
+    """Return the error that SQLite raises for a damaged page, because it is handled the same way."""
     error = sqlite3.DatabaseError("a sealed text does not open")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error

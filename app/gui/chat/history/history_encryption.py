@@ -1,4 +1,4 @@
-"""Every text of the history from one form into the other, sealed or as it is; as a whole or not at all. No Qt."""
+"""Encryption and decryption of all texts in the history's file: complete, or not at all. No Qt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Turn(StrEnum):
 
 @contextlib.contextmanager
 def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
-    """A connection that writes texts nowhere but into the file, and ends when it should stop."""
+    """Open a connection that writes texts only into the file, and that fails when `stop` is set."""
     with contextlib.closing(history_file.connect(file)) as db:
         db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
         db.execute("PRAGMA temp_store = MEMORY")
@@ -37,18 +37,21 @@ def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def carry_out(turn: Turn, db: sqlite3.Connection, file: Path, cipher: Cipher, told: Told) -> None:
-    """In any thread. Raises sqlite3.Error, and AppError if it is sealed but old pages are left."""
+def carry_out(turn: Turn, db: sqlite3.Connection, file: Path, cipher: Cipher, report: Told) -> None:
+    """Encrypt, decrypt or sweep the file, in any thread.
+
+    Raises sqlite3.Error, or AppError if the file is sealed but still has old pages.
+    """
     if turn is Turn.OPEN:
         with transaction(db):
-            _recode(db, cipher, Plain(), told)
+            _recode(db, cipher, Plain(), report)
             history_file.mark_plain(db)
         history_file.index(db)
         return
     if turn is Turn.SEAL:
         with transaction(db):
             _drop_index(db)
-            _recode(db, Plain(), cipher, told)
+            _recode(db, Plain(), cipher, report)
             history_file.mark_sealed(db, cipher, swept=False)
     try:
         _sweep(db)
@@ -63,7 +66,7 @@ def _drop_index(db: sqlite3.Connection) -> None:
 
 
 def _sweep(db: sqlite3.Connection) -> None:
-    """No page of the file, and none beside it, holds what stood there before."""
+    """Overwrite all pages of the file, and of the files beside it, that contain earlier texts."""
     db.execute("PRAGMA temp_store = FILE")  # what is copied now is sealed, and may be much
     db.execute("VACUUM")
     (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -73,8 +76,8 @@ def _sweep(db: sqlite3.Connection) -> None:
         db.execute("UPDATE seal SET swept = 1")
 
 
-def _recode(db: sqlite3.Connection, old: Codec, new: Codec, told: Told) -> None:
-    """Every text that may be sealed, from one form into the other."""
+def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: Told) -> None:
+    """Convert every text that may be sealed from one codec to the other."""
     (n_chats,) = db.execute("SELECT count(*) FROM chats").fetchone()
     (n_messages,) = db.execute("SELECT count(*) FROM messages").fetchone()
     done, of = 0, n_chats + n_messages
@@ -84,13 +87,13 @@ def _recode(db: sqlite3.Connection, old: Codec, new: Codec, told: Told) -> None:
     for (chat,) in db.execute("SELECT id FROM chats").fetchall():
         _recode_chat(db, chat, old, new)
         done += 1
-        told(done, of)
+        report(done, of)
     last = -1
     while rows := _messages_after(db, last):
         for row in rows:
             _recode_message(db, row, old, new)
         last, done = rows[-1][0], done + len(rows)
-        told(done, of)
+        report(done, of)
 
 
 def _recode_chat(db: sqlite3.Connection, chat: str, old: Codec, new: Codec) -> None:

@@ -1,4 +1,4 @@
-"""The file of the history: opened or made, brought up to date, kept aside if it is damaged."""
+"""The file of the history: opened or created, migrated, and set aside if it is damaged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CREATE INDEX messages_by_parent ON messages (chat, parent);
 CREATE INDEX messages_unindexed ON messages (chat) WHERE indexed = 0;
 """
 
-# The index of words. An answer under way is not in it (`indexed` is 0): it changes every second.
+# The index of words, without answers in progress (`indexed` is 0), which change every second.
 WORDS = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
   text, content='messages', content_rowid='number', tokenize='unicode61 remove_diacritics 2',
@@ -64,22 +64,22 @@ CREATE TRIGGER words_came AFTER UPDATE OF text, indexed ON messages WHEN new.ind
   INSERT INTO words (rowid, text) VALUES (new.number, new.text);
 END;
 """
-# Begun, and then nothing was said and nothing set.
+# A new chat without messages and settings.
 EMPTY = (
     "title = '' AND system = '' AND draft = '' AND sampling = '{}'"
     " AND NOT EXISTS (SELECT 1 FROM messages WHERE chat = chats.id)"
 )
 TRIGGERS = ("words_added", "words_removed", "words_left", "words_came")
-# Of a sealed file. `mark` opens under its key only; `swept`: no page holds what stood there before.
+# In a sealed file. `mark` opens only with its key; `swept`: no page contains earlier texts any more.
 SEAL = "CREATE TABLE seal (mark BLOB NOT NULL, swept INTEGER NOT NULL);"
 MARK = ("Poolhouse", "mark")  # the text, and its place
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`trouble` is what a person must hear about it. `indexed`: words can be looked up.
+    """An open history. `trouble`: an error that a person must know; `indexed`: it has an index of words.
 
-    `locked`: the texts are sealed, and why they cannot be opened; `db` is an empty one in memory.
+    `locked`: why the sealed texts cannot be opened; `db` is then an empty database in memory.
     """
 
     db: sqlite3.Connection
@@ -95,47 +95,47 @@ class _Newer(Exception):
     """The file was written by a newer version."""
 
 
-def open_history(path: Path, cipher: Cipher | None = None, *, wanted: bool = False) -> Opened:
-    """The history in `path`. A damaged file is kept aside; one of a newer version stays untouched.
+def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
+    """Open the history in `path`. A damaged file is set aside; a file of a newer version stays untouched.
 
-    A sealed file needs its `cipher`. wanted: a file that is begun here is a sealed one.
+    A sealed file needs its `cipher`. seal_new: whether a new file is sealed.
     """
     try:
-        return _open(path, cipher, wanted)
+        return _open(path, cipher, seal_new)
     except _Newer:
         own = path.with_name(f"{path.stem}-v{VERSION}{path.suffix}")
         trouble = Refused("history_newer", path=str(path))
-        return _opened_instead(own, trouble, cipher, wanted)
+        return _opened_instead(own, trouble, cipher, seal_new)
     except sqlite3.DatabaseError as error:
         odd = _code(error) == sqlite3.SQLITE_ERROR  # a table or a column of ours is not there
         if not (odd or is_damage(error)):
             return _in_memory(why_not(error, path))
     except OSError as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
-    return keep_aside(path, cipher, wanted=wanted)
+    return keep_aside(path, cipher, seal_new=seal_new)
 
 
-def keep_aside(path: Path, cipher: Cipher | None = None, *, wanted: bool = False) -> Opened:
-    """The damaged file under another name, and a new one in its place."""
+def keep_aside(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
+    """Rename a damaged file, and open a new one in its place."""
     try:
         aside = move_aside(path, "damaged")
     except OSError as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
-    return _opened_instead(path, Damaged("history_set_aside", path=str(aside)), cipher, wanted)
+    return _opened_instead(path, Damaged("history_set_aside", path=str(aside)), cipher, seal_new)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is at fault, not the disk or the permissions."""
+    """Return whether the file is damaged, as opposed to the disk or the permissions."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_index_damage(error: sqlite3.Error) -> bool:
-    """Whether only the index of words is at fault, which can be made again."""
+    """Return whether only the index of words is damaged, which can be rebuilt."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
 def mend(db: sqlite3.Connection) -> bool:
-    """Make the index of words again from the texts."""
+    """Rebuild the index of words from the texts. Return whether that worked."""
     try:
         db.execute("INSERT INTO words (words) VALUES ('rebuild')")
     except sqlite3.DatabaseError:
@@ -144,20 +144,20 @@ def mend(db: sqlite3.Connection) -> bool:
 
 
 def why_not(error: sqlite3.Error, path: Path | None) -> AppError:
-    """The error as a sentence for whoever looks at the window."""
+    """Return the error for the person."""
     if _code(error) == sqlite3.SQLITE_FULL:
         return DoesNotFit("history_full", path=str(path))
     return AppError("history_unwritten", path=str(path), why=str(error))
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's own number of the error; 0 if the error is Python's."""
+    """Return SQLite's code of the error; 0 if the error is Python's."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All of it is written, or nothing."""
+    """Write everything or nothing."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
@@ -169,7 +169,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def is_sealed(path: Path) -> bool:
-    """What the beginning of a file says of itself, without opening it; false if it cannot be read."""
+    """Return whether a file is sealed according to its header, without opening it; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(VERSION_AT + 4)
@@ -179,7 +179,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection of ours; also the exporter's, in its own thread."""
+    """Open a connection; the exporter has its own, in another thread."""
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, factory=_Connection)
     db.text_factory = _text
     db.executescript("PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")
@@ -187,18 +187,18 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing."""
+    """Open a read-only connection."""
     db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, factory=_Connection)
     db.text_factory = _text
     return db
 
 
 class _Connection(sqlite3.Connection):
-    """Bytes of a damaged file that are no text are a damaged file, also where SQLite's own words quote them."""
+    """A connection that reports undecodable bytes as damage, even in SQLite's own error messages."""
 
-    def execute(self, *given: Any) -> sqlite3.Cursor:
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
         try:
-            return super().execute(*given)
+            return super().execute(*arguments)
         except UnicodeDecodeError:
             raise broken() from None
 
@@ -216,7 +216,7 @@ def _text(data: bytes) -> str:
         raise broken() from None
 
 
-def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
+def _open(path: Path, cipher: Cipher | None, seal_new: bool) -> Opened:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files copy its mode
     path.chmod(0o600)
     db = connect(path)
@@ -224,7 +224,7 @@ def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")  # outlives a kill; no wait for the disk
         db.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
-        sealed = _is_sealed(db, wanted)
+        sealed = _is_sealed(db, seal_new)
         if sealed and (locked := why_locked(db, path, cipher)) is not None:
             db.close()
             return replace(_in_memory(None), locked=locked, locked_path=path)
@@ -237,21 +237,21 @@ def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
     return Opened(db, path, indexed, cipher if sealed and cipher else Plain())
 
 
-def _is_sealed(db: sqlite3.Connection, wanted: bool) -> bool:
-    """What the file says; of a new one, what is wanted. Raises _Newer."""
-    found = _version(db)
-    if found > SEALED:
+def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
+    """Return whether the file is, or will be, sealed. Raises _Newer."""
+    version = _version(db)
+    if version > SEALED:
         raise _Newer
     tables = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
-    there = SEALED if "seal" in tables else VERSION if "chats" in tables else found
-    if found < there:  # the number is damaged: a sealed file never opens as a plain one
+    there = SEALED if "seal" in tables else VERSION if "chats" in tables else version
+    if version < there:  # the number is damaged: a sealed file never opens as a plain one
         db.execute(f"PRAGMA user_version = {there}")
-        found = there
-    return found == SEALED or (wanted and found < VERSION)
+        version = there
+    return version == SEALED or (seal_new and version < VERSION)
 
 
 def why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
-    """None: the cipher opens it, or it is new."""
+    """Return why the file is locked; None if the cipher opens it, or it is new."""
     if cipher is None:
         return Refused("history_locked")
     if _version(db) == SEALED:
@@ -268,7 +268,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
-    """Make the tables of this version, from whatever version is there."""
+    """Create the tables of this version."""
     if _version(db) >= VERSION:
         return
     db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION};")
@@ -278,25 +278,25 @@ def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
 
 
 def mark_sealed(db: sqlite3.Connection, cipher: Cipher, *, swept: bool) -> None:
-    """From now on the file's texts are sealed. Within a transaction."""
+    """Mark the file as sealed, within a transaction."""
     db.execute(SEAL)
     db.execute("INSERT INTO seal (mark, swept) VALUES (?, ?)", (cipher.seal(*MARK), swept))
     db.execute(f"PRAGMA user_version = {SEALED}")
 
 
 def mark_plain(db: sqlite3.Connection) -> None:
-    """From now on its texts are as they are. Within a transaction."""
+    """Mark the file as plain, within a transaction."""
     db.execute("DROP TABLE seal")
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def is_swept(db: sqlite3.Connection) -> bool:
-    """Of a sealed file: whether nothing is left in it from before it was sealed."""
+    """Return whether nothing is left in a sealed file from before it was sealed."""
     return bool((db.execute("SELECT swept FROM seal").fetchone() or (0,))[0])
 
 
 def index(db: sqlite3.Connection) -> bool:
-    """The index of words, if this SQLite can have one."""
+    """Create the index of words. Return whether this SQLite supports it."""
     known = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
     if not can_index(db):
         for name in known.intersection(TRIGGERS):
@@ -311,20 +311,20 @@ def index(db: sqlite3.Connection) -> bool:
 
 
 def can_index(db: sqlite3.Connection) -> bool:
-    """Whether this SQLite was built with FTS5."""
+    """Return whether this SQLite was built with FTS5."""
     return bool(db.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0])
 
 
 def _look_around(db: sqlite3.Connection) -> None:
-    """Touch what the list needs, so that a damaged file shows itself now."""
+    """Read what the list needs, so that damage is noticed now."""
     db.execute("SELECT id, shown, folder, draft, leaf, deleted_at FROM chats").fetchall()
     db.execute("SELECT count(*) FROM messages").fetchone()
     db.execute(f"DELETE FROM chats WHERE {EMPTY}")  # noqa: S608  ours
 
 
-def _opened_instead(path: Path, trouble: AppError, cipher: Cipher | None, wanted: bool) -> Opened:
+def _opened_instead(path: Path, trouble: AppError, cipher: Cipher | None, seal_new: bool) -> Opened:
     try:
-        return replace(_open(path, cipher, wanted), trouble=trouble)
+        return replace(_open(path, cipher, seal_new), trouble=trouble)
     except (sqlite3.Error, OSError, _Newer) as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
 
@@ -337,7 +337,7 @@ def _in_memory(trouble: AppError | None) -> Opened:
 
 
 def move_aside(path: Path, why: str) -> Path:
-    """The file, and what SQLite keeps beside it, under a name that is free. Raises OSError."""
+    """Rename the file, and SQLite's files beside it, to a free name. Raises OSError."""
     number = 1
     while (aside := path.with_name(f"{path.stem}-{why}-{number}{path.suffix}")).exists():
         number += 1

@@ -17,12 +17,12 @@ FOLDER = "folder"  # the place of a name; chats hold it just as the folder does
 
 
 def names(db: sqlite3.Connection, codec: Codec) -> list[str]:
-    """By name; empty ones too."""
+    """Return all folders by name, including empty ones."""
     return sorted(_all(db, codec), key=str.casefold)
 
 
 def made(db: sqlite3.Connection, name: str, codec: Codec) -> Kept:
-    """How the file holds this name; made if it is new."""
+    """Return the stored form of a folder's name; the folder is created if needed."""
     name = storable(name)
     known = _all(db, codec).get(name)
     if known is not None:
@@ -33,13 +33,13 @@ def made(db: sqlite3.Connection, name: str, codec: Codec) -> Kept:
 
 
 def move(db: sqlite3.Connection, chats: Sequence[ChatId], name: str, codec: Codec) -> None:
-    """Into a folder; "" for out of any."""
+    """Move chats into a folder; "" for no folder."""
     kept = made(db, name, codec) if name else None
-    db.executemany("UPDATE chats SET folder = ? WHERE id = ?", [(kept, one) for one in chats])
+    db.executemany("UPDATE chats SET folder = ? WHERE id = ?", [(kept, chat) for chat in chats])
 
 
 def remove(db: sqlite3.Connection, name: str, codec: Codec) -> None:
-    """Its chats are in none then."""
+    """Delete a folder; its chats are then in none."""
     known = _all(db, codec).get(storable(name))
     if known is not None:
         db.execute("DELETE FROM folders WHERE name = ?", (known,))
@@ -51,7 +51,7 @@ def _all(db: sqlite3.Connection, codec: Codec) -> dict[str, Kept]:
 
 
 def named(typed: str) -> str:
-    """A title or a folder as it is kept: one line of bounded length."""
+    """Return the stored form of a title or folder: one line of bounded length."""
     return storable(" ".join(typed.split())[:NAME_CHARACTERS])
 
 
@@ -63,17 +63,17 @@ WITH_FILES = "\x1e"  # before the JSON of a draft with its files; one without is
 
 
 def of_chat(column: str, chat: str) -> tuple[str, ...]:
-    """The place of a text of a chat."""
+    """Return the place of a chat's text, for its codec."""
     return "chat", chat, column
 
 
 def of_message(column: str, chat: str, message: str) -> tuple[str, ...]:
-    """The place of a text of a message."""
+    """Return the place of a message's text, for its codec."""
     return "message", chat, message, column
 
 
 def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
-    """From the columns HEADING."""
+    """Return the heading in the columns HEADING."""
     ident, shown, folder, pinned, archived, changed_at, *_ = row
     return Heading(
         ChatId(ident),
@@ -86,7 +86,7 @@ def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
 
 
 def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
-    """A chat with its messages."""
+    """Return a chat with its messages."""
     row = db.execute(f"SELECT {CHAT} FROM chats WHERE id = ?", (ident,)).fetchone()  # noqa: S608
     if row is None:
         return None
@@ -130,7 +130,7 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
 
 
 def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool) -> None:
-    """What is different from `before`. whole: nothing of it is under way, so words are indexed."""
+    """Write the differences from `before`. whole: no answer is in progress, so the words are indexed."""
     if before is None:
         _insert(db, chat, codec)
     elif _settings(chat) != _settings(before):
@@ -149,7 +149,7 @@ def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec,
 
 
 def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None:
-    """Call it `title` from now on; "": by its first question."""
+    """Rename a chat; "" names it after its first question."""
     shown = title_of(replace(chat, title=title))
     db.execute(
         "UPDATE chats SET title = ?, shown = ? WHERE id = ?",
@@ -158,7 +158,7 @@ def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None
 
 
 def with_headline(chat: Chat, kept: Chat) -> Chat:
-    """`chat` with what only the list changes: its title, its folder, whether it is pinned."""
+    """Return `chat` with what only the list changes: title, folder, pinned, archived."""
     return replace(chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived)
 
 
@@ -221,7 +221,7 @@ def _settings(chat: Chat) -> tuple[Any, ...]:
 
 
 def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
-    """The same as columns, and what the list shows of it."""
+    """Return the settings as columns, and the title that the list shows."""
     model = None if chat.model is None else _sealed(codec, "model", chat.model, chat.id)
     return (
         model,
@@ -236,7 +236,7 @@ def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
 
 
 def _draft(chat: Chat) -> str:
-    """What is typed, and the files that go with it, as one text."""
+    """Return a draft with its files as one text."""
     if not chat.draft_files and not chat.draft.startswith(WITH_FILES):
         return chat.draft
     return WITH_FILES + json.dumps([chat.draft, chat.draft_files], ensure_ascii=False)
@@ -256,7 +256,7 @@ def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> Kept:
 
 
 def _sealed_message(message: Message, chat: ChatId, codec: Codec) -> tuple[Kept, Kept]:
-    """Its text and its details."""
+    """Return the sealed text and details of a message."""
     ident = storable(message.id)
     return (
         codec.seal(storable(message.text), *of_message("text", chat, ident)),
@@ -273,7 +273,7 @@ def _packed(facts: Mapping[str, Any]) -> str:
 
 
 def unpacked(text: str) -> dict[str, Any]:
-    """What `details` or another column of facts holds. Raises as for a damaged file."""
+    """Return the JSON in a column. Raises the error of a damaged file."""
     try:
         return decode(text, dict[str, Any])
     except ValueError:
@@ -281,7 +281,7 @@ def unpacked(text: str) -> dict[str, Any]:
 
 
 def headings(db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()) -> list[Heading]:
-    """Lines of the list: the pinned first, then the one last spoken in. `where` is ours."""
+    """Return the lines of the list: pinned ones first, then by last activity. `where` is trusted SQL."""
     rows = db.execute(
         f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
         " ORDER BY pinned DESC, changed_at DESC, id",

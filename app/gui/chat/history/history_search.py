@@ -24,7 +24,7 @@ EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters around the first word found
 LOOKED_AT = 100_000  # characters of a text; words further on are found, and its beginning shown
 MOST_WORDS = 12
 AT_ONCE = 20  # sealed texts opened between two looks at the clock
-# Scripts that write without spaces: the index would hold whole sentences as one word.
+# Scripts without spaces: the index would contain whole sentences as one word.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MARKS = re.compile(r"[*`#]+")
 _NO_WORD = re.compile(r"[^\w\s]")
@@ -33,7 +33,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chat that was found. `excerpt` is text around the words, "" if only the title has them."""
+    """A result. `excerpt`: text around the words; "" if only the title has them."""
 
     heading: Heading
     message: MessageId | None
@@ -41,62 +41,62 @@ class Hit:
 
 
 def search(db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool) -> list[Hit]:
-    """Chats in one of whose texts every word occurs; the latest first."""
+    """Return the chats in which every word occurs in one text, latest first."""
     words = typed.split()[:MOST_WORDS]
     if not words:
         return []
     plain = not indexed or bool(_UNSPACED.search(typed) or _NO_WORD.search(typed))
     texts = (_by_letters if plain else _by_index)(db, words, most, codec)
-    found: dict[ChatId, Hit] = {}
+    hits_by_chat: dict[ChatId, Hit] = {}
     for hit in (*texts, *_by_file(db, words, most, codec), *_by_chat(db, words, most, codec)):
-        found.setdefault(hit.heading.id, hit)
-    hits = list(found.values())
+        hits_by_chat.setdefault(hit.heading.id, hit)
+    hits = list(hits_by_chat.values())
     hits.sort(key=lambda hit: (hit.heading.pinned, hit.heading.changed_at), reverse=True)
     return hits[:most]
 
 
 def _by_chat(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
-    """By what stands over a chat: its title, or its system message."""
-    titled, told = (_every(column, words) for column in ("shown", "system"))
-    asked = tuple(map(_like, words))
+    """Search titles and system messages."""
+    titled, in_system = (_every(column, words) for column in ("shown", "system"))
+    patterns = tuple(map(_like, words))
     rows = db.execute(
         f"SELECT {HEADING}, CASE WHEN {titled} THEN '' ELSE system END FROM chats"  # noqa: S608
-        f" WHERE deleted_at IS NULL AND ({titled} OR {told})"
+        f" WHERE deleted_at IS NULL AND ({titled} OR {in_system})"
         " ORDER BY pinned DESC, changed_at DESC LIMIT ?",
-        (*asked, *asked, *asked, most),
+        (*patterns, *patterns, *patterns, most),
     )
     return [Hit(heading(row, codec), None, excerpt(row[-1], words)) for row in rows]
 
 
 def _by_file(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
-    """By what is attached to a message."""
+    """Search attached files."""
     held = _every("json_extract(value, '$.name') || ' ' || json_extract(value, '$.text')", words)
-    found = (
+    query = (
         f"SELECT m.number, m.chat FROM messages m WHERE instr(m.details, '\"{ATTACHMENTS}\"') > 0"  # noqa: S608
         " AND CASE WHEN json_valid(m.details) THEN EXISTS (SELECT 1"
         f" FROM json_each(m.details, '$.{ATTACHMENTS}') WHERE {held}) END"
     )
-    return _hits(db, found, tuple(map(_like, words)), words, most, codec)
+    return _hits(db, query, tuple(map(_like, words)), words, most, codec)
 
 
 def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
-    asked = " ".join(f'"{word}"*' for word in words)
-    found = "SELECT m.number, m.chat FROM words JOIN messages m ON m.number = words.rowid"
-    return _hits(db, f"{found} WHERE words MATCH ?", (asked,), words, most, codec)
+    expression = " ".join(f'"{word}"*' for word in words)
+    query = "SELECT m.number, m.chat FROM words JOIN messages m ON m.number = words.rowid"
+    return _hits(db, f"{query} WHERE words MATCH ?", (expression,), words, most, codec)
 
 
 def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
-    found = f"SELECT m.number, m.chat FROM messages m WHERE {_every('m.text', words)}"  # noqa: S608
-    return _hits(db, found, tuple(map(_like, words)), words, most, codec)
+    query = f"SELECT m.number, m.chat FROM messages m WHERE {_every('m.text', words)}"  # noqa: S608
+    return _hits(db, query, tuple(map(_like, words)), words, most, codec)
 
 
 def _hits(
-    db: sqlite3.Connection, found: str, values: tuple[Any, ...], words: list[str], most: int, codec: Codec
+    db: sqlite3.Connection, query: str, values: tuple[Any, ...], words: list[str], most: int, codec: Codec
 ) -> list[Hit]:
-    """The latest chats among the messages `found`, each with an excerpt of its newest one."""
+    """Return the latest chats among the messages of `query`, each with an excerpt of its newest message."""
     rows = db.execute(
         f"SELECT {HEADING}, number FROM chats"  # noqa: S608
-        f" JOIN (SELECT chat, max(number) AS number FROM ({found}) GROUP BY chat) ON chat = id"
+        f" JOIN (SELECT chat, max(number) AS number FROM ({query}) GROUP BY chat) ON chat = id"
         " WHERE deleted_at IS NULL ORDER BY pinned DESC, changed_at DESC LIMIT ?",
         (*values, most),
     ).fetchall()
@@ -104,46 +104,46 @@ def _hits(
 
 
 def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: Codec) -> Hit:
-    found = "SELECT id, text, details FROM messages WHERE number = ?"
-    message, text, details = db.execute(found, (row[-1],)).fetchone()
+    query = "SELECT id, text, details FROM messages WHERE number = ?"
+    message, text, details = db.execute(query, (row[-1],)).fetchone()
     text = _with_words(_texts(text, details), list(map(folded, words))) or text
     return Hit(heading(row, codec), MessageId(message), excerpt(text, words))
 
 
 def _texts(text: str, details: str) -> Iterator[str]:
-    """Of a message, and of what is attached to it, each with its name before it."""
+    """Yield the text of a message, and its attached files with their names."""
     yield text
     attached = unpacked(details).get(ATTACHMENTS)
-    for one in attached if isinstance(attached, list) else ():
-        if isinstance(one, dict):
-            yield f"{one.get('name', '')} {one.get('text', '')}"
+    for file in attached if isinstance(attached, list) else ():
+        if isinstance(file, dict):
+            yield f"{file.get('name', '')} {file.get('text', '')}"
 
 
 def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
-    """The first of these texts in which every one of the folded words occurs."""
+    """Return the first of these texts that contains all of the folded words."""
     return next((text for text in texts if _has(text, words)), None)
 
 
 def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
-    """The same in sealed texts, in the order of the list. None: some were looked through in vain."""
+    """Yield results in sealed texts, in the order of the list; None after some texts without a result."""
     words = [folded(word) for word in typed.split()[:MOST_WORDS]]
     if not words:
         return
-    found = 0
-    for one in read(lambda db: headings(db, codec), []):
-        if found == most:
+    n_hits = 0
+    for chat in read(lambda db: headings(db, codec), []):
+        if n_hits == most:
             return
-        hit = read(partial(_over, one, words, typed.split(), codec), None)
-        for looked in _messages(read, one, words, typed.split(), codec):
+        hit = read(partial(_over, chat, words, typed.split(), codec), None)
+        for looked in _messages(read, chat, words, typed.split(), codec):
             yield None
             hit = looked or hit
         if hit is not None:
-            found += 1
+            n_hits += 1
             yield hit
 
 
 def _over(chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection) -> Hit | None:
-    """Where the words stand over the chat: in its title, or in its system message."""
+    """Return the result if the title or the system message contains the words."""
     if _has(chat.title, words):
         return Hit(chat, None, "")
     (kept,) = db.execute("SELECT system FROM chats WHERE id = ?", (chat.id,)).fetchone() or ("",)
@@ -152,14 +152,14 @@ def _over(chat: Heading, words: list[str], typed: list[str], codec: Codec, db: s
 
 
 def _messages(read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec) -> Iterator[Hit | None]:
-    """None after some messages in vain, the newest first; a Hit is the last."""
+    """Search messages, newest first. Yields None after some without a result; a Hit is the last."""
     order = "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ? ORDER BY number DESC LIMIT ?"
     below = 1 << 62
     while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
         for number, message, text, details in rows:
             below = number
-            if (found := _with_words(_texts(text, details), words)) is not None:
-                yield Hit(chat, MessageId(message), excerpt(found, typed))
+            if (matching := _with_words(_texts(text, details), words)) is not None:
+                yield Hit(chat, MessageId(message), excerpt(matching, typed))
                 return
         yield None
 
@@ -184,13 +184,13 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def folded(text: str) -> str:
-    """In small letters and without accents, as the index has it."""
+    """Return text in lower case and without accents, as in the index."""
     low = text.casefold()
     return low if low.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", low))
 
 
 def excerpt(text: str, words: list[str]) -> str:
-    """One line of `text` around the first of `words` that stands in it."""
+    """Return a line of `text` around the first of `words` that it contains."""
     low = text[:LOOKED_AT].casefold()
     places = [place for word in words if (place := low.find(word.casefold())) >= 0]
     place = min(places, default=0)
@@ -202,7 +202,7 @@ def excerpt(text: str, words: list[str]) -> str:
 
 
 def _every(column: str, words: list[str]) -> str:
-    """The condition that all words stand in it, each as `_like` has it."""
+    """Return the SQL condition that a column contains all words, as patterns of `_like`."""
     return "(" + " AND ".join(f"{column} LIKE ? ESCAPE '\\'" for _ in words) + ")"
 
 

@@ -1,4 +1,4 @@
-"""The open file of the history: read, write, and what to do when either fails."""
+"""The open file of the history: reading and writing with error handling, deletion, and encryption."""
 
 from __future__ import annotations
 
@@ -28,52 +28,52 @@ T = TypeVar("T")
 
 
 class Store(QObject):
-    """No method raises for the file's sake: `trouble` says what is wrong now."""
+    """Reads and writes the file. No method raises for a bad file: `trouble` says what is wrong."""
 
     troubled = Signal(object)  # an AppError
     recovered = Signal()  # writing works again
     replaced = Signal()  # the file was damaged; an empty one stands in its place
 
-    def __init__(self, path: Path, parent: QObject | None = None, *, wanted: bool = False) -> None:
-        """wanted: a file that is begun here is a sealed one."""
+    def __init__(self, path: Path, parent: QObject | None = None, *, seal_new: bool = False) -> None:
+        """seal_new: whether a new file is sealed."""
         super().__init__(parent)
-        self._path, self._wanted = path, wanted
-        self._opened = history_file.open_history(path, wanted=wanted)
+        self._path, self._seal_new = path, seal_new
+        self._opened = history_file.open_history(path, seal_new=seal_new)
         self._failing = self._closed = self._held = False
         self.trouble = self._opened.trouble
 
     @property
     def file(self) -> Path | None:
-        """Where the chats are; None while they are in memory only."""
+        """The file of the chats; None while they are only in memory."""
         return self._opened.path
 
     @property
     def indexed(self) -> bool:
-        """Whether words can be looked up in an index."""
+        """Return whether the file has an index of words."""
         return self._opened.indexed
 
     @property
     def codec(self) -> Codec:
-        """How texts stand in the file."""
+        """The codec of the texts in the file."""
         return self._opened.codec
 
     @property
     def locked(self) -> AppError | None:
-        """Why the texts cannot be opened; nothing is read or written until they can."""
+        """The reason why the file is locked; nothing is read or written until it is unlocked."""
         return self._opened.locked
 
     # sealed, or not
 
     def unlock(self, cipher: Cipher) -> bool:
-        """Open the sealed file; whether that was its key. `locked` says why not."""
+        """Open the sealed file. Return whether this is its key; `locked` says why not."""
         self._opened.db.close()
-        self._open(cipher, wanted=self._wanted)
+        self._open(cipher, seal_new=self._seal_new)
         return self.locked is None
 
     def hold(self, cipher: Cipher) -> Path | None:
-        """Another thread seals or opens every text: until `release` this one only reads, either kind.
+        """Only read until `release`, while another thread converts every text. Both forms can be read.
 
-        The file, or None where there is none, or it is locked.
+        Returns the file; None if there is none or it is locked.
         """
         if self.file is not None:
             self._held = True
@@ -81,15 +81,15 @@ class Store(QObject):
         return self.file
 
     def release(self, cipher: Cipher) -> None:
-        """Go on with the file as it is now."""
+        """Continue with the file as it is now."""
         self._held = False
         self._opened.db.close()
         if not self._closed:
-            self._open(cipher, wanted=self._wanted)
-            self._wanted = self.codec.seals
+            self._open(cipher, seal_new=self._seal_new)
+            self._seal_new = self.codec.seals
 
     def set_aside(self) -> Path | None:
-        """A sealed file that nobody can open: kept under another name, and a new one begun that is plain."""
+        """Rename a sealed file that cannot be opened, and begin a new plain one."""
         path = self._opened.locked_path
         if path is None:
             return None
@@ -99,18 +99,18 @@ class Store(QObject):
             self._fail(AppError("history_unwritten", path=str(path), why=os_cause(error)))
             return None
         self._opened.db.close()
-        self._wanted = False
-        self._open(None, wanted=False)
+        self._seal_new = False
+        self._open(None, seal_new=False)
         return aside
 
-    def _open(self, cipher: Cipher | None, *, wanted: bool) -> None:
-        self._opened = history_file.open_history(self._path, cipher, wanted=wanted)
+    def _open(self, cipher: Cipher | None, *, seal_new: bool) -> None:
+        self._opened = history_file.open_history(self._path, cipher, seal_new=seal_new)
         if self._opened.trouble is not None:
             self.trouble = self._opened.trouble
             self.troubled.emit(self.trouble)
 
     def read(self, action: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """What `action` reads, or `otherwise` if the file cannot be read."""
+        """Return the result of `action`, or `otherwise` if the file cannot be read."""
         try:
             return action(self._opened.db)
         except sqlite3.DatabaseError as error:
@@ -118,7 +118,7 @@ class Store(QObject):
             return otherwise
 
     def write(self, action: Callable[[sqlite3.Connection], object], *, later: bool = False) -> bool:
-        """Do all of it or nothing; whether it is written. later: it is tried again if it is not."""
+        """Run `action` in a transaction. Return whether it was written. later: the caller tries again if not."""
         if self.locked is not None or self._held:
             if not later:
                 self.troubled.emit(self.locked or Refused("history_busy"))
@@ -138,16 +138,16 @@ class Store(QObject):
         return True
 
     def shrink(self) -> None:
-        """Bring what was written beside the file into it, so that nothing deleted stays there."""
+        """Move the write-ahead log into the file, so that no deleted text stays in it."""
         self.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), list[object]())
 
     def close(self) -> None:
-        """Nothing is read or written any more."""
+        """Close the file for good."""
         self._closed = True
         self._opened.db.close()
 
     def _meet(self, error: sqlite3.DatabaseError) -> None:
-        """Say what is wrong, once; a damaged file is replaced, a damaged index mended."""
+        """Report an error once. A damaged file is replaced, a damaged index repaired."""
         if self._closed or self._held:  # whoever works on the file meets it as well
             return
         if not history_file.is_damage(error):
@@ -159,11 +159,11 @@ class Store(QObject):
             self.replaced.emit()
 
     def _set_damaged_aside(self) -> None:
-        """The new file is sealed where the old one was."""
+        """Replace a damaged file; the new one is sealed if the old one was."""
         codec = self.codec
         cipher = codec if isinstance(codec, Cipher) else None
         self._opened.db.close()
-        self._opened = history_file.keep_aside(self.file or self._path, cipher, wanted=cipher is not None)
+        self._opened = history_file.keep_aside(self.file or self._path, cipher, seal_new=cipher is not None)
 
     def _fail(self, trouble: AppError) -> None:
         self.trouble = trouble
@@ -185,7 +185,7 @@ NO_CHANGE = 2  # a merge that had nothing to do counts fewer changes
 
 
 class Purge(QObject):
-    """`begin` with chats; what is begun goes on by itself, or at once with `finish`."""
+    """Removes deleted chats from the file and its index, in steps too short to be noticed."""
 
     def __init__(self, store: Store, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -196,7 +196,7 @@ class Purge(QObject):
         self._timer.timeout.connect(self._some)
 
     def begin(self, chats: Sequence[ChatId]) -> None:
-        """Remove these; the steps follow while the window has nothing else to do."""
+        """Remove chats, while the window is idle."""
         if chats:
             self._left.extend(chats)
             if not self._timer.isActive():
@@ -204,7 +204,7 @@ class Purge(QObject):
                 self._timer.start(0)
 
     def finish(self) -> None:
-        """Do the rest now."""
+        """Run all remaining steps now."""
         for _ in self._steps:
             pass
         self._timer.stop()
@@ -231,7 +231,7 @@ class Purge(QObject):
         self._store.shrink()
 
     def _count(self, order: str, values: tuple[object, ...]) -> int:
-        """Do it; how many rows are others now. None if the file cannot be written."""
+        """Run a statement and return the number of changed rows; 0 if the file cannot be written."""
         changes = 0
 
         def do(db: sqlite3.Connection) -> None:
@@ -243,7 +243,7 @@ class Purge(QObject):
         return changes if self._store.write(do, later=True) else 0
 
 
-# The last ones first, so that no message goes before those which answer it.
+# The last ones first, so that no message is deleted before its answers.
 _DELETE_MESSAGES = (
     "DELETE FROM messages WHERE number IN (SELECT number FROM messages WHERE chat = ? ORDER BY number DESC LIMIT ?)"
 )
@@ -253,7 +253,10 @@ _MERGE = "INSERT INTO words (words, rank) VALUES ('merge', ?)"
 
 
 class Turning(QObject):
-    """One at a time. While it is `busy` the store only reads; `ended` when it writes again."""
+    """Encrypts or decrypts all texts of the file in another thread.
+
+    The store is read-only while this is `busy`; `ended` comes when it writes again.
+    """
 
     progressed = Signal(int, int)  # so many texts of so many
     ended = Signal(object)  # None, or an AppError: what the file says then is what counts
@@ -272,7 +275,7 @@ class Turning(QObject):
         return self._cipher is not None
 
     def begin(self, turn: Turn, cipher: Cipher) -> bool:
-        """Whether it was begun: a file is there, and nothing else is done with it."""
+        """Start, and return whether that was possible: there is a file, and this is not busy."""
         file = None if self.busy else self._store.hold(cipher)
         if file is None:
             return False
@@ -283,7 +286,7 @@ class Turning(QObject):
         return True
 
     def stop(self) -> None:
-        """The window closes. What is not done is as if it never began."""
+        """Stop because the window closes. Unfinished work is rolled back."""
         if self.busy:
             self._stop.set()
             self._finished.wait()

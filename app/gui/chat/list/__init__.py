@@ -1,1 +1,1 @@
-"""The list of chats at the side: search, folders, rename, drag."""
+"""The list of chats: search, folders, renaming, dragging."""

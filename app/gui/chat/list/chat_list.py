@@ -1,4 +1,4 @@
-"""The list of chats at the side: search, folders, rename, drag, delete with undo."""
+"""The list of chats: search, folders, menus, deletion with undo."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ PATIENCE_S = 0.3  # then what was found so far is shown
 
 
 class Finding(QObject):
-    """`begin` with words; `found` comes with all hits, and before that with some if it takes long."""
+    """Searches the history in steps too short to be noticed.
+
+    `found` comes with all results, and before that with some if the search takes long.
+    """
 
     found = Signal(object, bool)  # list[Hit]; whether these are all
 
@@ -56,7 +59,7 @@ class Finding(QObject):
         return self._steps is not None
 
     def begin(self, words: str) -> None:
-        """Look for them, or look again. The first step is done at once."""
+        """Search for words, or search again. The first step runs at once."""
         if self.busy and words == self._words:
             self._again = True  # what is under way comes to its end first
             return
@@ -68,7 +71,7 @@ class Finding(QObject):
         self._some()
 
     def stop(self) -> None:
-        """Nobody looks for anything."""
+        """Stop searching."""
         self._timer.stop()
         self._words, self._hits, self._steps = "", [], None
 
@@ -94,7 +97,7 @@ class Finding(QObject):
 
 
 class Deeds(Protocol):
-    """What the list does when it is asked to; `ChatList` is it."""
+    """The actions of the list; `ChatList` implements them."""
 
     def new_chat(self, folder: str = "") -> None: ...
     def rename(self) -> None: ...
@@ -114,17 +117,17 @@ class Deeds(Protocol):
 
 
 class ChatListMenu(QObject):
-    """Builds the menus anew each time: they name the folders there are."""
+    """The menus of the list, built when they open, because they contain the folders."""
 
     def __init__(self, theme: Theme, deeds: Deeds, parent: QWidget) -> None:
         super().__init__(parent)
         self._theme, self._deeds, self._parent = theme, deeds, parent
 
     def of_chats(self, chosen: Sequence[Heading], folders: Sequence[str]) -> QMenu:
-        """For one chat or several."""
+        """Return the menu of one or more chats."""
         deeds, menu = self._deeds, QMenu(self._parent)
-        pinned = all(one.pinned for one in chosen)
-        archived = all(one.archived for one in chosen)
+        pinned = all(heading.pinned for heading in chosen)
+        archived = all(heading.archived for heading in chosen)
         if len(chosen) == 1:
             self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
             self._add(menu, "copy", self.tr("Duplicate"), deeds.duplicate)
@@ -139,7 +142,7 @@ class ChatListMenu(QObject):
         return menu
 
     def of_folder(self, name: str) -> QMenu:
-        """For one folder."""
+        """Return the menu of a folder."""
         deeds, menu = self._deeds, QMenu(self._parent)
         self._add(menu, "add", self.tr("New chat here"), lambda: deeds.new_chat(name))
         self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
@@ -149,7 +152,7 @@ class ChatListMenu(QObject):
         return menu
 
     def of_list(self, *, any_chats: bool) -> QMenu:
-        """For the list as a whole."""
+        """Return the menu of the whole list."""
         menu = QMenu(self._parent)
         self._add(menu, "folder", self.tr("New folder"), self._deeds.new_folder)
         self._add(menu, "import", self.tr("Import chats…"), self._deeds.import_chats)
@@ -158,7 +161,7 @@ class ChatListMenu(QObject):
 
     def _folders(self, menu: QMenu, chosen: Sequence[Heading], folders: Sequence[str]) -> None:
         inner = menu.addMenu(self._picture("folder"), self.tr("Move to folder"))
-        here = {one.folder for one in chosen}
+        here = {heading.folder for heading in chosen}
         for name in folders:
             action = inner.addAction(name.replace("&", "&&"))
             action.setCheckable(True)
@@ -199,7 +202,7 @@ BETWEEN = "\n"  # no folder has it in its name
 
 
 class ChatList(QWidget):
-    """`opened` names the chat to show, `found` also the message in which a search found words, and these."""
+    """Emits `opened` with the chat to show, and `found` with a chat, a message and the words of the search in it."""
 
     opened = Signal(str)
     found = Signal(str, str, str)
@@ -228,7 +231,7 @@ class ChatList(QWidget):
     # what the page calls
 
     def select(self, chat: str) -> None:
-        """Mark the chat that is shown; `opened` is not emitted."""
+        """Mark the chat that is shown, without emitting `opened`."""
         self._open = ChatId(chat)
         self.view.mark(self._open)
 
@@ -238,7 +241,7 @@ class ChatList(QWidget):
         self.search.selectAll()
 
     def refresh(self) -> None:
-        """Show what the history holds now."""
+        """Show the current chats of the history."""
         if self.view.busy:  # a name is being typed, or a chat dragged
             self._refresh_timer.start(SEARCH_MS)
             return
@@ -252,7 +255,7 @@ class ChatList(QWidget):
         self._show_rows(rows, whole=True, empty=self._no_chats)
 
     def _show_found(self, hits: list[Hit], over: bool) -> None:
-        """over: these are all. Before that, "nothing found" would be too early to say."""
+        """Show results. over: these are all; before that it is too early to say "nothing found"."""
         if self.view.busy:  # they are looked for again then
             self._refresh_timer.start(SEARCH_MS)
         elif hits or over:
@@ -266,7 +269,7 @@ class ChatList(QWidget):
     # what the menu and the keys do
 
     def new_chat(self, folder: str = "") -> None:
-        """Begin one and open it."""
+        """Begin a new chat and open it."""
         self.search.clear()
         made = self._history.begin(folder)
         self._open = made.id
@@ -274,7 +277,7 @@ class ChatList(QWidget):
         self.opened.emit(made.id)
 
     def rename(self) -> None:
-        """Type a new name in place."""
+        """Let a person type a new name in place."""
         if self.view.currentIndex().isValid():
             self.view.edit(self.view.currentIndex())
 
@@ -292,10 +295,10 @@ class ChatList(QWidget):
         self._ask_name(self._history.make_folder)
 
     def duplicate(self) -> None:
-        """The same chat once more; the copy is opened."""
-        for one in self.view.chosen()[:1]:
-            title = self.tr("{title} (copy)").format(title=one.title or self.tr("New chat"))
-            made = self._history.duplicate(one.id, title)
+        """Copy a chat and open the copy."""
+        for heading in self.view.chosen()[:1]:
+            title = self.tr("{title} (copy)").format(title=heading.title or self.tr("New chat"))
+            made = self._history.duplicate(heading.id, title)
             if made is not None:
                 self._open = made.id
                 self.opened.emit(made.id)
@@ -309,14 +312,14 @@ class ChatList(QWidget):
             self._offer_undo(words, lambda: self._history.archive(ids, False))
 
     def delete(self) -> None:
-        """The chosen chats, or the chosen folder without its chats; Undo is offered."""
+        """Delete the chosen chats, or the chosen folder without its chats, and offer Undo."""
         self._forget_undo()
         folder = self.view.folder()
         if folder is not None:
             self._delete_folder(folder)
             return
         chosen = self.view.chosen()
-        ids = [one.id for one in chosen]
+        ids = [heading.id for heading in chosen]
         if not ids:
             return
         was_open = self._open if self._open in ids else None
@@ -328,7 +331,7 @@ class ChatList(QWidget):
         self._offer_undo(words, lambda: self._restore(ids, was_open))
 
     def export(self, form: Format) -> None:
-        """The chosen chats, or all of the chosen folder."""
+        """Export the chosen chats, or all chats of the chosen folder."""
         folder = self.view.folder()
         ids = self._history.inside(folder) if folder is not None else self._ids()
         self._desk.export(form, ids, folder or self._one_title())
@@ -399,7 +402,7 @@ class ChatList(QWidget):
 
     @property
     def is_busy(self) -> bool:
-        """Whether chats are written to a file, or read from one, or can be brought back still."""
+        """Return whether an export or import runs, or a deletion can still be undone."""
         return self._desk.busy or self._undo is not None
 
     def _refresh_soon(self) -> None:
@@ -422,7 +425,7 @@ class ChatList(QWidget):
         self.refresh()
 
     def _end_search(self) -> None:
-        """All chats again."""
+        """Show all chats again."""
         self.search.clear()
         self.search.setFocus()
 
@@ -434,7 +437,7 @@ class ChatList(QWidget):
             self.found.emit(line.heading.id, line.message, self.search.text())
 
     def _ids(self) -> list[ChatId]:
-        return [one.id for one in self.view.chosen()]
+        return [heading.id for heading in self.view.chosen()]
 
     def _one_title(self) -> str:
         chosen: Sequence[Heading] = self.view.chosen()
@@ -465,7 +468,7 @@ class ChatList(QWidget):
         NameDialog(self._services.theme, title, asks, then, self).open()
 
     def _offer_rescue(self) -> None:
-        """Of a damaged history that was kept aside; that it was, the page says."""
+        """Offer to rescue chats from a damaged history; the page says that it was set aside."""
         trouble = self._history.trouble
         if trouble is None or trouble.reason.code != "history_set_aside":
             return
@@ -502,7 +505,7 @@ class ChatList(QWidget):
             undo()
 
     def _forget_undo(self) -> None:
-        """Too late for Undo, before the next deletion at the latest: what was deleted leaves the file."""
+        """End the time for Undo, before the next deletion at the latest, and remove the deleted chats from the file."""
         self._undo_timer.stop()
         if self._undo is not None:
             self._undo = None

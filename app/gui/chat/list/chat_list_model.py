@@ -1,4 +1,4 @@
-"""The list of chats as Qt's tree model: two levels, renamed in place, dragged into folders."""
+"""The list of chats as a Qt tree model of two levels, with renaming in place and dragging into folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A chat. A search also gives where the words stand."""
+    """A chat; as the result of a search, with an excerpt and its message."""
 
     heading: Heading
     excerpt: str = ""
@@ -46,7 +46,7 @@ Row = Line | Section
 
 
 def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Sequence[str]) -> tuple[Row, ...]:
-    """Pinned chats, folders, the other chats, the archive. Each keeps the order it is given in."""
+    """Return pinned chats, folders, other chats and the archive, each in the given order."""
     inside: dict[str, list[Line]] = {name: [] for name in folders}
     pinned: list[Line] = []
     loose: list[Line] = []
@@ -61,7 +61,7 @@ def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Seque
 
 
 def found(hits: Sequence[Hit]) -> tuple[Row, ...]:
-    """What a search found, without folders."""
+    """Return the results of a search, without folders."""
     return tuple(Line(hit.heading, hit.excerpt, hit.message) for hit in hits)
 
 
@@ -72,7 +72,7 @@ ROOT = QModelIndex()
 
 
 class ChatListModel(QAbstractItemModel):
-    """Shows `rows`; what a person changes in it goes to the history, whose answer changes the rows."""
+    """Shows `rows`. Changes by a person go to the history, whose signals then change the rows."""
 
     def __init__(self, history: History, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -84,13 +84,13 @@ class ChatListModel(QAbstractItemModel):
         return self._rows
 
     def show(self, rows: tuple[Row, ...]) -> None:
-        """Other rows than before; the view's selection is lost."""
+        """Show other rows; the selection of the view is lost."""
         self.beginResetModel()
         self._rows = rows
         self.endResetModel()
 
     def row(self, index: Index) -> Row | None:
-        """What stands there."""
+        """Return the row at an index."""
         if not index.isValid():
             return None
         if index.internalId() == 0:
@@ -99,7 +99,7 @@ class ChatListModel(QAbstractItemModel):
         return section.lines[index.row()] if isinstance(section, Section) else None
 
     def place(self, chat: ChatId) -> QModelIndex:
-        """Where a chat stands; not valid if it does not."""
+        """Return the index of a chat; invalid if it is not in the list."""
         for number, row in enumerate(self._rows):
             if isinstance(row, Line) and row.heading.id == chat:
                 return self.createIndex(number, 0, 0)
@@ -150,7 +150,7 @@ class ChatListModel(QAbstractItemModel):
     def setData(  # noqa: N802
         self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole
     ) -> bool:
-        """Renamed in place."""
+        """Rename a chat or folder."""
         row, name = self.row(index), str(value).strip()
         if row is None or name == self.words(row):
             return False
@@ -184,8 +184,8 @@ class ChatListModel(QAbstractItemModel):
     def dropMimeData(  # noqa: N802
         self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
     ) -> bool:
-        """Into the folder, into the archive, or out of both."""
-        ids = [ChatId(one) for one in data.data(MIME).toStdString().split("\n") if one]
+        """Move chats into a folder, into the archive, or out of both."""
+        ids = [ChatId(ident) for ident in data.data(MIME).toStdString().split("\n") if ident]
         if not ids:
             return False
         target = self.row(parent)
@@ -198,7 +198,7 @@ class ChatListModel(QAbstractItemModel):
         return False  # the history's answer moves the rows, not the view
 
     def words(self, row: Row) -> str:
-        """The title of a chat, the name of a folder."""
+        """Return the title of a chat or the name of a folder."""
         if isinstance(row, Line):
             return row.heading.title or self.tr("New chat")
         return self.tr("Archive") if row.name is None else row.name
@@ -213,7 +213,7 @@ class ChatListModel(QAbstractItemModel):
         return f"{words}. {row.excerpt}" if row.excerpt else words
 
     def _tooltip(self, row: Row) -> str:
-        """As HTML, so that a title which looks like HTML is shown as it is."""
+        """Return the tooltip as HTML, so that a title that looks like HTML is shown literally."""
         lines = [self.words(row)]
         if isinstance(row, Line):
             when = QDateTime.fromSecsSinceEpoch(int(row.heading.changed_at))

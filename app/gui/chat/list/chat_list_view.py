@@ -1,4 +1,4 @@
-"""The tree that shows the chats: keeps what is chosen and folded while its rows change."""
+"""The tree view of chats, which keeps its selection and folding when the rows change."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from app.gui.look.icons import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import Theme, set_role
 
-# Paints a line of the list: the title, a pin, and under a search's finding the words around it.
-
 Index = QModelIndex | QPersistentModelIndex
 
 
 class ChatListDelegate(QStyledItemDelegate):
-    """Titles are elided, never cut; all text is plain."""
+    """Paints a chat: its title, a pin, and the excerpt of a search."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -51,7 +49,7 @@ class ChatListDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _pin(self, painter: QPainter, room: QRect) -> QRect:
-        """A pin at the right; the room that is left of it."""
+        """Paint a pin at the right, and return the remaining room."""
         side = self._theme.px(sizes.L)
         picture = icon("pin", self._theme.colours.muted).pixmap(side, side)
         painter.drawPixmap(room.right() - side, room.center().y() - side // 2, picture)
@@ -76,7 +74,7 @@ class ChatListDelegate(QStyledItemDelegate):
 
 
 class ChatListView(QTreeView):
-    """`picked(Line)`: a chat was clicked, or Enter pressed on it."""
+    """The tree view. Emits `picked(Line)` when a chat is clicked, or Enter is pressed on it."""
 
     picked = Signal(object)
     folded = Signal()
@@ -114,15 +112,15 @@ class ChatListView(QTreeView):
 
     @property
     def busy(self) -> bool:
-        """Whether a name is typed or a chat dragged, so that the rows must stay."""
+        """Return whether a person is typing a name or dragging a chat, so that the rows must stay."""
         usual = (QAbstractItemView.State.NoState, QAbstractItemView.State.AnimatingState)
         return self.state() not in usual
 
     def show_rows(self, rows: tuple[Row, ...], *, whole: bool) -> None:
-        """Other rows; whole: with folders, not what a search found."""
+        """Show other rows. whole: with folders, as opposed to the results of a search."""
         if rows == self.rows and whole == self._whole:
             return
-        chosen, here = [one.id for one in self.chosen()], self.verticalScrollBar().value()
+        chosen, here = [heading.id for heading in self.chosen()], self.verticalScrollBar().value()
         current = self._line_id(self.currentIndex())
         self._marking, self._whole = True, whole
         self.setAnimated(False)  # what a person did not fold is there at once
@@ -137,20 +135,20 @@ class ChatListView(QTreeView):
         self._marking = False
 
     def mark(self, chat: ChatId | None) -> None:
-        """Choose just this chat, or none, without telling anybody."""
+        """Select only this chat, or none, without emitting a signal."""
         if chat is None:
             self.clearSelection()
             self.setCurrentIndex(QModelIndex())
-        elif [one.id for one in self.chosen()] != [chat]:
+        elif [heading.id for heading in self.chosen()] != [chat]:
             self._choose([chat], chat)
 
     def chosen(self) -> list[Heading]:
-        """The chats that are chosen, in the order of the list."""
-        found = [self._rows_model.row(index) for index in self.selectedIndexes()]
-        return [row.heading for row in found if isinstance(row, Line)]
+        """Return the selected chats in the order of the list."""
+        rows = [self._rows_model.row(index) for index in self.selectedIndexes()]
+        return [row.heading for row in rows if isinstance(row, Line)]
 
     def folder(self) -> str | None:
-        """The folder that is chosen, if no chat is."""
+        """Return the selected folder if no chat is selected."""
         row = self._rows_model.row(self.currentIndex())
         chosen = bool(self.selectedIndexes()) and not self.chosen()
         return row.name if chosen and isinstance(row, Section) else None
@@ -158,7 +156,7 @@ class ChatListView(QTreeView):
     def drawRow(  # noqa: N802  Qt's name
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """On a ground of its own when it is chosen: the style's has no round corners."""
+        """Paint the background of a selected row; the style's has no round corners."""
         if self.selectionModel().isSelected(index):
             radius = self._theme.px(sizes.CONTROL_RADIUS)
             painter.save()
@@ -192,8 +190,8 @@ class ChatListView(QTreeView):
         flag = QItemSelectionModel.SelectionFlag
         selection = self.selectionModel()
         selection.clearSelection()
-        for one in chats:
-            index = self._rows_model.place(one)
+        for chat in chats:
+            index = self._rows_model.place(chat)
             if index.isValid():
                 selection.select(index, flag.Select)
         if current is not None:

@@ -1,1 +1,1 @@
-"""The messages of a conversation, as they are shown and edited."""
+"""The messages of a conversation: showing and editing."""

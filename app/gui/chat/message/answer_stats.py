@@ -37,7 +37,7 @@ STEPS = {
 
 
 class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an answer took, as the history keeps it with the message."""
+    """The statistics of an answer, as the history stores them with the message."""
 
     tokens: int | None = None  # of the last part of an answer that was continued
     before_tokens: int | None = 0  # of its earlier parts; None: they were not counted

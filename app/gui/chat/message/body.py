@@ -1,4 +1,4 @@
-"""The text of one message as widgets, one below the other; a very long one is shown in portions."""
+"""The text of a message as widgets, one below the other. Very long text is shown in portions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHOWN_LINE = 1_000  # a longer line of code is broken to be seen
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What blocks need: the theme, a place for slow work, what opens an address."""
+    """The theme, a place for slow work, and a function that opens links."""
 
     theme: Theme
     slices: Slices
@@ -42,7 +42,7 @@ class Look:
 
 
 class TextBlock(QTextBrowser):
-    """Running text as high as it is. It loads nothing and follows no link by itself."""
+    """A widget for text, as high as its content. It loads nothing and does not follow links by itself."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,13 +61,13 @@ class TextBlock(QTextBrowser):
         self.anchorClicked.connect(lambda url: look.open_link(url.toString()))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
-        """Show another text."""
+        """Show another segment."""
         if segment != self._shown:
             self._shown = segment
             self._write(segment)
 
     def restyle(self) -> None:
-        """The theme is another."""
+        """Apply a changed theme."""
         if self._shown is not None:
             self._write(self._shown)
             self.mark(self._sought)
@@ -87,16 +87,16 @@ class TextBlock(QTextBrowser):
         self.fit()
 
     def mark(self, words: Sequence[str]) -> int | None:
-        """Each of these words, in whatever case; the place of the first."""
+        """Mark these words, ignoring case. Return the place of the first match."""
         self._sought = words
         return _mark(self, words, self._look.theme)
 
     def seen_at(self, place: int) -> QPoint:
-        """Where it is in this widget."""
+        """Return the position of a place of the text in this widget."""
         return _seen_at(self, place)
 
     def fit(self) -> None:
-        """As high as the text at this width."""
+        """Take the height of the text at this width."""
         document = self.document()
         height = document.size().height()
         if document.idealWidth() > self.viewport().width():  # a wide table
@@ -104,11 +104,11 @@ class TextBlock(QTextBrowser):
         _make_high(self, int(height + 0.99))
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
-        """Nothing is ever loaded, from the network or from this disk."""
+        """Load nothing, neither from the network nor from the disk."""
         return None
 
     def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802  Qt's name
-        """Copied text is text, without our colours and fonts."""
+        """Copy text without colors and fonts."""
         data = QMimeData()
         data.setText(self.textCursor().selection().toPlainText())
         return data
@@ -123,7 +123,7 @@ class TextBlock(QTextBrowser):
 
 
 class Listing(QPlainTextEdit):
-    """The code itself: never wrapped, as high as it is; signs that would reorder it are written out."""
+    """The code of a listing, not wrapped, as high as its content. Characters that would reorder it are written out."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -166,7 +166,7 @@ class Listing(QPlainTextEdit):
         self.mark(self._sought)
 
     def fit(self) -> None:
-        """As high as its lines."""
+        """Take the height of the lines."""
         first = self.blockBoundingRect(self.document().firstBlock()).height()
         bar = self.horizontalScrollBar()
         widest = self.fontMetrics().horizontalAdvance("m") * max(map(len, self._code.split("\n")))
@@ -184,7 +184,7 @@ class Listing(QPlainTextEdit):
             self._look.slices.add(self, self._colouring())
 
     def _colouring(self) -> Iterator[None]:
-        """Colour line after line what is not coloured as it should be."""
+        """Color the lines that are not colored yet, one after another."""
         began = time.monotonic()
         block = self.document().firstBlock()
         for number, spans in enumerate(highlight.lines(self._code, self._language)):
@@ -200,12 +200,12 @@ class Listing(QPlainTextEdit):
         self._rests_until = time.monotonic() + REST * (time.monotonic() - began)
 
     def _format(self, span: highlight.Span) -> QTextLayout.FormatRange:
-        found = QTextLayout.FormatRange()
-        found.start, found.length = span[0], span[1]
+        range_ = QTextLayout.FormatRange()
+        range_.start, range_.length = span[0], span[1]
         colours = QTextCharFormat()
         colours.setForeground(self._look.theme.colour(span[2]))
-        found.format = colours
-        return found
+        range_.format = colours
+        return range_
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
@@ -217,7 +217,7 @@ class Listing(QPlainTextEdit):
 
 
 class CodeBlock(QFrame):
-    """A listing below a line with its language and Copy."""
+    """A listing below a line with its language and a Copy button."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -234,7 +234,7 @@ class CodeBlock(QFrame):
         self.setLayout(column(head, inner, gap=0))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
-        """Show another code, or the same with more at its end."""
+        """Show other code, or the same with more at its end."""
         if segment == self._segment and growing:
             return
         self._segment = segment
@@ -263,7 +263,7 @@ Block = TextBlock | CodeBlock
 
 
 def block_for(segment: Segment, look: Look) -> Block:
-    """A widget of the kind that shows it."""
+    """Return a widget of the right kind for a segment."""
     return CodeBlock(look) if segment.kind is Kind.CODE else TextBlock(look)
 
 
@@ -275,19 +275,19 @@ def _broken(code: str) -> Iterator[str]:
 
 
 def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int | None:
-    """In the colours of what is selected."""
+    """Mark words in the colors of a selection. Return the place of the first match."""
     marks: list[QTextEdit.ExtraSelection] = []
     for word in words:
-        found = view.document().find(word)
-        while not found.isNull() and len(marks) < MOST_MARKS:
+        match = view.document().find(word)
+        while not match.isNull() and len(marks) < MOST_MARKS:
             mark = QTextEdit.ExtraSelection()
-            mark.cursor = found
+            mark.cursor = match
             mark.format.setBackground(theme.colour("accent"))
             mark.format.setForeground(theme.colour("on_accent"))
             marks.append(mark)
-            found = view.document().find(word, found)
+            match = view.document().find(word, match)
     view.setExtraSelections(marks)
-    return min((one.cursor.selectionStart() for one in marks), default=None)
+    return min((selection.cursor.selectionStart() for selection in marks), default=None)
 
 
 def _seen_at(view: TextBlock | Listing, place: int) -> QPoint:
@@ -297,14 +297,14 @@ def _seen_at(view: TextBlock | Listing, place: int) -> QPoint:
 
 
 def _make_high(view: TextBlock | Listing, height: int) -> None:
-    """With all that is in it. While Qt sets its inner part to another width, it does not give it another height."""
+    """Set the height of a view. Qt does not adapt the viewport's height while it changes its width."""
     if view.height() != height:
         view.setFixedHeight(height)
         view.setViewportMargins(0, 0, 0, 0)  # sets it again
 
 
 def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
-    """Sideways it scrolls this view, up and down the conversation around it."""
+    """Scroll the view sideways, or the conversation around it up and down."""
     if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
         view.horizontalScrollBar().event(event)
     else:
@@ -312,7 +312,7 @@ def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
 
 
 def _indent(html: str) -> int:
-    """Of lists: wide enough for their largest number."""
+    """Return an indentation of lists that is wide enough for their largest number."""
     begins = max((int(number) for number in _START.findall(html)), default=1)
     digits = len(str(begins + html.count("<li>"))) if "<ol" in html else 1
     return sizes.XL + sizes.S * max(0, digits - 2)
@@ -345,7 +345,7 @@ PORTION = 16_000  # characters that are shown at first, and with each press of "
 
 
 class Body(QWidget):
-    """`is_markdown`: as a model writes; else the text as it was typed."""
+    """The text of a message, as Markdown or as plain text."""
 
     def __init__(self, look: Look, *, is_markdown: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -364,7 +364,7 @@ class Body(QWidget):
         return self._text
 
     def show_text(self, text: str, *, growing: bool = False) -> None:
-        """Another text; one that is growing is shown to its end, and only its end is painted again."""
+        """Show a text. A growing text is shown completely, and only its end is laid out again."""
         if not text.startswith(self._text):
             self._reader, self._limit = Reader(), PORTION
         grew = growing or len(self._text) > self._limit
@@ -374,10 +374,10 @@ class Body(QWidget):
         self._show(growing=growing)
 
     def mark(self, words: str) -> None:
-        """Wherever one of them stands; "" marks nothing."""
+        """Mark words; "" marks nothing."""
         sought = words.split()
         low = self._text.casefold()
-        first = min((at for one in sought if (at := low.find(one.casefold())) >= 0), default=0)
+        first = min((at for word in sought if (at := low.find(word.casefold())) >= 0), default=0)
         if first >= self._limit:  # more is shown first
             self._limit = first + PORTION
             self._show(growing=False)
@@ -386,14 +386,14 @@ class Body(QWidget):
 
     @property
     def marked_at(self) -> QPoint | None:
-        """Where the first of them stands."""
+        """The position of the first match."""
         if self._marked is None or self._marked[0] not in self.blocks:
             return None
         block, place = self._marked
         return block.mapTo(self, block.seen_at(place))
 
     def restyle(self) -> None:
-        """The theme is another."""
+        """Apply a changed theme."""
         for block in self.blocks:
             block.restyle()
 
@@ -407,18 +407,18 @@ class Body(QWidget):
         self.more.setVisible(left > 0)
         self.more.setText(self.tr("Show more ({count} characters)").format(count=formats.number(left)))
         if not self._is_markdown:
-            found, first = markdown.plain(shown), 0
+            segments, first = markdown.plain(shown), 0
         else:
             first = self._reader.feed(shown) if growing or left else self._reader.finish(shown)
-            found = self._reader.segments
-        for place in range(first, len(found)):
-            is_open = growing and place == len(found) - 1
-            self._at(place, found[place]).show_segment(found[place], growing=is_open)
-        while len(self.blocks) > len(found):
+            segments = self._reader.segments
+        for place in range(first, len(segments)):
+            is_open = growing and place == len(segments) - 1
+            self._at(place, segments[place]).show_segment(segments[place], growing=is_open)
+        while len(self.blocks) > len(segments):
             self._drop(self.blocks.pop())
 
     def _at(self, place: int, segment: Segment) -> Block:
-        """The widget of that place, another one if its kind does not fit."""
+        """Return the widget at a place, replaced if it is of the wrong kind."""
         if place < len(self.blocks):
             if isinstance(self.blocks[place], CodeBlock) is (segment.kind is Kind.CODE):
                 return self.blocks[place]
@@ -435,6 +435,6 @@ class Body(QWidget):
 
 
 def _end_of_line(text: str, limit: int) -> int:
-    """The end of the line that holds the character `limit`, unless that is far."""
+    """Return the end of the line with the character `limit`, unless it is far away."""
     end = text.find("\n", limit, limit + PORTION // 4)
     return min(limit, len(text)) if end < 0 else end + 1

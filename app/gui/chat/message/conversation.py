@@ -1,4 +1,4 @@
-"""The messages of the branch that is shown: the last ones at first, earlier ones when one scrolls up."""
+"""The messages of the branch that is shown: first the last ones, then earlier ones as a person scrolls up."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.layouts import column, row
 
-# The Tab key goes through messages as one reads them, in whatever order their widgets were made.
-
 SOON_MS = 200  # after the last change
 
 
 class ReadingOrder(QObject):
-    """`begin` stands before the first of what `views` gives."""
+    """Lets the Tab key go through messages in reading order, starting after `begin`."""
 
     def __init__(self, begin: QWidget, views: Callable[[], Sequence[QWidget]]) -> None:
         super().__init__(begin)
@@ -33,7 +31,7 @@ class ReadingOrder(QObject):
         self._soon.timeout.connect(self._sort)
 
     def changed(self) -> None:
-        """Widgets came or went."""
+        """Sort again after widgets were added or removed."""
         self._soon.start()
 
     def _sort(self) -> None:
@@ -45,14 +43,14 @@ class ReadingOrder(QObject):
 
 
 def _inside(view: QWidget) -> list[QWidget]:
-    """What of a message Tab reaches, line by line."""
-    found = [
+    """Return the widgets of a message that Tab reaches, line by line."""
+    widgets = [
         widget
         for widget in view.findChildren(QWidget)
         if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not widget.isHidden()
     ]
-    places = {widget: widget.mapTo(view, QPoint(0, 0)) for widget in found}
-    return sorted(found, key=lambda widget: (places[widget].y(), places[widget].x()))
+    places = {widget: widget.mapTo(view, QPoint(0, 0)) for widget in widgets}
+    return sorted(widgets, key=lambda widget: (places[widget].y(), places[widget].x()))
 
 
 PAGE = 40  # messages that are made at once
@@ -62,7 +60,7 @@ NEAR = 32  # pixels from an end that count as being there
 
 
 class Conversation(QScrollArea):
-    """It follows its end only while one looks at the end."""
+    """Shows messages, and follows the end while the end is in view."""
 
     asked = Signal(object, str, str)  # Deed, message, text or version
 
@@ -112,101 +110,101 @@ class Conversation(QScrollArea):
 
     @property
     def views(self) -> list[MessageView]:
-        """The messages that are there as widgets."""
+        """The messages that exist as widgets."""
         return list(self._views)
 
     @property
     def is_editing(self) -> bool:
-        """Whether somebody is in the middle of changing a message."""
+        """Return whether a person is editing a message."""
         return any(view.is_editing for view in self._views)
 
     def open(self, shown: Sequence[Shown]) -> None:
-        """Another chat, at its end."""
+        """Show another chat at its end."""
         self._clear()
         self._shown, self._follows = shown, True
         self.setUpdatesEnabled(False)
         try:
-            for one in reversed(shown[-AT_ONCE:]):
-                self._add_before(one)
+            for message in reversed(shown[-AT_ONCE:]):
+                self._add_before(message)
         finally:
             self.setUpdatesEnabled(True)
         self._wanted = min(PAGE, len(shown))
         self._more.start()
 
     def update_to(self, shown: Sequence[Shown]) -> None:
-        """The same chat with other messages: what is equal stays as it is."""
+        """Show the same chat with changed messages; equal ones stay."""
         known = {view.message.id: view for view in self._views}
-        first = next((n for n, one in enumerate(shown) if one.message.id in known), None)
+        first = next((n for n, message in enumerate(shown) if message.message.id in known), None)
         if first is None:
             self.open(shown)
             return
         self._shown = shown
-        wanted = shown[first:]
-        ids = {one.message.id for one in wanted}
+        messages = shown[first:]
+        ids = {message.message.id for message in messages}
         had_focus = self._place_of_focus()
         held = None if had_focus is None else self._views[had_focus]
         for view in [view for view in self._views if view.message.id not in ids]:
             self._drop(view)
-        for place, one in enumerate(wanted):
-            if one.message.id in known:
-                known[one.message.id].show_message(one)
+        for place, message in enumerate(messages):
+            if message.message.id in known:
+                known[message.message.id].show_message(message)
             else:
-                self._views.insert(place, self._view(one))
+                self._views.insert(place, self._view(message))
                 self._column.insertWidget(place, self._views[place])
         self._order.changed()
         if had_focus is not None and held not in self._views and self._views:
             self._views[min(had_focus, len(self._views) - 1)].setFocus()
 
     def _place_of_focus(self) -> int | None:
-        """Which message the keyboard is in: one that takes its place takes the keyboard too."""
+        """Return the place of the message that has the keyboard focus; a replacement receives it."""
         focus: QObject | None = self.window().focusWidget()  # also while another window is in front
         while focus is not None and not isinstance(focus, MessageView):
             focus = focus.parent()
-        inside = (n for n, one in enumerate(self._views) if one is focus)
+        inside = (n for n, view in enumerate(self._views) if view is focus)
         return next(inside, None)
 
     def view(self, message: str) -> MessageView | None:
-        """The widget of a message, if it is made."""
+        """Return the widget of a message if it exists."""
         return next((view for view in self._views if view.message.id == message), None)
 
     def show_message(self, message: MessageId, words: str = "") -> None:
-        """Bring a message into sight, making what lies between, and mark these words in it."""
-        place = next((n for n, one in enumerate(self._shown) if one.message.id == message), None)
+        """Scroll to a message, creating the widgets in between, and mark words in it."""
+        place = next((n for n, other in enumerate(self._shown) if other.message.id == message), None)
         if place is None:
             return
         self._follows = False
         while len(self._shown) - len(self._views) > place:
             self._add_before(self._shown[-len(self._views) - 1])
-        found = self.view(message)
-        assert found is not None
+        view = self.view(message)
+        assert view is not None
         self.mark(words, message)
-        found.setFocus()
-        self._bring(found)
-        self._sought = found
+        view.setFocus()
+        self._bring(view)
+        self._sought = view
 
     def mark(self, words: str, message: str = "") -> None:
-        """In this message, and in no other."""
+        """Mark words in this message only."""
         for view in self._views:
             view.body.mark(words if view.message.id == message else "")
 
     def searched(self, words: str) -> None:
-        """For these; for "" no more."""
+        """Clear the marks when a search has ended."""
         if not words:
             self.mark("")
 
     def edit_question(self) -> None:
-        """The last one."""
-        asked = [view for view in self._views if view.message.role is Role.USER]
-        if asked:
-            asked[-1].edit()
+        """Edit the last question."""
+        questions = [view for view in self._views if view.message.role is Role.USER]
+        if questions:
+            questions[-1].edit()
 
     def to_end(self) -> None:
-        """Look at the end, and follow it."""
+        """Scroll to the end and follow it."""
         self._follows, self._sought = True, None
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def restyle(self) -> None:
-        """The theme is another."""
+        """Apply a changed theme."""
         self._fit()
         for view in self._views:
             view.restyle()
@@ -214,7 +212,7 @@ class Conversation(QScrollArea):
     # Making views
 
     def _bring(self, view: MessageView) -> None:
-        """Into sight, once its place is known."""
+        """Scroll to a message as soon as its place is known."""
         self._follows, self._anchor, self._sought = False, view, None
 
         def scroll() -> None:
@@ -231,7 +229,7 @@ class Conversation(QScrollArea):
         self._sought = None
 
     def _look_at(self, view: MessageView) -> None:
-        """At its beginning; where what is marked in it would not be seen then, at that."""
+        """Scroll to the beginning of a message, or to the mark in it if that would not be visible."""
         top = view.mapTo(self._inner, QPoint()).y() - NEAR
         marked = view.body.marked_at
         if marked is not None:
@@ -274,7 +272,7 @@ class Conversation(QScrollArea):
         self._order.changed()
 
     def _one_earlier(self) -> None:
-        """One more message above, without moving what is seen."""
+        """Add a message above without moving the visible ones."""
         if len(self._views) >= min(self._wanted, len(self._shown)):
             return
         self._add_before(self._shown[-len(self._views) - 1])
@@ -294,12 +292,12 @@ class Conversation(QScrollArea):
             self._more.start()
 
     def _choose_anchor(self, value: int) -> None:
-        """The first message of which something is seen."""
+        """Choose the first visible message as the anchor."""
         top = value - self._middle.y()
         self._anchor = next((view for view in self._views if view.geometry().bottom() > top), None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Messages came above, or grew: what is looked at stays where it is."""
+        """Keep the anchor in place when messages above it are added or grow."""
         if watched is self._anchor and isinstance(event, QMoveEvent) and not self._follows:
             bar, anchor = self.verticalScrollBar(), self._anchor
             bar.setValue(bar.value() + event.pos().y() - event.oldPos().y())
@@ -314,7 +312,7 @@ class Conversation(QScrollArea):
             self.verticalScrollBar().setValue(maximum)
 
     def _fit(self) -> None:
-        """The column stands over the composer, with a scroll bar beside it or without."""
+        """Align the column with the composer, with or without a scroll bar."""
         self._middle.setMaximumWidth(self._look.theme.px(sizes.CHAT_WIDTH))
         bar = self.verticalScrollBar()
         beside = bar.sizeHint().width() if bar.maximum() else 0

@@ -1,4 +1,4 @@
-"""Code -> which of our colours each part of a line has; Pygments reads it."""
+"""Syntax highlighting by Pygments, in time slices that do not block the window."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NONE: tuple[Span, ...] = ()
 
 
 def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
-    """The spans of each line, one after another; nothing for a language nobody knows."""
+    """Yield the colored spans of each line; nothing for an unknown language."""
     lexer = _lexer(language) if language else None
     if lexer is None or max(map(len, code.split("\n"))) > LONG_LINE:
         return
@@ -45,7 +45,7 @@ def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
 
 
 def warm() -> Iterator[None]:
-    """Have the readers of usual languages at hand: the first use of one takes some time."""
+    """Load the lexers of common languages, because the first use of one takes some time."""
     for language in USUAL:
         _lexer(language)
         yield
@@ -59,7 +59,7 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def _colour(token: _TokenType) -> str | None:
-    """Of the nearest kind that has one."""
+    """Return the color of the nearest token type that has one."""
     kind: _TokenType | None = token
     while kind is not None:
         if kind in COLOURS:
@@ -72,7 +72,7 @@ SLICE_S = 0.006
 
 
 class Slices(QObject):
-    """Runs generators one after another; each `yield` is a place to stop."""
+    """Runs generators one after another in slices of a few milliseconds; each `yield` is a place to stop."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -83,7 +83,7 @@ class Slices(QObject):
         self._timer.timeout.connect(self._run)
 
     def add(self, owner: QObject, work: Iterator[object]) -> None:
-        """Do it soon, in place of what the same owner had asked for. It ends with its owner."""
+        """Run work soon, instead of earlier work of the same owner. It is dropped with its owner."""
         key = id(owner)
         if key not in self._known:
             self._known.add(key)
@@ -93,11 +93,11 @@ class Slices(QObject):
         self._timer.start()
 
     def drop(self, owner: QObject) -> None:
-        """Forget what this one asked for."""
+        """Drop the work of an owner."""
         self._waiting.pop(id(owner), None)
 
     def finish(self) -> None:
-        """Everything at once."""
+        """Run all work at once."""
         while self._waiting:
             deque(self._waiting.pop(next(iter(self._waiting))), maxlen=0)
 

@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What one widget shows. `language` of code as it was named, "" if it was not."""
+    """The content of one widget. `language`: of code, as it was named; "" if it was not."""
 
     kind: Kind
     content: str
@@ -42,7 +42,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """What must be known to read on in the middle of a block that was cut."""
+    """The state that is needed to continue reading inside a block that was split."""
 
     prefix: str = ""  # goes before the rest: the fence of a listing, the head of a table
     number: int | None = None  # where a list goes on counting
@@ -51,7 +51,7 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment, and where in the text it begins."""
+    """A segment and where it begins in the text."""
 
     at: int
     segment: Segment
@@ -59,7 +59,10 @@ class Part:
 
 
 class Reader:
-    """Reads one message. `feed` takes the whole text so far, which only ever grows."""
+    """Reads a growing message. `feed` receives the whole text so far.
+
+    Only the text from the last open segment on is parsed again, so each piece of an answer costs the same.
+    """
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
@@ -68,7 +71,7 @@ class Reader:
         self._carry = Carry()
 
     def feed(self, text: str) -> int:
-        """Take in more; the index of the first segment that may be another now."""
+        """Read a longer text. Return the index of the first segment that may have changed."""
         first = self._n_closed
         parts = parts_of(text[self._at :], self._carry)
         self.segments[first:] = [part.segment for part in parts]
@@ -79,7 +82,7 @@ class Reader:
         return first
 
     def finish(self, text: str) -> int:
-        """The text is whole: addresses of links may have come after the links."""
+        """Read the complete text: the addresses of links may have come after the links."""
         if not self._n_closed or not _DEFINITION.search(text):
             return self.feed(text)
         before, whole = self.segments, Reader()
@@ -92,17 +95,17 @@ class Reader:
 
 
 def segments(text: str) -> list[Segment]:
-    """All of a whole text."""
+    """Return the segments of a complete text."""
     return [part.segment for part in parts_of(text, Carry())]
 
 
 def plain(text: str) -> list[Segment]:
-    """A text to show as it is, in pieces that a widget lays out quickly."""
+    """Return plain text in segments that a widget lays out quickly."""
     return [Segment(Kind.PLAIN, piece) for _, piece in pieces(text, PIECE_CHARS)]
 
 
 def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
-    """Cut at line ends where there are some, else at spaces, else anywhere; where each begins, too."""
+    """Yield pieces of a text with their places, split at line ends, or else at spaces, or else anywhere."""
     at = 0
     while at < len(text):
         end = at + most
@@ -115,7 +118,7 @@ def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
 
 
 def parts_of(text: str, carry: Carry) -> list[Part]:
-    """Read `text`, which goes on where `carry` was told."""
+    """Return the parts of `text`, which continues after `carry`."""
     if not carry.is_plain:
         return _Cutter(text, carry).parts
     blank = _BLANK.search(text)
@@ -131,12 +134,12 @@ def _plain_parts(text: str, at: int) -> Iterator[Part]:
 
 
 class _Cutter:
-    """Puts blocks together that are short, and cuts what is long."""
+    """Joins short blocks and splits long ones."""
 
     def __init__(self, text: str, carry: Carry) -> None:
         self._text = carry.prefix + text
         self._shift = len(carry.prefix)
-        self._starts = [0, *(found.end() for found in re.finditer("\n", self._text))]
+        self._starts = [0, *(line_end.end() for line_end in re.finditer("\n", self._text))]
         self.parts: list[Part] = []
         self._group: list[Token] = []
         self._size = 0
@@ -166,7 +169,7 @@ class _Cutter:
             self._add(block, size, self._place(block), carry)
 
     def _add(self, block: list[Token], size: int, at: int, carry: Carry) -> None:
-        """To the group, or to a new one."""
+        """Add a block to the group, or to a new one."""
         if self._size >= SEGMENT_CHARS:
             self._close()
         if not self._group:
@@ -175,7 +178,7 @@ class _Cutter:
         self._size += size + 1
 
     def _as_it_is(self, block: Sequence[Token]) -> None:
-        """What is too long or too deep to be laid out: its source."""
+        """Show the source of a block that is too long or too deep to be laid out."""
         self._close()
         start, end = self._span(block)
         self.parts += _plain_parts(self._text[start:end].rstrip("\n"), start - self._shift)
@@ -187,7 +190,7 @@ class _Cutter:
         self._group, self._size = [], 0
 
     def _cut(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
-        """A long list or table in several segments, the last one a group that goes on."""
+        """Split a long list or table into segments; the last one is a group that continues."""
         self._close()
         carry = self._beginning(block)
         held: list[Token] = []
@@ -210,7 +213,7 @@ class _Cutter:
             self._add([*_numbered(head, carry), *held, *tail], size, at, carry)
 
     def _beginning(self, block: list[Token]) -> Carry:
-        """How a list or table goes on after a cut."""
+        """Return how a list or table continues after a split."""
         first = block[0]
         if first.type == "ordered_list_open":
             return Carry(number=int(first.attrs.get("start", 1)))
@@ -225,8 +228,8 @@ class _Cutter:
         begin = self._place([token])
         inside = self._starts[min((token.map or [0])[0] + 1, len(self._starts) - 1)] - self._shift
         fence = f"{token.markup}{token.info}\n" if token.markup else ""
-        found = list(pieces(token.content, CODE_CHARS)) or [(0, "")]
-        for place, piece in found:
+        parts = list(pieces(token.content, CODE_CHARS)) or [(0, "")]
+        for place, piece in parts:
             at, how = (begin, carry) if place == 0 else (inside + place, Carry(prefix=fence))
             if not token.markup and place:
                 return  # the rest is indented, too: it is read from the text
@@ -238,12 +241,12 @@ class _Cutter:
         return self._starts[first], end
 
     def _place(self, block: Sequence[Token]) -> int:
-        """Where a block begins in the text as it was given."""
+        """Return where a block begins in the original text."""
         return max(0, self._starts[lines(block)[0]] - self._shift)
 
 
 def _body(block: Sequence[Token]) -> int:
-    """Where the rows of a table begin in its tokens; 0 if it has none."""
+    """Return where the rows of a table begin in its tokens; 0 if it has none."""
     return next((n for n, token in enumerate(block, 1) if token.type == "tbody_open"), 0)
 
 
@@ -260,10 +263,10 @@ TOKEN_WEIGHT = 5  # what a token costs to show, in characters
 
 
 class _Renderer(RendererHTML):
-    """Pictures are links; links have no title; tables have lines, which Qt takes only as attributes."""
+    """Renders pictures as links, links without a title, and tables with lines, which Qt supports only as attributes."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Never loaded: a link with what the picture is said to show."""
+        """Render a picture, which is never loaded, as a link with its alternative text."""
         token = tokens[idx]
         address = str(token.attrs.get("src", ""))
         words = self.renderInlineAsText(token.children, options, env) or address
@@ -272,19 +275,19 @@ class _Renderer(RendererHTML):
         return str(self.render(inside, options, env))
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Without a title: Qt would show it as a tooltip, and read it as HTML."""
+        """Render a link without a title, which Qt would show as an HTML tooltip."""
         tokens[idx].attrs.pop("title", None)
         return str(self.renderToken(tokens, idx, options, env))
 
     def paragraph_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Below a list or a table it stands off: these have no margin of their own in Qt."""
+        """Add a margin below a list or table, which have none in Qt."""
         token = tokens[idx]
         if token.level == 0 and idx and tokens[idx - 1].type in STANDS_OFF:
             token.attrs["class"] = "after"
         return str(self.renderToken(tokens, idx, options, env))
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """A class: Qt gives <h1> a size of its own that no style sheet changes."""
+        """Render a heading as a class: Qt gives <h1> a size that no style sheet can change."""
         return f'<p class="{tokens[idx].tag}">'
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -295,7 +298,7 @@ class _Renderer(RendererHTML):
 
 
 def _inline(state: StateCore) -> None:
-    """Read the inside of each paragraph, unless it is so long that nobody means it as one."""
+    """Parse the inside of each paragraph, unless it is extremely long."""
     for token in state.tokens:
         if token.type != "inline":
             continue
@@ -317,19 +320,19 @@ _MARKDOWN = _parser()
 
 
 def tokens(text: str) -> list[Token]:
-    """All tokens; those of level 0 hold the lines they stand in."""
+    """Return all tokens; those of level 0 have their lines."""
     return _MARKDOWN.parse(text, {})
 
 
-def html(found: Sequence[Token]) -> str:
-    """Tokens as HTML that holds no more than what Qt shows."""
-    return str(_MARKDOWN.renderer.render(found, _MARKDOWN.options, {}))
+def html(tokens: Sequence[Token]) -> str:
+    """Return tokens as HTML that Qt can show."""
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
 
 
-def blocks(found: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:
-    """The tokens of each block of a level."""
+def blocks(tokens: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:
+    """Yield the tokens of each block of a level."""
     held: list[Token] = []
-    for token in found:
+    for token in tokens:
         held.append(token)
         if token.level == level and token.nesting <= 0:
             yield held
@@ -337,16 +340,16 @@ def blocks(found: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:
 
 
 def lines(block: Sequence[Token]) -> tuple[int, int]:
-    """The first line of a block, and the one after its last."""
-    found = block[0].map
-    return (found[0], found[1]) if found else (0, 0)
+    """Return the first line of a block, and the line after its last."""
+    span = block[0].map
+    return (span[0], span[1]) if span else (0, 0)
 
 
 def weight(block: Sequence[Token]) -> int:
-    """What a block costs to show: its characters, and some for each token."""
+    """Return the cost of showing a block: its characters, and some more for each token."""
     return sum(len(token.content) + TOKEN_WEIGHT for token in block)
 
 
 def is_deep(block: Sequence[Token]) -> bool:
-    """Whether the parser may have left out what lies deepest."""
+    """Return whether the parser may have left out the deepest parts."""
     return max(token.level for token in block) > DEEPEST

@@ -1,4 +1,4 @@
-"""What is done with a message: copied, selected from, branched off; the rest is asked of the session."""
+"""The actions of a message: copy, select, fork, open a link; others are passed to the session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_LINE = 4_000  # is broken to be seen: one endless line takes seconds to lay
 
 
 def as_text(text: str) -> str:
-    """Markdown without its signs."""
+    """Return Markdown as text without its markup."""
     parts = []
     for segment in markdown.segments(text):
         if segment.kind is Kind.TEXT:
@@ -37,7 +37,7 @@ def as_text(text: str) -> str:
 
 
 class TextWindow(Dialog):
-    """Opens beside the conversation and stays while one works on."""
+    """A message as selectable text; the window stays open beside the conversation."""
 
     def __init__(self, theme: Theme, text: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -60,15 +60,13 @@ def _broken(text: str) -> list[str]:
     return [line[at : at + LONG_LINE] for line in text.split("\n") for at in range(0, max(1, len(line)), LONG_LINE)]
 
 
-# Asks before a link of an answer is opened: where it leads is shown in full.
-
 SCHEMES = ("http", "https", "mailto")
 SHOWN_CHARACTERS = 500
 BREAK = "\u200b"  # a line may end here: an address has no spaces
 
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> Compact:
-    """Open, copy or leave it; what no browser or mail program opens can only be copied."""
+    """Ask before a link is opened. Links that no browser or mail program opens can only be copied."""
     words = _tr("This link comes from an answer and leads to:")
     box = Compact(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
@@ -85,7 +83,7 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
 
 
 def _shown(address: str) -> str:
-    """As the browser will see it; signs that look like others are written out."""
+    """Return an address as the browser sees it, with look-alike characters written out."""
     whole = QUrl(address).toString(QUrl.ComponentFormattingOption.FullyEncoded) or address
     return whole if len(whole) <= SHOWN_CHARACTERS else f"{whole[:SHOWN_CHARACTERS]}…"
 
@@ -95,7 +93,7 @@ def _tr(text: str) -> str:
 
 
 class MessageDeeds(QObject):
-    """`opened(chat)` when a new chat was made. `window` is where questions are asked."""
+    """Carries out the actions of messages. `opened(chat)` receives a new chat; dialogs open over `window`."""
 
     def __init__(
         self, history: History, session: Session, theme: Theme, opened: Callable[[str], object], window: QWidget
@@ -105,30 +103,30 @@ class MessageDeeds(QObject):
         self._opened, self._window = opened, window
 
     def do(self, chat: Chat, deed: Deed, message: str, text: str) -> None:
-        """`text` is the new text of an edit, or the version to switch to."""
-        found = chat.messages.get(MessageId(message))
-        if found is None:
+        """Carry out an action. text: the new text of an edit, or the version to switch to."""
+        chosen = chat.messages.get(MessageId(message))
+        if chosen is None:
             return
         match deed:
             case Deed.COPY:
-                self._copy(as_text(found.text) if found.role is Role.ASSISTANT else found.text)
+                self._copy(as_text(chosen.text) if chosen.role is Role.ASSISTANT else chosen.text)
             case Deed.COPY_MARKDOWN:
-                self._copy(found.text)
+                self._copy(chosen.text)
             case Deed.SELECT:
-                TextWindow(self._theme, found.text, self._window).show()
+                TextWindow(self._theme, chosen.text, self._window).show()
             case Deed.REGENERATE:
-                self._session.regenerate(chat.id, found.id)
+                self._session.regenerate(chat.id, chosen.id)
             case Deed.CONTINUE:
-                self._session.go_on(chat.id, found.id)
+                self._session.go_on(chat.id, chosen.id)
             case Deed.EDIT:
-                self._session.edit(chat.id, found.id, text)
+                self._session.edit(chat.id, chosen.id, text)
             case Deed.SWITCH:
                 self._session.switch(chat.id, MessageId(text))
             case Deed.FORK:
-                self._fork(chat, found)
+                self._fork(chat, chosen)
 
     def open_link(self, address: str) -> None:
-        """Nothing is opened before one has seen where it leads."""
+        """Open a link after a person has seen where it leads."""
         ask_link(self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address)))
 
     def _copy(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""One message: who said it, its text, what can be done with it, how it was made."""
+"""A message: its author, its text, its actions, and how it was generated."""
 
 from __future__ import annotations
 
@@ -48,13 +48,11 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Chip, label, tooltip
 from app.gui.widgets.layouts import clear, column, held, row
 
-# A small text that wraps, in a place whose height must be known before its width is.
-
 
 class Wrapped(QLabel):
-    """A label that is as high as its text at its width, and says no more about it.
+    """A label that is as high as its text at its width, without telling Qt that it wraps.
 
-    A scrolled column of labels that wrap would ask for the height of all at their narrowest.
+    Otherwise a scrolled column would reserve the height of all labels at their narrowest.
     """
 
     def __init__(self, text: str, role: str) -> None:
@@ -82,11 +80,11 @@ class Wrapped(QLabel):
             self.updateGeometry()
 
 
-# What a model thought before an answer: folded under a line that says for how long, opened by a click or a key.
-
-
 class ThoughtView(QWidget):
-    """Hidden where nothing was thought. Its text is laid out only once somebody opens it."""
+    """The thought before an answer, folded below a line that says how long it took.
+
+    It is laid out when it is opened.
+    """
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -110,7 +108,7 @@ class ThoughtView(QWidget):
         return not self._frame.isHidden()
 
     def show_thought(self, text: str, seconds: float | None, n_tokens: int | None, *, growing: bool) -> None:
-        """growing: it is being thought now."""
+        """Show a thought. growing: it is still being received."""
         self._text, self._growing = text, growing
         self.setVisible(bool(text))
         if growing and n_tokens:
@@ -125,12 +123,12 @@ class ThoughtView(QWidget):
         self._tell()
 
     def turn(self) -> None:
-        """Open or fold it."""
+        """Open or fold the thought."""
         self._frame.setVisible(not self.is_open)
         self._tell()
 
     def restyle(self) -> None:
-        """The theme is another."""
+        """Apply a changed theme."""
         self._paint()
         if self.body is not None:
             self.body.restyle()
@@ -150,13 +148,14 @@ class ThoughtView(QWidget):
         self.fold.setIcon(icon(picture, self._look.theme.colours.muted))
 
 
-# A message being edited, in the place of its text.
-
 LINES, ENDLESS = 12, 1 << 20
 
 
 class Editor(QWidget):
-    """`done(text)` with another text, `gone()` when nothing is to change. same_too: the text of before is done, too."""
+    """Edits a message in the place of its text.
+
+    Calls `done(text)` with a changed text, or `gone()`. same_too: an unchanged text is done, too.
+    """
 
     def __init__(
         self,
@@ -185,9 +184,7 @@ class Editor(QWidget):
         Escape(self.field, gone)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        """As high as what was written needs, up to a few lines; in a narrow column the buttons stand one
-        under the other.
-        """
+        """Fit the height to the text, up to some lines, and the buttons, which wrap in a narrow column."""
         super().resizeEvent(event)
         self._fit()
 
@@ -223,7 +220,7 @@ NAME_CHARACTERS = 80
 
 
 class Deed(StrEnum):
-    """What can be asked of a message."""
+    """The actions of a message."""
 
     COPY = "copy"
     COPY_MARKDOWN = "copy_markdown"
@@ -237,7 +234,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message as it is shown now. `state`: what happens while it is under way, None at rest."""
+    """A message as it is shown now. `state`: what an answer in progress does; None when it is complete."""
 
     message: Message
     versions: tuple[MessageId, ...]
@@ -250,7 +247,7 @@ class Shown:
 
 
 class _Head(QWidget):
-    """Two lines where one has no room for all. Its height follows its width, as that of all in a message."""
+    """The line above a message, wrapped if it is too narrow. Its height follows its width."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__()
@@ -276,7 +273,7 @@ class _Head(QWidget):
 
 
 class MessageView(QFrame):
-    """`asked(deed, message id, text or version)` when a person wants something of it."""
+    """A message. Emits `asked(action, message ID, text or version)` when a person chooses an action."""
 
     asked = Signal(object, str, str)
     editing = Signal()  # its text is being edited: it should be seen
@@ -317,7 +314,7 @@ class MessageView(QFrame):
         return self._editor is not None
 
     def show_message(self, shown: Shown, *, first: bool = False) -> None:
-        """The same message in another state, or with another text."""
+        """Show the same message in another state or with another text."""
         before, self._shown = self._shown, shown
         growing = shown.state is not None
         if first or growing or shown.message.text != before.message.text or before.state:
@@ -333,16 +330,16 @@ class MessageView(QFrame):
             self._tell()
 
     def grow(self, text: str) -> None:
-        """More text of an answer under way."""
+        """Show more text of an answer in progress."""
         self.body.show_text(text, growing=True)
 
     def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
-        """More of what is thought before it; growing: the answer itself has not begun."""
+        """Show more of the thought. growing: the answer itself has not begun."""
         if text:
             self.thought.show_thought(text, seconds, n_tokens, growing=growing)
 
     def show_state(self, state: str) -> None:
-        """What happens while nothing comes yet."""
+        """Show what an answer in progress does."""
         if self._state.text() != state:
             self._state.setText(state)
             self._state.setVisible(bool(state))
@@ -362,7 +359,7 @@ class MessageView(QFrame):
         self.body.restyle()
 
     def edit(self) -> None:
-        """In place of the text."""
+        """Edit the message in place of its text."""
         if self._editor is None:
             accept = self.tr("Save as a version") if self._is_answer else self.tr("Send again")
             self._editor = Editor(
@@ -397,7 +394,7 @@ class MessageView(QFrame):
             self._show_tools()
 
     def _tell_buttons(self) -> None:
-        """What can be pressed now."""
+        """Update the buttons."""
         inside = QApplication.focusWidget()
         if inside is not None and self._head.isAncestorOf(inside):
             self.setFocus()  # the button that has it goes
@@ -428,8 +425,8 @@ class MessageView(QFrame):
     def _tell_files(self) -> None:
         clear(self._files)
         files = self.message.details.get(ATTACHMENTS) or ()
-        for one in files:
-            self._files.addWidget(Chip(file_words(one)))
+        for file in files:
+            self._files.addWidget(Chip(file_words(file)))
         if files:
             self._files.addStretch(1)
 
@@ -507,8 +504,8 @@ class MessageView(QFrame):
             made.append(self._tool("refresh", self.tr("Regenerate"), Deed.REGENERATE, free=free))
         more = IconButton(self._look.theme, "more", self.tr("More"))
         more.clicked.connect(lambda: self._menu().popup(more.mapToGlobal(more.rect().bottomLeft())))
-        for one in (*made, more):
-            box.addWidget(one)
+        for tool in (*made, more):
+            box.addWidget(tool)
 
     def _tool(self, picture: str, name: str, deed: Deed, text: str = "", *, free: bool = True) -> IconButton:
         made = IconButton(self._look.theme, picture, name, lambda: self._ask(deed, text))
@@ -516,7 +513,7 @@ class MessageView(QFrame):
         return made
 
     def _menu(self) -> QMenu:
-        """All there is to do, for the button and the context menu."""
+        """Return all actions, for the button and the context menu."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         free = not self._shown.is_busy
