@@ -24,3 +24,9 @@ def cause_of(check: Check) -> str:
 
 def cure_of(check: Check) -> str:
     return said(check.cure) if check.cure else ""
+
+
+def tells(sentence: str, name: str = "reason") -> dict[str, Any]:
+    """Return what an answer of a node has for a reason that says this sentence."""
+    reason = plain(sentence)
+    return {name: sentence, f"{name}_facts": reason and reason.to_json()}

@@ -261,6 +261,7 @@ class Speeds(msgspec.Struct, frozen=True):
     batch_rows: int = 0
     speeds: dict[str, Speed | None] = {}
     reasons: dict[str, str] = {}  # why a machine has none
+    reasons_facts: dict[str, Reason] = {}
 
 
 class TokenState(msgspec.Struct, frozen=True):

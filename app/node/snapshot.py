@@ -97,10 +97,6 @@ def run_json(run: Layers) -> list[int]:
     return [run.first, run.last]
 
 
-def sentence(reason: Reason | None) -> str | None:
-    return said(reason) if reason else None
-
-
 def stage_json(stage: PlannedStage) -> Json:
     return {
         "machine": stage.name,

@@ -13,12 +13,12 @@ from PySide6.QtNetwork import QNetworkReply
 from app import __version__
 from app.api.plans import LoadedModel
 from app.api.snapshot import Snapshot
-from app.core.errors import AppError
+from app.core.errors import AppError, Reason
 from app.core.wire_json import apply_merge_patch, replace_lone_surrogates
 from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint, Launcher
 from app.gui.api.node_client import NodeClient
-from app.gui.look.sentences import said
+from app.gui.look.sentences import fact_text, said
 
 Json = dict[str, Any]
 
@@ -123,8 +123,9 @@ class NodeState(QObject):
     @property
     def why_load_failed(self) -> str:
         """In one sentence, as the node tells it; empty where none failed."""
-        facts = (self.snapshot.get("load_failed") or {}).get("facts") or {}
-        return str(facts.get("why") or "")
+        failed = self.snapshot.get("load_failed")
+        why = Reason.from_json(failed).facts.get("why", "") if failed else ""
+        return fact_text(why)
 
     @property
     def models(self) -> list[Json]:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QLocale, QTime
 
 from app import __version__
 from app.core.errors import AppError, Reason
-from app.gui.look.sentences import fact_here, last_words
+from app.gui.look.sentences import fact_text, last_words
 
 Action = tuple[str, Callable[[], object]]
 CHAT_ID_PREFIX = "at/"  # before the id of a chat, where it is the part of a page
@@ -68,7 +68,7 @@ def reason_details(reason: Reason) -> str:
     """Return the same without the time, for an error in the past."""
     if reason.code not in INTERNAL_ERRORS:
         return last_words(reason)
-    facts = " ".join(fact_here(name, str(fact)) for name, fact in reason.facts.items())
+    facts = " ".join(map(fact_text, reason.facts.values()))
     return " · ".join(filter(None, (reason.code, facts, f"Poolhouse {__version__}")))
 
 

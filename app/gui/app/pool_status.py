@@ -11,7 +11,7 @@ from app.api.plans import LoadedModel
 from app.api.snapshot import Snapshot
 from app.gui.api.node_state import GONE, NodeState
 from app.gui.app import page_names
-from app.gui.look.sentences import here, last_words, model_name, said
+from app.gui.look.sentences import model_name, said
 from app.gui.this_computer.lending_words import may_not, state_sentence
 
 
@@ -94,9 +94,7 @@ def current_status(pool: NodeState) -> PoolStatus:
 
 def trouble_with(loaded: LoadedModel) -> str:
     """Return what is wrong with a loaded model; empty if nothing is."""
-    if loaded.reason_facts is not None and last_words(loaded.reason_facts):
-        return said(loaded.reason_facts)
-    return here(loaded.reason or "")
+    return said(loaded.reason_facts)
 
 
 def other_models(now: Snapshot) -> list[str]:
@@ -116,8 +114,8 @@ def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
     for machine in now.sorted_machines:
         if machine.state not in ("draining", "paused") or machine.this or machine.id not in holders:
             continue
-        recovery = here(loaded.recovery.text or "") if loaded.recovery is not None else ""
-        why = " ".join(filter(None, (here(machine.reason or ""), recovery)))
+        recovery = said(loaded.recovery.text_facts) if loaded.recovery is not None else ""
+        why = " ".join(filter(None, (said(machine.reason_facts), recovery)))
         text = _tr("{machine} stops lending. {why}") if why else _tr("{machine} stops lending.")
         return text.format(machine=machine.name, why=why)
     return None

@@ -21,7 +21,7 @@ from app.gui.app.pool_status import PoolStatus, current_status
 from app.gui.app.window import Window
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
-from app.gui.look.sentences import here, said
+from app.gui.look.sentences import said
 from app.gui.this_computer.lending_words import is_by_hand, state_word, users
 
 
@@ -78,7 +78,7 @@ def _lost_models(before: Snapshot, now: Snapshot) -> list[News]:
     title = QCoreApplication.translate("Tray", "The model was lost")
     states = {model.model: model.state for model in before.models}
     return [
-        News(title, here(model.reason or model.model), page_names.POOL, model.model)
+        News(title, said(model.reason_facts) or model.model, page_names.POOL, model.model)
         for model in now.models
         if model.state == "lost" and states.get(model.model) != "lost"
     ]

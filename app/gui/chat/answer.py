@@ -17,7 +17,7 @@ from app.core.errors import AppError
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.app.error_pages import chat_address
 from app.gui.chat.message.answer_stats import AnswerStats
-from app.gui.look.sentences import here, said
+from app.gui.look.sentences import said
 
 THINK, THINK_TOKENS = "think", "think_tokens"  # in a chat's sampling: 1 or 0; the limit of a thought
 MAX_TOKENS = 2_048  # of an answer, unless the chat sets another limit
@@ -136,8 +136,7 @@ class Answer(QObject):
             self.progress = line.progress
             self.progressed.emit()
         elif line.recovery is not None:
-            facts = line.recovery.text_facts
-            self.trouble = said(facts) if facts is not None else here(line.recovery.text or "")
+            self.trouble = said(line.recovery.text_facts)
             self.is_short = line.recovery.state == "short"
             self.progressed.emit()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
 from app.api.computer import Settings
+from app.core.errors import Reason
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.dialogs import add_a_machine
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
+from app.gui.look.sentences import said
 from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import LeaveSheet
 from app.gui.pool.machine_dialogs import RemoveSheet, RolesSheet
@@ -19,8 +20,6 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Value, label, paragraph
 from app.gui.widgets.layouts import clear, column, line, row
-
-IN_A_FILE = "in a file only you can read"  # the node's words
 
 
 class Household(Group):
@@ -68,7 +67,7 @@ class Household(Group):
         self.ask("GET", "/settings", self._tell_keys, answer=Settings)
 
     def _tell_keys(self, settings: Settings) -> None:
-        self.where.setText(kept(settings.keys))
+        self.where.setText(kept(settings.keys_facts))
 
     def _leave(self) -> None:
         LeaveSheet(self.services, self.window(), self._done).open()
@@ -124,12 +123,7 @@ def _face(machine: MachineFacts) -> tuple[object, ...]:
     return machine.id, machine.name, machine.state, machine.roles
 
 
-def kept(where: str) -> str:
-    """Return the place of a secret as a sentence of its own: the node says "in the system keyring"."""
-    match where:
-        case "in the system keyring":
-            return QCoreApplication.translate("Household", "In the system keyring")
-        case _ if where == IN_A_FILE:
-            return QCoreApplication.translate("Household", "In a file only you can read")
-        case _:
-            return where[:1].upper() + where[1:]
+def kept(where: Reason | None) -> str:
+    """Return where a secret is kept, as a sentence of its own without a full stop."""
+    text = said(where)
+    return text[:1].upper() + text[1:]

@@ -13,7 +13,7 @@ from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import here, said
+from app.gui.look.sentences import said
 from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
 from app.gui.models.node_calls import Calls
 from app.gui.settings.household import kept
@@ -49,9 +49,9 @@ class ModelsPlace(QWidget):
         now = self._services.pool.now.models_folder
         move = now.move
         elsewhere = [folder for folder in now.elsewhere if folder.there]
-        reasons = [None if now.there else now.reason]
-        reasons += [folder.reason for folder in now.elsewhere if not folder.there]
-        problems = [here(reason) for reason in (*reasons, now.stopped) if reason]
+        reasons = [None if now.there else now.reason_facts]
+        reasons += [folder.reason_facts for folder in now.elsewhere if not folder.there]
+        problems = [said(reason) for reason in (*reasons, now.stopped_facts) if reason]
         self.problem.say("\n".join(problems))
         self.problem.setVisible(bool(problems))
         lines = [_moving(move)] if move else [_lies(folder) for folder in elsewhere]
@@ -221,7 +221,7 @@ class Models(Group):
         self.token.clear()
         self.token.setPlaceholderText(self.tr("Saved") if token.set else "hf_…")
         self._token.tell(
-            kept(token.where) + "."
+            kept(token.where_facts) + "."
             if token.set
             else self.tr("Only for models whose makers ask who downloads them. None is saved.")
         )

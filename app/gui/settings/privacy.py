@@ -10,16 +10,16 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from app.api.chat_api import ChatApi
 from app.api.computer import Settings, Updates, Walls
 from app.api.models import TokenState
-from app.core.errors import AppError
+from app.core.errors import AppError, Reason
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.pool.machine_words import moment
-from app.gui.settings.household import IN_A_FILE, kept
+from app.gui.settings.household import kept
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.dialog import Dialog
@@ -143,7 +143,7 @@ class Privacy(Group):
         self.encrypted = Setting(
             name, "", self.encrypt, default=self.tr("Default: off"), words="encryption key history"
         )
-        self._where = ""  # the node's words for the place of keys
+        self._where: Reason | None = None  # where keys are kept
         self._add_connections()
         self._walled = Setting(self.tr("What reads model files"), "", self.walls, words="sandbox landlock worker")
         self.add(self._walled, title=self.tr("Protection from model files"))
@@ -271,10 +271,10 @@ class Privacy(Group):
     def _tell_walls(self, walls: Walls) -> None:
         words = {"full": self.tr("Fully shut in"), "partial": self.tr("Partly shut in"), "none": self.tr("Not shut in")}
         self.walls.setText(words.get(walls.level, self.tr("Not known")))
-        self._walled.tell(" ".join(map(here, filter(None, (walls.cause, walls.cure)))))
+        self._walled.tell(" ".join(said(reason) for reason in (walls.cause_facts, walls.cure_facts) if reason))
 
     def _tell(self, settings: Settings) -> None:
-        self._where = settings.keys
+        self._where = settings.keys_facts
         self.key.setText(kept(self._where))
         self._tell_lock()
 
@@ -287,7 +287,7 @@ class Privacy(Group):
             "key is kept with the key of this machine; who loses it loses the chats. What you export stays "
             "readable."
         )
-        if self._where == IN_A_FILE:
+        if self._where is not None and self._where.code == "kept_in_file":
             words += " " + self.tr(
                 "No keyring was found here: the key lies in a file beside them, so this protects only "
                 "copies that leave it out."
@@ -324,4 +324,4 @@ class Privacy(Group):
         self.told.emit(words, "info")
 
     def _tell_token(self, token: TokenState) -> None:
-        self.token.setText(kept(token.where) if token.set else self.tr("None saved"))
+        self.token.setText(kept(token.where_facts) if token.set else self.tr("None saved"))

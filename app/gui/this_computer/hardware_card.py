@@ -13,7 +13,7 @@ from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import GUIDE, here, model_name, said
+from app.gui.look.sentences import GUIDE, model_name, said
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
@@ -194,9 +194,9 @@ class HardwareCard(QFrame):
         if words is not None:
             self.speed.say(words, "")
         elif person_waits:
-            reason = answer.reasons.get(own_id)
+            reason = answer.reasons_facts.get(own_id)
             later = self.tr("It could not be measured now. Try again when no answer runs.")
-            self.speed.say(here(reason) if reason else later, "")
+            self.speed.say(said(reason) or later, "")
         else:
             self.speed.say(self.tr("Its speed is not measured yet."), "muted")
 

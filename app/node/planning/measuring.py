@@ -20,13 +20,13 @@ from app.core.household.operations import Role
 from app.core.ids import MachineId
 from app.core.model_shape import ModelShape
 from app.core.planner.speed_estimates import Speed
+from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.network import messages
 from app.node.control.ndjson import Progress
 from app.node.lending.stage_uploads import without_paths
 from app.node.planning.own_speed import Cooldown, OwnSpeed
 from app.node.planning.speed_basis import Basis, basis_of
-from app.node.snapshot import sentence
 
 log = logging.getLogger(__name__)
 
@@ -168,17 +168,18 @@ class Measuring:
             entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one, known_only=order.known_only
         )
         numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
-        n_layers = entry.model.n_layers
+        failed = {
+            key: self._failed[name]
+            for key, name in {me: own, **names}.items()
+            if speeds[key] is None and name in self._failed
+        }
         return {
             "model": entry.name,
-            "n_layers": n_layers,
+            "n_layers": entry.model.n_layers,
             "batch_rows": batch_rows,
             "speeds": numbers,
-            "reasons": {
-                key: sentence(self._failed.get(name))
-                for key, name in {me: own, **names}.items()
-                if speeds[key] is None and name in self._failed
-            },
+            "reasons": {key: said(reason) for key, reason in failed.items()},
+            "reasons_facts": {key: reason.to_json() for key, reason in failed.items()},
         }
 
     async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:

@@ -2801,12 +2801,8 @@
         <translation>Identität</translation>
     </message>
     <message>
-        <source>In a file only you can read</source>
-        <translation>In einer Datei, die nur Sie lesen können</translation>
-    </message>
-    <message>
-        <source>In the system keyring</source>
-        <translation>Im Schlüsselbund des Systems</translation>
+        <source>In all</source>
+        <translation>Gesamt</translation>
     </message>
     <message>
         <source>It is cut off at once. Machines that are off learn of this when they next meet another one.</source>

@@ -8,6 +8,7 @@ import pytest
 
 from app.gui.api.node_state import NodeState
 from app.gui.app.pool_status import Kind, current_status
+from tests.findings import tells
 from tests.gui.typed_api import pool_of
 
 HEAT = "Paused: its processor is at 95 °C."
@@ -28,23 +29,23 @@ def pool(machines: list[dict[str, Any]], *, lending: Any = None, **loaded: Any) 
 
 @pytest.mark.parametrize("state", ["draining", "paused"])
 def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> None:
-    leaver = {"id": "b", "name": "attic", "state": state, "reason": HEAT}
+    leaver = {"id": "b", "name": "attic", "state": state, **tells(HEAT)}
     found = current_status(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
     assert (found.kind, found.sentence) == (Kind.PAUSED, f"attic stops lending. {HEAT}")
-    found = current_status(pool([leaver | {"reason": None}]))
+    found = current_status(pool([leaver | {"reason": None, "reason_facts": None}]))
     assert found.sentence == "attic stops lending."
 
 
 def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
     text = "attic leaves. It computes on while its layers are loaded on study, about 40 s."
-    leaver = {"id": "b", "name": "attic", "state": "draining", "reason": HEAT}
-    made = pool([leaver], recovery={"state": "leaving", "text": text})
+    leaver = {"id": "b", "name": "attic", "state": "draining", **tells(HEAT)}
+    made = pool([leaver], recovery={"state": "leaving", **tells(text, "text")})
     assert current_status(made).sentence == f"attic stops lending. {HEAT} {text}"
 
 
 @pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])
 def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, Any]) -> None:
-    found = current_status(pool([{"id": "b", "name": "attic", "state": "paused", "reason": HEAT} | other]))
+    found = current_status(pool([{"id": "b", "name": "attic", "state": "paused", **tells(HEAT)} | other]))
     assert found.sentence.startswith("Ready. 2 machines hold")
 
 
@@ -64,7 +65,7 @@ def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
-    lending = {"state": "paused", "code": "lend_no_role", "reason": "The household does not let it."}
+    lending = {"state": "paused", "code": "lend_no_role", **tells("The household does not let it.")}
     found = current_status(pool([], lending=lending))
     assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. 2 machines hold m.")
 

@@ -18,6 +18,7 @@ from app.gui.app import tray as tray_module
 from app.gui.app.error_pages import LOG_PAGE
 from app.gui.app.tray import NO_TRAY, News, Tray, TrayMenu, news
 from app.gui.app.window import Window
+from tests.findings import tells
 from tests.gui.desk import Attached, Desk
 
 Json = dict[str, Any]
@@ -92,7 +93,7 @@ def test_a_machine_that_joined_is_shown() -> None:
 
 
 def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(tray: Tray, at_lone: Desk) -> None:
-    lost = news_of(READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}})
+    lost = news_of(READY, {"loaded": {"model": "guide", "state": "lost", **tells("attic is gone.")}})
     tray.notify(lost[0])
     tray._message_clicked()
     at_lone.services.interrupted.add(ChatId("7"), "guide")
@@ -245,8 +246,8 @@ LOST = {"loaded": {"model": "guide", "state": "lost"}}
         (LOADING, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "done"}}}, ["Download finished"]),
         (LOADING, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "failed"}}}, []),
         ({"a": 1}, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "done"}}}, []),
-        (READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}}, ["The model was lost"]),
-        (LOST, {"loaded": {"model": "guide", "state": "lost", "reason": "x"}}, []),
+        (READY, {"loaded": {"model": "guide", "state": "lost", **tells("attic is gone.")}}, ["The model was lost"]),
+        (LOST, {"loaded": {"model": "guide", "state": "lost", **tells("x")}}, []),
         (READY, {"loaded": None}, []),
         (READY | {"beside": [{"model": "m", "state": "ready"}]},
          READY | {"beside": [{"model": "m", "state": "lost"}]}, ["The model was lost"]),

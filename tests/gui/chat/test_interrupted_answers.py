@@ -11,11 +11,12 @@ from app.gui.app.error_pages import chat_address
 from app.gui.chat.answer import InterruptedAnswers
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.session import Running
+from tests.findings import tells
 from tests.gui.chat.test_chat_page import page
 from tests.gui.typed_api import answer_line
 
 __all__ = ["page"]  # a fixture
-SHORT = {"recovery": {"state": "short", "machine": "attic", "text": "attic is gone."}}
+SHORT = {"recovery": {"state": "short", "machine": "attic", **tells("attic is gone.", "text")}}
 WORD = {"delta": {"text": "One ", "token_ids": [1]}}
 
 

@@ -14,6 +14,7 @@ from app.gui.chat.message import answer_stats
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.message.branch_view import state_of
 from app.gui.chat.session import Running
+from tests.findings import tells
 from tests.gui.typed_api import answer_line, finished_answer, pool_of
 
 TEXT = "attic stopped responding. Reconnecting…"
@@ -51,7 +52,7 @@ def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: A
     answer.progressed.connect(lambda: told.append(1))
     running = Running(ChatId("c1"), MessageId("m1"), "", answer, model="m")
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
-    client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
+    client.take({"recovery": {"state": "reconnecting", "machine": "attic", **tells(TEXT, "text")}})
     assert (state_of(running, pool_of({})), answer.text, told) == (TEXT, "One ", [1])
     progress = {"kitchen": STEP, "study": STEP | {"done": 4, "machine": "study"}}
     pool = pool_of({"loaded": {"model": "m", "progress": progress}})
@@ -116,7 +117,7 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
 
 
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:
-    loaded = {"model": "m", "state": "recovering", "reason": TEXT}
+    loaded = {"model": "m", "state": "recovering", **tells(TEXT)}
     found = current_status(pool_of({"loaded": loaded}))
     assert found.kind is Kind.WORKING
     assert TEXT in vars(found).values() if hasattr(found, "__dict__") else TEXT in repr(found)

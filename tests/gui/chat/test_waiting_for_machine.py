@@ -19,6 +19,7 @@ from app.gui.chat.error_actions import SmallerModelOffer, smaller_models
 from app.gui.chat.session import Running
 from app.gui.look.theme import Scheme, Theme
 from app.gui.widgets.notice import Notice
+from tests.findings import tells
 from tests.gui.typed_api import answer_line
 
 TEXT = "attic is gone, and the rest is too small."
@@ -75,12 +76,12 @@ def scene(qtbot: QtBot, qapp: QApplication) -> Callable[[str], Scene]:
     return lambda fits: Scene(qtbot, Theme(qapp, Scheme.LIGHT, 1.0), fits)
 
 
-SHORT = {"recovery": {"state": "short", "machine": "attic", "text": TEXT}}
+SHORT = {"recovery": {"state": "short", "machine": "attic", **tells(TEXT, "text")}}
 
 
 def test_the_largest_model_that_fits_is_offered_and_used(scene: Callable[[str], Scene]) -> None:
     one = scene("tiny")
-    one.take({"recovery": {"state": "lost", "machine": "attic", "text": "attic is gone."}})
+    one.take({"recovery": {"state": "lost", "machine": "attic", **tells("attic is gone.", "text")}})
     assert one.notice.isHidden()
     one.take(SHORT)
     assert one.notice.sentence == TEXT

@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QLocale
 from PySide6.QtWidgets import QApplication
 
+from app.core.errors import Reason
 from app.gui.look import formats
 from app.gui.look.language import translate
 from app.gui.settings.household import kept
@@ -38,8 +39,8 @@ def test_english_has_plurals_where_there_is_no_other_language(as_it_was: QApplic
 
 def test_german(as_it_was: QApplication) -> None:
     translate(as_it_was, "de")
-    assert kept("in the system keyring") == "Im Schlüsselbund des Systems"
-    assert kept("in a file only you can read") == "In einer Datei, die nur Sie lesen können"
+    assert kept(Reason("kept_in_keyring")) == "Im Schlüsselbund des Systems"
+    assert kept(Reason("kept_in_file")) == "In einer Datei, die nur Sie lesen können"
     assert shown("Sidebar", "Settings") == "Einstellungen"
     assert QLocale().language() is QLocale.Language.German
     assert shown("Answer", "%n token(s)", 7202) == "7.202 Token", "as every other number"
@@ -67,11 +68,12 @@ def test_the_second_language_of_a_system_is_that_of_the_sentences_too() -> None:
 from PySide6.QtCore import QCoreApplication
 from app.gui.look import formats
 from app.gui.look.language import translate
-from app.gui.look.sentences import here
+from app.core.errors import Reason
+from app.gui.look.sentences import said
 app = QCoreApplication([])
 translate(app, "")
 print(QCoreApplication.translate("Sidebar", "Settings"))
-print(here("Paused: it runs on battery. Resumes when it is plugged in."))
+print(said(Reason("pause_battery")))
 """
     said = subprocess.run(
         [sys.executable, "-c", words], capture_output=True, text=True, check=False, timeout=60,

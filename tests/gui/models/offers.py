@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from app.api.models import CatalogueModel, HubFile
 from app.decoding import convert
+from tests.findings import tells
 
 Json = dict[str, Any]
 GIB = 1 << 30
@@ -54,6 +55,8 @@ def offer(ident: str = "large-70b", *files: HubFile, **changes: Any) -> Catalogu
 
 
 def download(state: str, **changes: Any) -> Json:
+    if changes.get("reason"):
+        changes |= tells(changes["reason"])
     return {
         "id": "d1",
         "name": "Large 70B",

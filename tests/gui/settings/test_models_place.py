@@ -19,6 +19,7 @@ from app.gui.settings.settings_page import SettingsPage
 from app.gui.welcome.other_models import OtherModels
 from app.gui.welcome.steps import HardwareStep
 from app.machine.models_folders import MARKER, ModelsFolders
+from tests.findings import tells
 from tests.gui.desk import Desk
 from tests.gui.models.offers import download
 
@@ -130,7 +131,7 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
         "name": "tiny", "done_bytes": 1 << 30, "total_bytes": 4 << 30, "bytes_per_s": 1 << 20,
         "seconds_left": 3072, "waits": None,
     }  # fmt: skip
-    folder = {"folder": "/x", "default": False, "there": False, "reason": "/x is away.", "elsewhere": [], "move": move}
+    folder = {"folder": "/x", "default": False, "there": False, **tells("/x is away."), "elsewhere": [], "move": move}
     pool = away.services.pool
     pool.snapshot = {"models_folder": folder}
     shown.tell()

@@ -21,6 +21,7 @@ from app.gui.pool.machine_words import moment
 from app.gui.settings import privacy as privacy_page
 from app.gui.settings.privacy import Privacy, TurningDialog
 from backends.worker.confine import means
+from tests.findings import tells
 from tests.gui.chat.talk import talked
 from tests.gui.desk import Desk
 
@@ -155,7 +156,9 @@ def test_how_far_what_reads_model_files_is_shut_in(qtbot: QtBot, privacy: Privac
     words = {"full": "Fully shut in", "partial": "Partly shut in", "none": "Not shut in"}
     assert privacy.walls.text() == words[level]
     for other, said in (words | {"unknown": "Not known"}).items():
-        privacy._tell_walls(convert({"level": other, "cause": "It is so.", "cure": "Do this."}, computer.Walls))
+        privacy._tell_walls(
+            convert({"level": other, **tells("It is so.", "cause"), **tells("Do this.", "cure")}, computer.Walls)
+        )
         assert privacy.walls.text() == said
         assert privacy._walled.about.text() == "It is so. Do this."
 

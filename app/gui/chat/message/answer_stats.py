@@ -11,10 +11,11 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 from app.api.answers import Answer, AnswerRecovery, ForecastSpeed
 from app.api.plans import Progress, Stage
 from app.core.chat import FIGURES
+from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough
 from app.decoding import convert
 from app.gui.look import formats
-from app.gui.look.sentences import here
+from app.gui.look.sentences import said
 from app.gui.pool.machine_words import layer_ranges
 
 SEPARATOR = " · "
@@ -52,9 +53,9 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     predicted: ForecastSpeed | None = None
     recoveries: int | None = None
     recovered: list[AnswerRecovery] = []
-    doubted: list[str] = []
+    doubted_facts: list[Reason] = []
     placement: list[Stage] = []
-    notes: list[str] = []
+    notes_facts: list[Reason] = []
 
     @classmethod
     def of(cls, answer: Answer) -> AnswerStats:
@@ -84,7 +85,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
             part,
             before_tokens=before,
             recovered=[*self.recovered, *part.recovered],
-            doubted=[*self.doubted, *part.doubted],
+            doubted_facts=[*self.doubted_facts, *part.doubted_facts],
         )
         if part.decode_tok_s:
             return whole
@@ -136,7 +137,7 @@ def details(stats: AnswerStats) -> list[str]:
         text = _tr("Computed ahead: {tokens} guessed tokens, {right} of them right")
         right = formats.number(stats.guessed_right or 0)
         lines.append(text.format(tokens=formats.number(stats.guessed), right=right))
-    return lines + [here(sentence) for sentence in stats.doubted]
+    return lines + list(map(said, stats.doubted_facts))
 
 
 def recoveries(stats: AnswerStats) -> list[str]:

@@ -40,7 +40,7 @@ from app.gui.chat.message.body import Body, Look
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
-from app.gui.look.sentences import here, model_name
+from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.fields import Escape
@@ -445,7 +445,7 @@ class MessageView(QFrame):
         stats = AnswerStats.stored(details)
         if text := answer_stats.caption(stats):
             self._foot.addWidget(_caption(text, answer_stats.details(stats)))
-        notes = map(here, stats.notes)
+        notes = map(said, stats.notes_facts)
         for note in (*answer_stats.recoveries(stats), *notes, *(details.get(NOTES) or ())):
             self._foot.addLayout(self._note(str(note)))
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):

@@ -204,7 +204,7 @@ class TokenField(QWidget):
             "access token of huggingface.co."
         )
         if answer.set:
-            where = self.tr("A token is kept {where}.").format(where=answer.where)
+            where = self.tr("A token is kept {where}.").format(where=said(answer.where_facts))
             self._words.setText(f"{ask} {where}")
         else:
             self._words.setText(ask)
