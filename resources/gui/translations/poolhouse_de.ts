@@ -2801,10 +2801,6 @@
         <translation>Identität</translation>
     </message>
     <message>
-        <source>In all</source>
-        <translation>Gesamt</translation>
-    </message>
-    <message>
         <source>It is cut off at once. Machines that are off learn of this when they next meet another one.</source>
         <translation>Es wird sofort getrennt. Geräte, die aus sind, erfahren davon, sobald sie das nächste Mal ein anderes erreichen.</translation>
     </message>
