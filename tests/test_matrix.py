@@ -110,10 +110,10 @@ def test_the_page_says_what_was_not_run_and_what_does_not_count() -> None:
     kinds = {("F1", "kill -9, a", "middle"), ("F3", "silent for 60 s, both lenders", "middle")}
     ones = [outcome("kill -9, a", 3), outcome("kill -9, a", 0, struck=False)]
     page = report.written(ones, 1, kinds)
-    assert "(1 runs, 0 of them failed; 0 more ended well, outside" in page
-    assert "1 of 2 kinds of runs were not made" in page
+    assert "1 runs, of which 0 failed; 0 more succeeded, but took longer" in page
+    assert "1 of 2 kinds of runs are missing" in page
     assert page.endswith("## Not run\n\n- F3, silent for 60 s, both lenders, middle\n")
-    assert "1 more runs struck nobody" in page
+    assert "1 more runs do not count" in page
     assert "| F1 | kill -9, a | middle | 1 | 1 | 1 | 0 | – / 0.10 s | – / 3.00 s |" in page
     assert "\nCommit abc.\n" in page
     assert "not made" not in report.written(ones, 1, {ones[0].kind})

@@ -88,7 +88,17 @@ def differences(golden: object, now: object, at: str) -> Iterator[str]:
 def request_schemas() -> Json:
     """Every body that may be sent, with its bounds, as JSON Schema."""
     kinds = [one for one in vars(requests).values() if _is_request(one)]
-    return {kind.__name__: msgspec.json.schema(kind) for kind in kinds}
+    return {kind.__name__: without_descriptions(msgspec.json.schema(kind)) for kind in kinds}
+
+
+def without_descriptions(schema: Any) -> Any:
+    """Return a JSON schema without its prose, which may change while the form stays."""
+    if isinstance(schema, list):
+        return [without_descriptions(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_prose = isinstance(schema.get("description"), str)  # else a field of that name
+    return {key: without_descriptions(part) for key, part in schema.items() if key != "description" or not is_prose}
 
 
 def _is_request(one: object) -> bool:
