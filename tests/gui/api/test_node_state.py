@@ -160,14 +160,20 @@ def test_a_node_that_is_lost_loads_nothing(away: Desk, link: Link, goes_on: bool
     loading = Loading(pool)
     loading.changed.connect(lambda: changed.append(True))
     pool.link = Link.THERE
-    pool.snapshot = {"loaded": {"model": "big", "state": "loading", "progress": {"a": {}}}}
+    pool.snapshot = {
+        "loaded": {
+            "model": "big",
+            "state": "loading",
+            "progress": {"a": {"step": "load", "machine": "a", "done": 0, "total": 1, "unit": "bytes"}},
+        }
+    }
     pool.snapshot["beside"] = [{"model": "small", "state": state} for state in ("loading", "ready")]
     pool.changed.emit()
     assert (loading.model, len(changed)) == ("big", 1)
     pool._say(link, None)
     assert loading.model == ("big" if goes_on else "")
     assert bool(loading.steps) is goes_on
-    assert len(pool.models) == (3 if goes_on else 1)
+    assert len(pool.now.models) == (3 if goes_on else 1)
     assert len(changed) == (1 if goes_on else 2)
-    pool.snapshot["loaded"]["state"] = "ready"
-    assert pool.loaded is not None
+    pool.snapshot = {**pool.snapshot, "loaded": {"model": "big", "state": "ready"}}
+    assert pool.now.loaded is not None
