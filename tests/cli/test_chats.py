@@ -109,7 +109,7 @@ def test_a_running_node_is_asked_for_the_key(
 def test_no_chats_and_those_of_a_newer_version_are_told(poolhouse: Poolhouse, home: Path, file: Path) -> None:
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA user_version = 99")
-    assert "newer Poolhouse" in poolhouse("chats", "encrypt").err
+    assert "newer version of Poolhouse" in poolhouse("chats", "encrypt").err
     file.unlink()
     for command in ("status", "encrypt", "decrypt"):
         said = poolhouse("chats", command)
