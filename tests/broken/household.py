@@ -154,7 +154,7 @@ class Household:
         fault = fault_table.classify(reason).fault
         if reason.code == "lender_said":
             fault = fault_table.classify(Reason(fault_table.cause_code(reason))).fault
-            told.end += f": {reason.facts.get('cause')} there"
+            told.end += f": {fault_table.cause_code(reason)} there"
         else:
             told.end += f": {reason.code}"
         if fault not in OF_THE_FILE:
