@@ -314,15 +314,15 @@ class Details(Whole):
     def _tell_lost(self, item: Item) -> None:
         snapshot = self._services.pool.now
         loaded, failed = snapshot.model(item.name), snapshot.load_failed
-        words, reason = "", Reason("", {})
+        words, details = "", ""
         if loaded is not None:
             if loaded.state in ("lost", "failed") and loaded.reason_facts is not None:
-                words, reason = said(loaded.reason_facts), loaded.reason_facts
+                words, details = said(loaded.reason_facts), reason_details(loaded.reason_facts)
         elif item.is_here and failed is not None and failed.model == item.name:  # it fits, and yet failed
             why = failed.facts.get("why")
             words = self.tr("The last try to load it failed. {why}").format(
                 why=said(why) if isinstance(why, Reason) else why or ""
             )
-        self.lost.say(words, details=reason_details(reason))
+        self.lost.say(words, details=details)
         self.lost.setVisible(bool(words))
         self.forecast.show_fact(loaded.last_answer if loaded is not None and item.is_here else None)
