@@ -42,7 +42,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     assert view.words.text().startswith("Load as well: Fits · ")
     assert bar.buttons[Do.BESIDE].isEnabled()
 
-    def no_room(method: str, path: str, order: Json, done: Any, failed: Any) -> None:
+    def no_room(method: str, path: str, order: Json, done: Any, failed: Any, **_types: object) -> None:
         asked.append(order)
         if order.get("beside"):
             failed(DoesNotFit("too_large", need_bytes=9 * MIB, lent_bytes=5 * MIB))
