@@ -33,7 +33,7 @@ MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
 def find_node(home: Home) -> Runtime:
-    """How to reach the node of this home. Raises Unreachable when none runs there, BadInput where none can."""
+    """Return how to reach the node of this home. Raises Unreachable if none runs there, BadInput if none can."""
     runtime = running_node.read(home.runtime_file)
     if runtime is None:
         raise _why_none(home)
@@ -41,7 +41,7 @@ def find_node(home: Home) -> Runtime:
 
 
 def _why_none(home: Home) -> AppError:
-    """Nothing tells of a node in this home."""
+    """Return the error that says why no node can be reached in this home."""
     try:
         if home.root.is_file():
             return BadInput("home_no_folder", path=str(home.root))

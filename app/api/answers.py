@@ -1,4 +1,4 @@
-"""What the node answers to questions, and to requests about its household."""
+"""Answers to questions, and to requests about the household."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ForecastSpeed(msgspec.Struct, frozen=True):
-    """How fast an answer was forecast to be."""
+    """The forecast speed of an answer."""
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
@@ -48,7 +48,7 @@ class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageFigures(msgspec.Struct, frozen=True):
-    """What one stage did for an answer. `machine` is its ID or its name."""
+    """The work of one stage for an answer. `machine` is its ID or its name."""
 
     machine: str
     first: int = 0

@@ -8,7 +8,7 @@ from app.core.errors import Reason
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one key may have; None: what all keys may."""
+    """The limits of one key; None: those of all keys."""
 
     at_once: int | None = None
     tokens_a_minute: int | None = None

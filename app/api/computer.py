@@ -1,4 +1,4 @@
-"""This computer: its hardware, its settings, its programs, its health, and its journal."""
+"""This computer: hardware, settings, programs, health, and journal."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class AnswerInProgress(msgspec.Struct, frozen=True):
 
 
 class LentTotal(msgspec.Struct, frozen=True):
-    """What this computer did for others in all."""
+    """Everything that this computer did for others."""
 
     since: float = 0.0
     seconds: float = 0.0

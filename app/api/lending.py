@@ -1,4 +1,4 @@
-"""What this computer lends: its state, its owner's rules, and the readings that the rules look at."""
+"""Lending of this computer: its state, its owner's rules, and the readings that the rules look at."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.core.errors import Reason
 
 
 class Lending(msgspec.Struct, frozen=True):
-    """What this computer lends now."""
+    """The memory that this computer lends now."""
 
     state: str = "off"
     reason: str | None = None
@@ -55,7 +55,7 @@ class BatteryReading(msgspec.Struct, frozen=True):
 
 
 class LendingReadings(msgspec.Struct, frozen=True):
-    """What the rules look at, as it was last read; None where the system does not tell."""
+    """The latest readings that the rules look at; None if the system does not provide one."""
 
     idle_s: float | None = None
     battery: BatteryReading | None = None

@@ -216,7 +216,7 @@ class MemoryParts(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether a model would fit."""
+    """The judgment whether a model would fit."""
 
     word: str = ""  # fits, tight, smaller context or too big
     spare_bytes: int = 0

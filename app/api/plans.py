@@ -1,4 +1,4 @@
-"""Where the layers of a model are or would be: plans, loaded models, and how they will do."""
+"""Plans and loaded models: where their layers are, and how fast they answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TimeShare(msgspec.Struct, frozen=True):
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """How fast a plan will answer."""
+    """The forecast speed of a plan."""
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
@@ -118,7 +118,7 @@ class MachineFacts(msgspec.Struct, frozen=True):
 
 
 class PlanFacts(msgspec.Struct, frozen=True):
-    """What a plan was made from: the typical request, and every machine and link."""
+    """The basis of a plan: the typical request, and every machine and link."""
 
     prompt_tokens: int = 0
     output_tokens: int = 0
@@ -128,7 +128,7 @@ class PlanFacts(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Which machine computes which layers, with every number behind it."""
+    """A plan: which machine computes which layers, with every number behind it."""
 
     model: str
     shape: str = ""  # one, split or replicas
@@ -155,7 +155,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What is done because a machine is lost or leaves."""
+    """The reaction to a machine that is lost or leaves."""
 
     state: str = ""  # reconnecting, lost, leaving, rebuilding, short or continued
     machine: str = ""

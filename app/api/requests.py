@@ -62,7 +62,7 @@ class ChooseAutostart(Request, frozen=True):
 
 
 class ChangeSettings(Request, frozen=True):
-    """What counts from the next start on; what is not given stays."""
+    """Settings that apply from the next start on; omitted ones stay."""
 
     port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     discovery: bool | msgspec.UnsetType = msgspec.UNSET
@@ -72,7 +72,7 @@ class ChangeSettings(Request, frozen=True):
 
 
 class ChooseFolder(Request, frozen=True):
-    """Where models are kept; "" is the folder in the home."""
+    """The folder of the models; "" is the one in the home."""
 
     path: Annotated[str, Meta(max_length=4096)]
     move: bool = False
@@ -80,7 +80,7 @@ class ChooseFolder(Request, frozen=True):
 
 
 class PreferInterface(Request, frozen=True):
-    """By which interface of this computer a machine is dialled; None: by whichever is best."""
+    """The interface of this computer through which a machine is dialed; None: the best one."""
 
     interface: Annotated[str, Meta(min_length=1, max_length=128)] | None
 
@@ -102,7 +102,7 @@ class ChangeApi(Request, frozen=True):
 
 
 class LimitKey(Request, frozen=True):
-    """What one key may have; None: what all keys may."""
+    """The limits of one key; None: those of all keys."""
 
     name: Annotated[str, Meta(max_length=100)]
     at_once: Annotated[int, Meta(ge=1, le=32)] | None = None
@@ -157,7 +157,7 @@ class StartDownload(Request, frozen=True):
 
 
 class FindCopies(Request, frozen=True):
-    """Who of the household has this file; `sha256` as in StartDownload."""
+    """A question to the household: who has this file? `sha256` as in StartDownload."""
 
     repository: Name
     file: Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -192,7 +192,7 @@ class PlanModel(Request, frozen=True):
 
 
 class Sketch(Request, frozen=True, kw_only=True):
-    """What a catalogue says of a file that is not here."""
+    """Facts from a catalogue about a file that is not here."""
 
     key: Annotated[str, Meta(min_length=1, max_length=400)]
     file_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]

@@ -69,7 +69,7 @@ class Stranger(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """Whether the node looks for machines nearby, and what prevents it."""
+    """The search for machines nearby: whether it is on, and what prevents it."""
 
     on: bool = False
     reason: str | None = None
@@ -93,7 +93,7 @@ class WaitingChat(msgspec.Struct, frozen=True):
 
 
 class AnswerCounts(msgspec.Struct, frozen=True):
-    """How many answers are in progress, and who waits."""
+    """The number of answers in progress, and the questions that wait."""
 
     running: int = 0
     waiting: int = 0
@@ -110,21 +110,21 @@ class FailedLoad(msgspec.Struct, frozen=True):
 
 
 class Factor(msgspec.Struct, frozen=True):
-    """By how much measured times differ from forecast ones, and how many answers say so."""
+    """The ratio of measured to forecast times, and the number of answers behind it."""
 
     value: float = 1.0
     answers: int = 0
 
 
 class MachineFactors(msgspec.Struct, frozen=True):
-    """What forecasts of a machine are multiplied with: its computing, and the link to it."""
+    """The factors for forecasts of a machine: its computing, and the link to it."""
 
     machine: Factor = Factor()
     link: Factor = Factor()
 
 
 class ForecastErrors(msgspec.Struct, frozen=True):
-    """How far forecasts were off, as shares at the median."""
+    """The median errors of forecasts, as shares."""
 
     answers: int = 0
     ttft_error: float | None = None
@@ -139,7 +139,7 @@ class ShelfVersion(msgspec.Struct, frozen=True):
 
 
 class HubContact(msgspec.Struct, frozen=True):
-    """When the model hub was last asked."""
+    """The time when the model hub was last asked."""
 
     last_contact: float | None = None
 

@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to measure: the method of DESIGN.md 8."""
+    """The measurements to make: the method of DESIGN.md 8."""
 
     model: str
     prompt: int
@@ -68,7 +68,7 @@ class Bench:
         return placed
 
     async def restored(self, progress: Callable[[Progress], None]) -> None:
-        """What was loaded before is loaded again: a benchmark's own context is short."""
+        """Load again what was loaded before: a benchmark's own context is short."""
         before = self._before
         if not self.has_loaded:
             return
@@ -102,7 +102,7 @@ class Bench:
         }
 
     def _suffices(self, now: LoadedModel) -> bool:
-        """Whether the loaded model is the one meant, with room for all streams."""
+        """Return whether the loaded model is the right one, with room for all streams."""
         need = self._load()
         return (
             now.model == self._task.model

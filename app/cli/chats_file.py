@@ -22,7 +22,7 @@ BUSY_MS = 250
 
 @dataclass(frozen=True, slots=True)
 class Chats:
-    """What stands in the file. `swept`: nothing readable is left of what stood there before."""
+    """The contents of the file. `swept`: nothing readable is left of its former contents."""
 
     file: str
     encrypted: bool
@@ -40,7 +40,7 @@ def file_of(home: Home) -> Path:
 
 
 def look(file: Path) -> Chats:
-    """Also while the window is open. Raises AppError."""
+    """Read the chats, also while the window is open. Raises AppError."""
     with _said(file), contextlib.closing(history_file.connect(file)) as db:
         return _look(db, file)
 
@@ -53,7 +53,7 @@ def check_key(file: Path, cipher: Cipher, place: str) -> None:
 
 
 def change(file: Path, turn: Turn, cipher: Cipher, told: Callable[[int, int], None]) -> Chats:
-    """As a whole or not at all. Raises Busy while the window is open, and AppError."""
+    """Write the chats completely or not at all. Raises Busy while the window is open, and AppError."""
     with _said(file), at_work(file, threading.Event()) as db:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         db.execute("PRAGMA locking_mode = EXCLUSIVE")  # not even an idle window may hold it
@@ -83,7 +83,7 @@ def _look(db: sqlite3.Connection, file: Path) -> Chats:
 
 @contextlib.contextmanager
 def _said(file: Path) -> Iterator[None]:
-    """What the file or the disk refuses, as a sentence."""
+    """Turn errors of the file or the disk into sentences."""
     try:
         yield
     except AppError:

@@ -1,4 +1,4 @@
-"""What `doctor` finds: this computer itself, then its node if one runs."""
+"""Findings of `doctor`: this computer itself, then its node if one runs."""
 
 from __future__ import annotations
 

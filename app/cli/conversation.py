@@ -1,4 +1,4 @@
-"""From a command without a loop to work with nodes: one conversation, or several things together."""
+"""Talk to nodes from a command that has no event loop: one conversation, or several things together."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def named(number: int) -> str:
 
 
 def node_command(home: Path, name: str, threads: int) -> list[str]:
-    """How to start one node that only this computer can reach."""
+    """Return the command line of one node that only this computer can reach."""
     return paths.python_command(
         "-m", "app", "node", "--home", str(home), "--name", name, "--port", "0",
         "--bind", "127.0.0.1", "--no-discovery", "--lend", LEND, "--limit", LEND,

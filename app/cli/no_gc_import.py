@@ -1,4 +1,4 @@
-"""What is imported comes to stay: nobody looks for garbage meanwhile, or among it afterwards."""
+"""Import without garbage collection: modules stay, so nothing of them is garbage, now or later."""
 
 from __future__ import annotations
 

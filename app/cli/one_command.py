@@ -1,4 +1,4 @@
-"""From arguments to an exit code: runs one command and says what went wrong in one sentence."""
+"""Run one command, from arguments to an exit code, and say in one sentence what went wrong."""
 
 from __future__ import annotations
 

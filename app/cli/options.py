@@ -1,4 +1,4 @@
-"""What may stand behind a command: the options many commands share, and how they are read."""
+"""Options that many commands share, and how they are read."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def read_home(typed: str) -> Path:
 
 
 def read_name(typed: str) -> str:
-    """Of a machine, a model, a key; no name at all is a variable of a script that was not set."""
+    """Read the name of a machine, a model or a key; an empty one comes from a script's unset variable."""
     if not typed.strip():
         raise typer.BadParameter("This names nothing. Give a name.")
     return typed
 
 
 def read_new_name(typed: str) -> str:
-    """What a machine shall be called: seen by others, and short enough for their lists."""
+    """Read a new name for a machine: other people see it, and it must fit into their lists."""
     if not typed.strip() or len(typed) > MAX_NAME_CHARACTERS:
         raise typer.BadParameter(
             f"A name has 1 to {MAX_NAME_CHARACTERS} characters that can be seen. Give one such as attic-pc."
@@ -86,7 +86,7 @@ def read_new_name(typed: str) -> str:
 
 
 def read_folder(typed: str) -> Path:
-    """As `read_home`, of an argument."""
+    """Read a home folder given as an argument, like `read_home`."""
     if not typed.strip():
         raise typer.BadParameter("This names no folder. Write `.` for the one you are in.")
     return Path(typed)

@@ -1,4 +1,4 @@
-"""Where a command says things: results on stdout, messages on stderr, as text or as JSON."""
+"""Output of a command: results on stdout, messages on stderr, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Face:
 
     @property
     def is_live(self) -> bool:
-        """Whether a person watches: then things may move."""
+        """Return whether a person watches, so that things may move."""
         return not self.as_json and sys.stdout.isatty() and sys.stderr.isatty()
 
     def result(self, data: object, view: Callable[[], RenderableType]) -> None:
-        """What the command was asked for: `data` as JSON, or the view of it."""
+        """Write the result: `data` as JSON, or the view of it."""
         if self.as_json:
             self.json(data)
         else:

@@ -42,7 +42,7 @@ class _Command(TyperCommand):
 
 
 def _stands_for(name: str, kind: str) -> str | None:
-    """What stands behind an option's name in the help: `N`, `NAME`; typer would write `<int range>`."""
+    """Return the placeholder of an option in the help: `N`, `NAME`; typer would write `<int range>`."""
     if kind.startswith(("int", "float")):
         return "N"
     return name.upper() if kind == "str" else None

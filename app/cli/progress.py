@@ -41,7 +41,7 @@ WORDS = {
 
 @contextmanager
 def shown(face: Face) -> Iterator[Show]:
-    """While it lasts, progress lines of the node can be given to what it yields."""
+    """Show progress lines of the node: pass them to the yielded function."""
     if not face.is_live:
         yield _Lines(face).show
         return

@@ -13,7 +13,7 @@ _LINE = {**_TEXT, ord("\n"): " ", ord("\t"): " "}
 
 
 def text(foreign: str) -> str:
-    """What a model wrote, without C0, C1 and bidirectional controls; line feed and tab stay."""
+    """Return a model's text without C0, C1 and bidirectional controls; line feed and tab stay."""
     return foreign.translate(_TEXT)
 
 

@@ -103,7 +103,7 @@ def welcome(
 
 
 def _note() -> str:
-    """With a home of its own, each step but the demo wants it."""
+    """Return the step with its `--home`, if the home is not the usual one; the demo needs none."""
     option = hints.home_option()
     return f"{SENTENCE} (with{option} behind each but the demo)" if option else SENTENCE
 

@@ -1,4 +1,4 @@
-"""How the window finds the node of a home, and starts one that outlives a window that crashes."""
+"""Find the node of a home for the window, and start one that outlives a window that crashes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class NodeLauncher:
         self._erases = True
 
     def finish(self) -> list[str]:
-        """What is due once the window has ended; why something of it could not be done."""
+        """Do what is due once the window has ended; return why some of it could not be done."""
         if not self._erases:
             return []
         for _ in range(round(PATIENCE_S / LOOK_S)):

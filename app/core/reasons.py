@@ -46,7 +46,7 @@ class Language:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """How one face of the app speaks. Model names that it shows differently are in `names`."""
+    """One face of the app and how it speaks. Model names that it shows differently are in `names`."""
 
     language: str = ENGLISH
     in_window: bool = False

@@ -66,7 +66,7 @@ def machines_json(household: Household, me: MachineId) -> Json:
 
 
 def with_names(told: Any, household: Household) -> Any:
-    """What was described when it was placed, with the names that its machines have now."""
+    """Return what was described at its placement, with the names that its machines have now."""
     if isinstance(told, list):
         return [with_names(one, household) for one in told]
     if not isinstance(told, dict):
@@ -144,7 +144,7 @@ def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Seq
 
 
 def _kv_bytes(plan: Plan, model: Model) -> Json:
-    """What the context takes on all machines together, by how it is kept."""
+    """Return the size of the context on all machines together, by KV type."""
     work = plan.workload
     cells = work.context * work.users
     return {
@@ -155,7 +155,7 @@ def _kv_bytes(plan: Plan, model: Model) -> Json:
 
 
 def forecast_json(known: Forecast) -> Json:
-    """How a placement will do. Times in seconds; `share` is of the time of a request."""
+    """Return the forecast of a placement. Times in seconds; `share` is of the time of a request."""
     slowest = known.bottleneck
     return {
         "ttft_s": known.ttft_s,
@@ -178,7 +178,7 @@ def forecast_json(known: Forecast) -> Json:
 
 
 def first_token_json(plan: Plan, model: Model) -> Json | None:
-    """After how long the answer to a long question begins; None where not all was measured."""
+    """Return the time until the answer to a long question begins; None if something was not measured."""
     prompt = min(LONG_QUESTION, plan.workload.context - 1)
     known = predicted(plan, model, prompt, plan.workload.output)
     return {"prompt_tokens": prompt, "ttft_s": known.ttft_s} if known else None
@@ -190,13 +190,13 @@ def reason_json(reason: Reason) -> Json:
 
 
 def trouble_json(reason: Reason | None) -> Json:
-    """What is wrong with what is loaded, so that `with_names` can say it anew."""
+    """Return what is wrong with a loaded model, so that `with_names` can say it anew."""
     facts = reason_json(reason) if reason else None
     return {"reason": facts and facts["sentence"], "reason_facts": facts}
 
 
 def facts_json(plan: Plan, model: Model) -> Json:
-    """What a plan was made from: the typical request, and every machine and link as it was measured."""
+    """Return the basis of a plan: the typical request, and every machine and link as it was measured."""
     work = plan.workload
     token_bytes = work.number.row_bytes(model.width)
     chunk_bytes = token_bytes * work.batch_rows

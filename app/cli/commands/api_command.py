@@ -139,7 +139,7 @@ def off(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Where it listens, and who may use it."""
+    """Show where it listens, and who may use it."""
     from app.api.chat_api import ChatApi
 
     _show(ask_node(home, lambda node: node.get("/api", ChatApi)), as_json)
@@ -181,7 +181,7 @@ def limit(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What one key may have; what is not given is as for all keys."""
+    """Set the limits of one key; what is not given is as for all keys."""
     order: Json = {"name": name, "at_once": at_once, "tokens_a_minute": tokens}
     _post(home, "/api/limits", order, as_json)
 
@@ -236,7 +236,7 @@ def _lines(api: ChatApi) -> list[str]:
 
 
 def _access(api: ChatApi) -> list[str]:
-    """What was allowed beside this computer's own names and programs."""
+    """Return what was allowed beside this computer's own names and programs."""
     lines = []
     if names := api.host_names:
         lines.append(f"It also answers by these host names: {_listed(names)}.")

@@ -223,7 +223,7 @@ def _say_figures(face: Face, answer: Answer, max_tokens: int | None) -> None:
 
 
 def _cut_off(answer: Answer, max_tokens: int | None) -> str:
-    """Which limit it was, and what helps."""
+    """Return which limit cut the answer, and what helps."""
     if answer.cut_by == "context":
         return (
             "The answer was cut off: the context is full. Load the model with a larger --context, or ask with fewer "

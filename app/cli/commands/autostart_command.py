@@ -17,7 +17,7 @@ RUNS = "One that runs goes on; this ends it: systemctl --user stop poolhouse"
 
 
 class Turn(StrEnum):
-    """What a person wants."""
+    """The actions of `autostart`."""
 
     ON = "on"
     OFF = "off"

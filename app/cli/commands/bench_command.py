@@ -109,7 +109,7 @@ async def _measured(node: NodeClient, face: Face, task: Task) -> None:
 
 
 async def _restored(benchmark: Bench, face: Face) -> None:
-    """As it was before. What keeps that from happening is said beside the result, not instead of it."""
+    """Restore the former placement. A failure is reported beside the result, not instead of it."""
     from app.cli.progress import shown
 
     try:

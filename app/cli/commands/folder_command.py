@@ -48,7 +48,7 @@ def folder(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Where models are kept; choose another folder, on a disk with more room."""
+    """Show where models are kept, or choose another folder, on a disk with more room."""
     if default and path is not None:
         raise typer.BadParameter("Give a folder or --default, not both.")
     if create and path is None:
@@ -67,7 +67,7 @@ def folder(
 
 
 def _is_to_be_made(face: Face, place: Path, create: bool) -> bool:
-    """Whether a folder that is not there is made: a mistyped one is not. Raises BadInput where nobody can be asked."""
+    """Return whether to make a folder that does not exist. Raises BadInput if nobody can be asked."""
     if create or place.exists():
         return create  # the node says what is wrong with it
     lacks = place

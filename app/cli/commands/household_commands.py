@@ -53,7 +53,7 @@ RENAMED = "Another machine there has the name of this one, which is called {name
 
 
 class RoleName(StrEnum):
-    """What a new machine may do."""
+    """The roles of a new machine."""
 
     LEND = "lend"
     GUEST = "guest"

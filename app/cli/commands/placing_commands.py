@@ -25,7 +25,7 @@ PANEL = "Models"
 
 
 class NumberName(StrEnum):
-    """How hidden states are written on the wire."""
+    """The number types of hidden states on the wire."""
 
     AUTO = "auto"
     F16 = "f16"
@@ -34,7 +34,7 @@ class NumberName(StrEnum):
 
 
 class ShapeName(StrEnum):
-    """How a model stands in the household."""
+    """The ways to place a model in the household."""
 
     ONE = "one"
     SPLIT = "split"
@@ -99,7 +99,7 @@ def placing(
     *,
     beside: bool,
 ) -> dict[str, Any]:
-    """What a plan and a load have in common."""
+    """Return what the requests for a plan and a load have in common."""
     runs = read_counts(split) if split is not None else None
     chosen = shape.value if shape else None
     return {
@@ -182,7 +182,7 @@ async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> Loaded | 
 
 
 def _say_taken(face: Face, typed: str, name: str) -> None:
-    """Which model the beginning of a name was taken for, before anything else is said of it."""
+    """Report which model the beginning of a name was taken for, before anything else."""
     if not face.as_json and typed.casefold() != name.casefold():
         face.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
 

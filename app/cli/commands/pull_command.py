@@ -193,7 +193,7 @@ def _tell_held_up(why: str | None, told: set[str], face: Face) -> set[str]:
 
 
 async def _wanted(node: NodeClient, model: str) -> Wanted:
-    """What a person means. Raises BadInput."""
+    """Return the version that a person means. Raises BadInput."""
     if "/" not in model:
         from app.catalog.catalogue import shipped
 

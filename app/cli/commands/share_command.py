@@ -24,7 +24,7 @@ OFF = "No other machine copies models from here. `poolhouse share on` allows it.
 
 
 class Turn(StrEnum):
-    """What a person wants."""
+    """The actions of `share`."""
 
     ON = "on"
     OFF = "off"
@@ -42,7 +42,7 @@ def share(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Whether your other machines may copy models from this one, instead of downloading them again."""
+    """Choose whether your other machines may copy models from this one, instead of downloading them again."""
     shares = ask_node(home, lambda node: _settings(node, turn)).share_models
     Face(as_json).result({"on": shares}, lambda: hints.own(ON if shares else OFF))
 

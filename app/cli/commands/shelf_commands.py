@@ -105,7 +105,7 @@ def _as_known(known: str, known_bytes: int, path: Path) -> str:
 
 
 def _is_elsewhere(known: str, path: Path) -> bool:
-    """Whether the shelf knows these bytes by another file. Any part of a model stands for all of it."""
+    """Return whether the shelf has these bytes from another file. Any part of a model stands for all of it."""
     if not known:
         return False
     there = Path(known)

@@ -105,12 +105,12 @@ def _bare(name: str, url: str) -> str:
 
 
 def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """From now on it may be sent whole requests, texts and all."""
+    """Allow it to be sent whole requests, texts and all."""
     _change(name, {"on": True}, home, as_json)
 
 
 def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """It is sent nothing more."""
+    """Send it nothing more."""
     _change(name, {"on": False}, home, as_json)
 
 
@@ -153,7 +153,7 @@ def remove(name: NameArgument, home: HomeOption = None, as_json: JsonOption = Fa
 
 
 def listed(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Which there are, and what they have cost."""
+    """List them, and what they have cost."""
     from app.api.chat_api import Upstreams
 
     _show(ask_node(home, lambda node: node.get("/api/upstreams", Upstreams)), as_json)

@@ -12,7 +12,7 @@ __all__ = ["duration", "memory_bar", "milliseconds", "rate", "seconds", "size"]
 
 
 def memory_bar(used: int, whole: int, colour: str = "blue") -> Text:
-    """How much of `whole` is used: `███░░░░░░░ 1.1 of 4.0 GiB`."""
+    """Return how much of `whole` is used: `███░░░░░░░ 1.1 of 4.0 GiB`."""
     share = min(1.0, used / whole) if whole > 0 else 0.0
     full = round(share * BAR_CELLS)
     if used > 0:

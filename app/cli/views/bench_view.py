@@ -78,7 +78,7 @@ def _stages(stages: list[Json]) -> Table:
 
 
 def _warnings(report: Json) -> list[Text]:
-    """What makes these figures less than they seem."""
+    """Return what makes these figures less reliable than they seem."""
     said = []
     for result in report["results"]:
         who = f"With {result['streams']} at once"

@@ -1,4 +1,4 @@
-"""What this machine lends, each rule with its present reading."""
+"""View of this machine's lending: each rule with its present reading."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lend_view(shown: LendingState) -> RenderableType:
 
 
 def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
-    """What lending does now and why, in one sentence (UX.md 4)."""
+    """Return the state of lending and its reason, in one sentence (UX.md 4)."""
     lending = shown.lending
     users = ", ".join(map(safe_text.name, lending.used_by))
     why = safe_text.line(lending.reason or "")

@@ -51,7 +51,7 @@ def megabits(bytes_per_s: float | None) -> str:
 
 
 def way(link: LinkMeasurement) -> str:
-    """What carries a link: `cable (eth0)`, and `Wi-Fi there` when only the other end is on it."""
+    """Return what carries a link: `cable (eth0)`, and `Wi-Fi there` if only the other end is on it."""
     if not link.kind:
         return ""
     words = KINDS.get(link.kind, "")
@@ -65,7 +65,7 @@ def way(link: LinkMeasurement) -> str:
 
 
 def in_short(link: LinkMeasurement) -> str:
-    """For a narrow column: `94 Mb/s, 0.3 ms`, the slower way's rate; what is no cable is named."""
+    """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, the slower direction's rate; other kinds than cable are named."""
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
     slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))

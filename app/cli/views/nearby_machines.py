@@ -18,7 +18,7 @@ MOST_SHOWN = 8  # whoever announces more wants the screen
 
 
 def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
-    """Whoever lets a machine in first, with what to type; nothing where nobody is near."""
+    """Return the machines nearby with what to type, the ones that let a machine in first; empty if there is none."""
     if not strangers:
         return []
     ranked = sorted(strangers, key=lambda one: (not one.pairing_address, one.id))
@@ -61,12 +61,12 @@ def _shown(one: Stranger) -> str:
 
 
 def _claims(one: Stranger) -> str:
-    """What it says of itself; nothing of one that says nothing."""
+    """Return what a machine says about itself; empty if it says nothing."""
     parts = [safe_text.name(part) for part in (one.system, one.device) if part]
     return f"{_shown(one)} says it is: {', '.join(parts)}" if parts else ""
 
 
 def _typed(one: Stranger) -> str:
-    """What `pair` understands: the name, unless it could be taken for an option or an address."""
+    """Return what `pair` understands: the name, unless it could be an option or an address."""
     name = safe_text.name(one.name or "")
     return one.id[:ID_SHOWN] if not name or name.startswith("-") or ":" in name else name

@@ -74,7 +74,7 @@ def replicas_line(replicas: Sequence[Replica]) -> str:
 
 
 def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
-    """How long loading took, and what came over the network for it."""
+    """Return how long loading took, and what was fetched over the network for it."""
     took = f"Loaded in {seconds(plan.loaded_seconds)}"
     if isinstance(plan, LoadedModel) and plan.fetched_bytes:
         return f"{took}; {size(plan.fetched_bytes)} went to the lenders."

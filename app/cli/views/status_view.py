@@ -21,7 +21,7 @@ from app.cli.views.placement_view import by_machine, forecast_line, headline, pl
 
 
 def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Text]:
-    """How the last answer was forecast and how it was, and how far off forecasts are in general."""
+    """Return the last answer's forecast and outcome, and how far off forecasts are in general."""
     lines = [Text(_last(last))] if last else []
     if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
         lines.append(
@@ -35,7 +35,7 @@ def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Te
 
 
 def _off(error: float) -> str:
-    """How far off; beyond the double of what came, how many times it was forecast."""
+    """Return how far off a forecast was; beyond twice the outcome, as a factor."""
     return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
@@ -120,7 +120,7 @@ def _head(snapshot: Snapshot) -> RenderableType:
 
 
 def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()) -> str:
-    """What the pool can do now, in one sentence (UX.md 4). hosts: of a guest; used_by: whose layers lie here."""
+    """Return what the pool can do now, in one sentence (UX.md 4). hosts: of a guest; used_by: whose layers are here."""
     if hosts is not None:
         names = ", ".join(map(safe_text.name, hosts))
         return f"Ready. Answers come from {names}." if hosts else "No host is here to answer."
@@ -132,7 +132,7 @@ def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None
 
 
 def beside_sentence(model: LoadedModel) -> str:
-    """What a model that is loaded beside the first can do now."""
+    """Return what a model that is loaded beside the first can do now."""
     return _model_sentence(model, "")
 
 

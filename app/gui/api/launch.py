@@ -1,4 +1,4 @@
-"""How the window finds its node and starts one; `app/cli` hands it in."""
+"""Interface through which the window finds its node and starts one; `app/cli` implements it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Launcher(Protocol):
         """End the one that `start` started, if it cannot be found yet; then it serves nobody."""
 
     def leave(self) -> None:
-        """With its next start the node belongs to no household and is somebody new. Raises AppError."""
+        """Reset the node: from its next start it belongs to no household and has a new identity. Raises AppError."""
 
     def erase_at_end(self) -> None:
         """Once this window and its node have ended, all data of the home is deleted."""
@@ -42,4 +42,4 @@ class Launcher(Protocol):
 
     @property
     def started(self) -> bool:
-        """Whether the running node was started by this window, or by one that is gone, so that Quit ends it."""
+        """Return whether this window or a former one started the running node, so that Quit ends it."""

@@ -55,7 +55,7 @@ class Call(QObject):
         return self._reply is not None
 
     def cancel(self) -> None:
-        """Nothing more is heard of it."""
+        """Cancel the call; nothing more is heard of it."""
         reply, self._reply = self._reply, None
         if reply is not None:
             reply.abort()
@@ -222,7 +222,7 @@ class NodeClient(QObject):
 
 
 def owner_of(heard: Callable[..., object] | None) -> QObject | None:
-    """Whose method it is; None for a function, and for what is no object of Qt."""
+    """Return the object whose method it is; None for a function, and for an object that is not Qt's."""
     while isinstance(heard, partial):
         heard = heard.func
     owner = getattr(heard, "__self__", None)

@@ -31,7 +31,7 @@ MAX_EVENT_BYTES = 16 << 20
 
 
 class Link(StrEnum):
-    """How the window stands with the node."""
+    """The window's connection to the node."""
 
     LOOKING = "looking"
     STARTING = "starting"
@@ -207,7 +207,7 @@ class NodeState(QObject):
         self.look()
 
     def _wait(self) -> None:
-        """For a node that is starting."""
+        """Wait for a node that is starting."""
         fate = self._launcher.fate()
         if fate is not None:
             self._say(Link.LOOKING, fate)
@@ -244,7 +244,7 @@ class NodeState(QObject):
             self.changed.emit()
 
     def _look_whose(self) -> None:
-        """Whether it is still the node of before."""
+        """Check whether it is still the same node."""
         endpoint = self.client.endpoint
         pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
         self._served_by, asked, self.ends = pid, self.ends, False

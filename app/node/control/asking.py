@@ -59,7 +59,7 @@ def always(question: GenerationRequest) -> Callable[[object], Awaitable[Generati
 
 
 def by_another(named: str | None, model: str) -> str:
-    """What is said first where another model answers than was named, or the Guide because none was; else empty."""
+    """Return a notice if a model answers that was not named, or the Guide because no model was; else empty."""
     if not named:
         return in_words("guide_answers") if model == GUIDE else ""
     return "" if named.casefold() == model.casefold() else in_words("name_means", name=named, model=model)

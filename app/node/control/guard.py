@@ -1,4 +1,4 @@
-"""What every request to the loopback API must show before any route sees it (SAFETY.md 7)."""
+"""Checks of every request to the loopback API before any route sees it (SAFETY.md 7)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _parted(answer: web.Response) -> web.Response:
 
 
 def own_names(port: int) -> set[str]:
-    """How this computer's own programs may call a port of loopback."""
+    """Return the host names by which this computer's own programs may call a port of loopback."""
     return {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}
 
 
@@ -152,7 +152,7 @@ async def at_once(request: web.Request, answer: web.StreamResponse) -> web.Strea
 
 
 def retry_s(error: AppError) -> int:
-    """When to ask again, for the header Retry-After."""
+    """Return when to ask again, for the header Retry-After."""
     return max(1, round(error.reason.number("seconds") or USUAL_RETRY_S))
 
 

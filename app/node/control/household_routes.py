@@ -61,7 +61,7 @@ class HouseholdRoutes:
         return web.json_response({**joined, "called": called})
 
     async def machine(self, request: web.Request) -> web.Response:
-        """Which one a person means."""
+        """Answer which machine a person means."""
         machine = self._household.machine(request.match_info["ref"])
         return web.json_response({"machine": {"id": machine.id, "name": machine.name}})
 

@@ -73,7 +73,7 @@ def system() -> str:
 
 
 async def autostart_json() -> Json:
-    """Whether Poolhouse starts at sign-in, and where the system keeps that."""
+    """Return whether Poolhouse starts at sign-in, and where the system keeps that."""
     return asdict(await asyncio.to_thread(autostart.state))
 
 

@@ -73,7 +73,7 @@ class Naming:
 
 
 async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> Json:
-    """What `machine` may do from now on. Raises Refused, and BadInput for rights that contradict each other."""
+    """Set the rights of `machine`. Raises Refused, and BadInput for rights that contradict each other."""
     if {"guest", "host"} <= set(roles):
         raise BadInput("roles_contradict", name=machine.name)
     member = await network.set_roles(machine.id, [Role(role) for role in roles])

@@ -24,7 +24,7 @@ UNREAD_SECONDS = 30.0  # an asker that takes nothing for so long has gone (SAFET
 
 
 def hashing(done: int, total: int) -> Json:
-    """How far a file is read to be checked."""
+    """Return a progress line of reading a file to check it."""
     return {"step": "hashing", "machine": None, "done": done, "total": total, "unit": "bytes"}
 
 

@@ -1,4 +1,4 @@
-"""What the owner chose about the node itself, and where it keeps things: shown, and changed."""
+"""The owner's settings of the node itself, and where it keeps things: shown, and changed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class OwnSettings:
 
 
 async def walls_told() -> Json:
-    """What is kept from whatever reads model files here, why it is no more, and what to do about it."""
+    """Return what is kept from the process that reads model files, why it is no more, and what to do about it."""
     found = await engines.probe_walls()
     check = confined(found)
     level = found.level if found is not None else "unknown"
@@ -104,7 +104,7 @@ def _interface_json(one: Interface, saved: Settings) -> Json:
 
 
 def _folders(home: Home, of_models: ModelsFolders) -> list[Json]:
-    """Where the large things are, and how much they are; a folder whose disk is away is not looked at."""
+    """Return the large folders and their sizes; a folder whose disk is away is skipped."""
     here = [one for one in of_models.all if one not in (of_models.own, *of_models.known_away)]
     now = of_models.now  # as `poolhouse folder` tells it
     now_free = 0 if now in of_models.known_away else _free(now)
@@ -125,7 +125,7 @@ def _free(folder: Path) -> int:
 
 
 def used_bytes(files: Iterable[Path]) -> int:
-    """What these files take on the disk; links are not followed."""
+    """Return the size of these files on the disk; links are not followed."""
     total = 0
     for file in files:
         try:

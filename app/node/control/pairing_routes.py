@@ -44,7 +44,7 @@ async def open_window(network: Network, role: str) -> Json:
 
 
 async def wait(network: Network, report: Callable[[Json], None]) -> Json:
-    """Until the open window has ended: the machine that was paired. Raises Refused."""
+    """Wait until the open window ends; return the machine that was paired. Raises Refused."""
     window = network.window
     if window is None:
         raise Refused("no_pairing_window")
@@ -92,7 +92,7 @@ def _joined(network: Network, member: Member) -> Json:
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
-    """Where to knock: at the machine nearby that is called `ref` or "", else at the address `ref`.
+    """Return the addresses to knock at: that of the machine nearby called `ref` or "", else `ref` itself.
 
     Raises BadInput, and Refused for a machine of this household.
     """

@@ -44,7 +44,7 @@ async def body(request: web.Request, kind: type[R]) -> R:
 
 
 def wrong_field(words: str) -> str:
-    """Which field the decoder's words are about, also one that is missing or unknown; empty: none."""
+    """Return the field that the decoder's message is about, also a missing or unknown one; empty if none."""
     found = _MISSING.search(words) or _UNKNOWN.search(words)
     return _below(_where(words), found.group(1)) if found else _where(words)
 
@@ -55,7 +55,7 @@ def _where(words: str) -> str:
 
 
 def explain(words: str) -> str:
-    """What the decoder says, as a person would; words that nobody knows, as they are."""
+    """Return the decoder's message in plain words; unknown messages as they are."""
     field = wrong_field(words)
     named = field or "the body"
     if found := _BOUND.search(words):

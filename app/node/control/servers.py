@@ -142,7 +142,7 @@ class Control:
 
 
 class Servers:
-    """They open and close together; what each lets in is its own affair. Each is given the services it uses."""
+    """Servers that open and close together; each decides itself whom it lets in, and is given the services it uses."""
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
         """`stop` ends the node."""

@@ -26,7 +26,7 @@ class Origins(Protocol):
     """Knows where the files of the shelf came from."""
 
     def about(self, entry: Entry) -> Json:
-        """What is told of a model besides its own facts; reads the disk."""
+        """Return what the shelf shows of a model beside its own facts; reads the disk."""
 
     async def forget(self, entry: Entry) -> int | None:
         """Delete the file of a model that is to leave the shelf, if it was downloaded here; the bytes freed,
