@@ -81,7 +81,7 @@ class FakeStage:
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         self._pretend(sum(segment.n_tokens for segment in batch.segments))
-        rows = self._given(batch) + np.float32(len(self._config.layers))
+        rows = self._rows_of(batch) + np.float32(len(self._config.layers))
         if any(0 < self.options.die_from < segment.end for segment in batch.segments):
             os.abort()
         if any(0 < self.options.vanish_from < segment.end for segment in batch.segments):
@@ -101,7 +101,7 @@ class FakeStage:
 
     def place(self, batch: Tokens | Hidden) -> int:
         """Return how many rows a step has, as the real engine does. Raises StageError for one that does not fit."""
-        return len(self._given(batch))
+        return len(self._rows_of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
         kept = self._kept[slot]
@@ -116,7 +116,7 @@ class FakeStage:
     def close(self) -> None:
         self._held = bytearray()
 
-    def _given(self, batch: Tokens | Hidden) -> Rows:
+    def _rows_of(self, batch: Tokens | Hidden) -> Rows:
         return self._embed(batch) if isinstance(batch, Tokens) else self._rows(batch)
 
     def _embed(self, batch: Tokens) -> Rows:

@@ -135,15 +135,15 @@ class Grammar:
 
     def allows(self, token: int) -> bool:
         """Return whether the token may come next. Like the next two methods, raises GrammarTooHeavy."""
-        return self._asked(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
+        return self._request(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
 
     def takes(self, token: int) -> bool:
         """Return whether the token may come next, and if so take it."""
-        return self._asked(Ask.TAKE, TOKEN.pack(token)) != b"\0"
+        return self._request(Ask.TAKE, TOKEN.pack(token)) != b"\0"
 
     def allowed(self) -> NDArray[np.bool_]:
         """Return the tokens that may come next: one bool each."""
-        bits = np.frombuffer(self._asked(Ask.ALLOWED), np.uint8)
+        bits = np.frombuffer(self._request(Ask.ALLOWED), np.uint8)
         return np.unpackbits(bits, count=self._place[1]).astype(bool)
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class Grammar:
         else:
             way.close()
 
-    def _asked(self, question: Ask, payload: bytes = b"") -> bytes:
+    def _request(self, question: Ask, payload: bytes = b"") -> bytes:
         if self._way is None:
             raise GrammarTooHeavy(TOO_HEAVY)
         try:

@@ -45,10 +45,10 @@ class Task:
 class Bench:
     """One benchmark on one node. `told` hears how many answers are finished."""
 
-    def __init__(self, node: NodeClient, task: Task, told: Callable[[int], None]) -> None:
+    def __init__(self, node: NodeClient, task: Task, on_progress: Callable[[int], None]) -> None:
         self._node = node
         self._task = task
-        self._told = told
+        self._told = on_progress
         self._finished = 0
         self._model = task.model
         self._n_vocab: int | None = None
@@ -93,12 +93,12 @@ class Bench:
 
     def _load(self) -> Json:
         need = self._task.prompt + self._task.output
-        asked = self._task.load
+        requested = self._task.load
         return {
-            "split": asked.get("split"),
-            "number": asked.get("number") or "f16",
-            "context": asked.get("context") or need,
-            "users": asked.get("users") or max(self._task.streams),
+            "split": requested.get("split"),
+            "number": requested.get("number") or "f16",
+            "context": requested.get("context") or need,
+            "users": requested.get("users") or max(self._task.streams),
         }
 
     def _suffices(self, now: LoadedModel) -> bool:
@@ -127,9 +127,9 @@ class Bench:
         seconds = time.perf_counter() - began
         return BenchRound(tuple(timed), seconds)
 
-    async def _answer(self, which: tuple[int, int, int], n_tokens: int) -> TimedAnswer:
+    async def _answer(self, sizes: tuple[int, int, int], n_tokens: int) -> TimedAnswer:
         task = self._task
-        body = question(task.seed, which, task.prompt, n_tokens, self._n_vocab)
+        body = question(task.seed, sizes, task.prompt, n_tokens, self._n_vocab)
         body["model"] = self._model
         began, first, last = time.perf_counter(), None, 0.0
         async with aclosing(self._node.stream("POST", "/ask", body, each=AnswerLine)) as lines:
@@ -138,13 +138,13 @@ class Bench:
                     last = time.perf_counter() - began
                     first = last if first is None else first
                 if line.done:
-                    self._count(which)
+                    self._count(sizes)
                     if first is None:
                         raise BadInput("bench_silent", model=task.model)
                     return TimedAnswer(first, last, line.done)
         raise Unreachable("node_went_away")
 
-    def _count(self, which: tuple[int, int, int]) -> None:
-        if which[0]:  # the warm-up does not count
+    def _count(self, sizes: tuple[int, int, int]) -> None:
+        if sizes[0]:  # the warm-up does not count
             self._finished += 1
             self._told(self._finished)

@@ -52,7 +52,7 @@ def check_key(file: Path, cipher: Cipher, place: str) -> None:
             raise Refused("history_key_wrong", place=place, path=str(file))
 
 
-def change(file: Path, turn: Turn, cipher: Cipher, told: Callable[[int, int], None]) -> Chats:
+def change(file: Path, turn: Turn, cipher: Cipher, progress: Callable[[int, int], None]) -> Chats:
     """Write the chats completely or not at all. Raises Busy while the window is open, and AppError."""
     with _said(file), at_work(file, threading.Event()) as db:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -64,7 +64,7 @@ def change(file: Path, turn: Turn, cipher: Cipher, told: Callable[[int, int], No
                 raise Busy("chats_in_use", path=str(file)) from None
             raise
         db.execute("COMMIT")
-        carry_out(turn, db, file, cipher, told)
+        carry_out(turn, db, file, cipher, progress)
         return _look(db, file)
 
 

@@ -39,13 +39,13 @@ async def kept(home: Home) -> list[Check]:
         "Identity": of_identity,
         "Household": of_household,
     }
-    found = []
+    checks = []
     for name, read in reads.items():
         try:
             await read()
         except AppError as error:
-            found.append(Check(name, False, error.reason))
-    return found
+            checks.append(Check(name, False, error.reason))
+    return checks
 
 
 async def all_checks(home: Home) -> list[Check]:
@@ -60,7 +60,7 @@ async def all_checks(home: Home) -> list[Check]:
     )
 
 
-async def node(home: Home, told: Collection[Reason | None] = ()) -> list[Check]:
+async def node(home: Home, known: Collection[Reason | None] = ()) -> list[Check]:
     """The running node: its version, and what it found itself; without one, what keeps it from starting.
 
     told: causes that another check names already.
@@ -70,13 +70,13 @@ async def node(home: Home, told: Collection[Reason | None] = ()) -> list[Check]:
             runs = client.runtime.version
             if runs != __version__:
                 return [Check("Node", False, Reason("node_other_version", {"node": runs, "own": __version__}))]
-            found = (await client.get("/doctor", Checks)).checks
+            checks = (await client.get("/doctor", Checks)).checks
     except AppError as error:
         ok = None if error.reason.code in ("node_not_running", "home_missing") else False
         stopped = Check("Node", ok, error.reason)
         damaged = [] if ok is False else await kept(home)
-        return [*(check for check in damaged if check.cause not in told), stopped]
-    return [Check("Node", True, Reason("check_node_runs", {"version": runs})), *(_of_node(check) for check in found)]
+        return [*(check for check in damaged if check.cause not in known), stopped]
+    return [Check("Node", True, Reason("check_node_runs", {"version": runs})), *(_of_node(check) for check in checks)]
 
 
 def _of_node(check: NodeCheck) -> Check:

@@ -27,7 +27,7 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All results in order. One failure ends the rest and is raised alone: it is what to say."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one, name=f"part {n}") for n, one in enumerate(work)]
+            tasks = [group.create_task(part, name=f"part {n}") for n, part in enumerate(work)]
     except* (AppError, OSError) as failed:
         error: BaseException = failed
         while isinstance(error, BaseExceptionGroup):

@@ -37,6 +37,6 @@ def text(sentence: str, style: str = "") -> Text:
     """The same for a view. A line with a home in it is not broken: it is to be copied."""
     from rich.text import Text
 
-    told = own(sentence)
-    whole = told != sentence
-    return Text(told, style=style, no_wrap=whole or None, overflow="ignore" if whole else None)
+    sentence_here = own(sentence)
+    whole = sentence_here != sentence
+    return Text(sentence_here, style=style, no_wrap=whole or None, overflow="ignore" if whole else None)

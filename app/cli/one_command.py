@@ -50,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code comes back."""
     complete()
     hints.remember(None)
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    face = Face(as_json="--json" in given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    face = Face(as_json="--json" in words)
     try:
-        return _run(given, face)
+        return _run(words, face)
     except BrokenPipeError:  # `poolhouse models | head`: whoever read has enough
         return FAILED
     except KeyboardInterrupt:
@@ -63,14 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         give_up_the_unwritten()
 
 
-def behind_the_command(given: list[str], groups: Collection[str] = ()) -> list[str]:
+def behind_the_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
     """`--home DIR` and `--json` may stand before the command too, or amid it: there they mean the same.
 
     groups: words that only begin a command's name, as `api` does that of `api on`; alone they list those.
     """
-    early, rest = _early(given)
+    early, rest = _early(words)
     if not rest or rest[0].startswith("-"):
-        return given  # for the window itself, or something that typer will refuse
+        return words  # for the window itself, or something that typer will refuse
     if rest[0] not in groups:
         return [rest[0], *early, *rest[1:]]
     group, (amid, rest) = rest[0], _early(rest[1:])
@@ -81,15 +81,15 @@ def behind_the_command(given: list[str], groups: Collection[str] = ()) -> list[s
     return [group, rest[0], *early, *amid, *rest[1:]]
 
 
-def _early(given: list[str]) -> tuple[list[str], list[str]]:
+def _early(words: list[str]) -> tuple[list[str], list[str]]:
     """The options at the beginning that may stand early, and the rest."""
     at = 0
-    while at < len(given) and given[at].partition("=")[0] in EARLY:
-        at += 2 if given[at] == "--home" else 1
-    return given[:at], given[at:]
+    while at < len(words) and words[at].partition("=")[0] in EARLY:
+        at += 2 if words[at] == "--home" else 1
+    return words[:at], words[at:]
 
 
-def _run(given: list[str], face: Face) -> int:
+def _run(words: list[str], face: Face) -> int:
     import typer
 
     from app.cli.program import build
@@ -97,7 +97,7 @@ def _run(given: list[str], face: Face) -> int:
     program = build()
     groups = {str(group.typer_instance.info.name) for group in program.registered_groups if group.typer_instance}
     try:
-        typed = behind_the_command(given, groups)
+        typed = behind_the_command(words, groups)
         code = program(typed, prog_name="poolhouse", standalone_mode=False)
         sys.stdout.flush()  # that there is no room for it is told below
     except AppError as error:
@@ -148,8 +148,8 @@ def _what_to_type(error: TyperException) -> str:
         sentence = f"{sentence.rstrip('.')}. Put words that belong together in quotes"
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
-    told = f" {example}{hints.home_option()}" if example else ""
-    return f"{sentence.rstrip('.')}. {usage}.{told}"
+    next_step = f" {example}{hints.home_option()}" if example else ""
+    return f"{sentence.rstrip('.')}. {usage}.{next_step}"
 
 
 KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a number"}  # by the name of typer's type
@@ -157,11 +157,11 @@ KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a numbe
 
 def _number_wanted(parameter: object) -> str | None:
     """Return which number an option takes; None where it takes none."""
-    wanted = getattr(parameter, "type", None)
-    kind = KINDS.get(str(getattr(wanted, "name", "")).partition(" ")[0])
+    parameter_type = getattr(parameter, "type", None)
+    kind = KINDS.get(str(getattr(parameter_type, "name", "")).partition(" ")[0])
     if kind is None:
         return None
-    least, most = getattr(wanted, "min", None), getattr(wanted, "max", None)
+    least, most = getattr(parameter_type, "min", None), getattr(parameter_type, "max", None)
     if least is not None and most is not None:
         return f"Give {kind} from {least} to {most}."
     if least is not None:
@@ -171,12 +171,12 @@ def _number_wanted(parameter: object) -> str | None:
 
 def _refused(error: OSError) -> AppError:
     if error.errno in _NO_ROOM:
-        return AppError("no_room_left", detail=_told(error))
+        return AppError("no_room_left", detail=_system_message(error))
     if error.errno in _NOT_ALLOWED:
-        return AppError("not_allowed", detail=_told(error))
-    return AppError("system_error", detail=_told(error))
+        return AppError("not_allowed", detail=_system_message(error))
+    return AppError("system_error", detail=_system_message(error))
 
 
-def _told(error: OSError) -> str:
-    what = error.strerror or str(error)
-    return f"{error.filename}: {what}" if error.filename else what
+def _system_message(error: OSError) -> str:
+    message = error.strerror or str(error)
+    return f"{error.filename}: {message}" if error.filename else message

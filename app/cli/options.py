@@ -19,28 +19,28 @@ LEAST_BYTES = 1 << 20  # fewer without a unit were meant as something else
 
 def read_size(typed: str) -> int:
     """Bytes of a size as people type it: `2GiB`, `512 MiB`, `1.5g`, `0`. A few bytes are a unit forgotten."""
-    found = re.fullmatch(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*", typed)
-    unit = UNITS.get(found[2].upper()) if found else None
-    if found is None or unit is None:
+    match = re.fullmatch(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*", typed)
+    unit = UNITS.get(match[2].upper()) if match else None
+    if match is None or unit is None:
         raise typer.BadParameter(f"'{typed}' is not a size. Write it like 2GiB or 512MiB.")
-    n_bytes = int(float(found[1]) * unit)
-    if 0 < n_bytes < LEAST_BYTES and not found[2]:
-        number = found[1]
+    n_bytes = int(float(match[1]) * unit)
+    if 0 < n_bytes < LEAST_BYTES and not match[2]:
+        number = match[1]
         raise typer.BadParameter(f"'{number}' of what? Write {number}GiB or {number}MiB; without a unit it is bytes.")
     return n_bytes
 
 
 def read_duration(typed: str) -> float:
     """Seconds of a time as people type it: `90s`, `5m`, `1.5h`, `2d`. Only 0 needs no unit."""
-    found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smhd]?)\s*", typed.lower())
-    if found is None:
+    match = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smhd]?)\s*", typed.lower())
+    if match is None:
         raise typer.BadParameter(f"'{typed}' is not a time. Write it like 30s, 5m or 1h.")
-    if not found[2] and float(found[1]):
-        number = found[1]
+    if not match[2] and float(match[1]):
+        number = match[1]
         raise typer.BadParameter(
             f"'{number}' of what? Write {number}s, {number}m or {number}h: seconds, minutes or hours."
         )
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
 def read_counts(typed: str, example: str = "5,6,5") -> list[int]:

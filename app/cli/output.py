@@ -187,7 +187,7 @@ def _console(stream: TextIO) -> Console:
 
 def _width(stream: TextIO) -> int | None:
     """None: as wide as the terminal says. A width of nothing would show nothing."""
-    told = os.environ.get("COLUMNS", "")
-    if told == "0":
+    columns = os.environ.get("COLUMNS", "")
+    if columns == "0":
         return shutil.get_terminal_size().columns
-    return None if stream.isatty() or told.isdecimal() else UNBROKEN_WIDTH
+    return None if stream.isatty() or columns.isdecimal() else UNBROKEN_WIDTH

@@ -34,11 +34,11 @@ from app.cli.commands import (
 class _Command(TyperCommand):
     """Its help is lines, not a table: that cuts the names of options at 80 columns."""
 
-    def __init__(self, *given: Any, **chosen: Any) -> None:
-        super().__init__(*given, **(chosen | {"rich_markup_mode": None}))
-        for one in self.params:
-            if one.metavar is None:
-                one.metavar = _stands_for(one.name or "", one.type.name)
+    def __init__(self, *arguments: Any, **chosen: Any) -> None:
+        super().__init__(*arguments, **(chosen | {"rich_markup_mode": None}))
+        for parameter in self.params:
+            if parameter.metavar is None:
+                parameter.metavar = _stands_for(parameter.name or "", parameter.type.name)
 
 
 def _stands_for(name: str, kind: str) -> str | None:

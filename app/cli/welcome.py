@@ -46,8 +46,8 @@ def require_libraries() -> None:
     """Raises AppError with the packages to install: Qt itself would end the process, without a word why."""
     if not sys.platform.startswith("linux"):
         return
-    wanted = DRAWING | (WAYLAND if os.environ.get("WAYLAND_DISPLAY") else X11)
-    missing = sorted(package for name, package in wanted.items() if not _loads(name))
+    libraries = DRAWING | (WAYLAND if os.environ.get("WAYLAND_DISPLAY") else X11)
+    missing = sorted(package for name, package in libraries.items() if not _loads(name))
     if missing:
         raise AppError("window_libraries", packages=" ".join(missing))
 

@@ -41,7 +41,7 @@ class NodeLauncher:
     def start(self) -> None:
         command = paths.python_command("-m", "app", "node", "--home", str(self._home.root), *self._options)
         earlier = (*self._before, *([self._process] if self._process else ()))
-        self._before = [one for one in earlier if one.poll() is None]
+        self._before = [process for process in earlier if process.poll() is None]
         try:
             self._home.create()
             with self._log.open("wb") as log:

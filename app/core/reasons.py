@@ -72,12 +72,12 @@ SENTENCES: dict[str, str] = language(ENGLISH).sentences
 PHRASES: dict[str, str] = language(ENGLISH).phrases
 
 
-def said(what: Reason | AppError, face: Face = TERMINAL) -> str:
+def said(reason_or_error: Reason | AppError, face: Face = TERMINAL) -> str:
     """Return the sentence for a reason. Facts named `…_bytes` are written in GiB, MiB or KiB.
 
     Raises KeyError for a code without a sentence or a sentence without its facts: a bug that a test looks for.
     """
-    reason = what.reason if isinstance(what, AppError) else what
+    reason = reason_or_error.reason if isinstance(reason_or_error, AppError) else reason_or_error
     parts: list[str] = []
     for words, name, form, _ in string.Formatter().parse(_template(reason.code, face)):
         parts.append(words)

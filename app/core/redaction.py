@@ -36,7 +36,7 @@ def redact(texts: Mapping[str, str], known: PrivateNames) -> dict[str, str]:
     """The same texts without what is private; `texts` are by any key, in the order they are read."""
     words = _Words()
     return {
-        key: "".join(_one(_cut(line), known, words) for line in text.splitlines(keepends=True))
+        key: "".join(_redacted_text(_cut(line), known, words) for line in text.splitlines(keepends=True))
         for key, text in texts.items()
     }
 
@@ -52,7 +52,7 @@ class _Words:
         return self._given.setdefault((kind, text.casefold()), f"{kind}-{many + 1}")
 
 
-def _one(text: str, known: PrivateNames, words: _Words) -> str:
+def _redacted_text(text: str, known: PrivateNames, words: _Words) -> str:
     for folder in sorted(filter(None, known.folders), key=len, reverse=True):
         text = text.replace(folder, "~")
         text = text.replace(folder.replace("\\", "\\\\"), "~")  # as JSON writes it

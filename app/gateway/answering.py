@@ -285,7 +285,7 @@ class Answering:
 
     def answer(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of `wish.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
-        return self._one(wish, asker, 0) if wish.n == 1 else self._several(wish, asker)
+        return self._one_choice(wish, asker, 0) if wish.n == 1 else self._several(wish, asker)
 
     async def _several(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of several answers as they come."""
@@ -334,14 +334,14 @@ class Answering:
         self, news: asyncio.Queue[Piece | AppError | None], wish: ApiRequest, asker: Asker, index: int
     ) -> None:
         try:
-            async with aclosing(self._one(wish, asker, index)) as pieces:
+            async with aclosing(self._one_choice(wish, asker, index)) as pieces:
                 async for piece in pieces:
                     await news.put(piece)
             await news.put(None)
         except AppError as error:
             await news.put(error)
 
-    async def _one(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
+    async def _one_choice(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
         """Answer from the pool, or from an upstream when the pool lacks the model or is full."""
         self._budget.check(asker.key)
         chosen, is_lacking = await self._elsewhere(wish, asker.passed)

@@ -128,12 +128,12 @@ def from_outside(dialled: Sequence[bool]) -> Check:
 async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | None]) -> list[Check]:
     """Check whether others can connect, and whether connected machines hear each other's announcements."""
     async with asyncio.TaskGroup() as tasks:
-        calls = [tasks.create_task(_asked(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
+        calls = [tasks.create_task(_ask_machine(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
     heard = [call.result() for call in calls]
     return [called_back([link.dialled for link in links], heard), *both_ways(heard)]
 
 
-async def _asked(link: Linked, hears: Callable[[MachineId], bool | None]) -> Heard:
+async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) -> Heard:
     answer = await link.call_back.ask()
     if answer is None:
         return Heard(link.name, None, None, None)

@@ -177,7 +177,7 @@ class Journal:
         return {
             "last": self._number,
             "answers": [msgspec.to_builtins(answer) for answer in _after(self._answers, since)],
-            "events": [_told(event) for event in _after(self._events, since)],
+            "events": [_event_json(event) for event in _after(self._events, since)],
             "now": [answer.json() for answer in self._under_way.values()],
             "lent": msgspec.to_builtins(self._lent),
         }
@@ -347,7 +347,7 @@ def _after(entries: Iterable[Any], since: int) -> list[Any]:
     return [entry for entry in entries if entry.number > since]
 
 
-def _told(event: Happened) -> Json:
+def _event_json(event: Happened) -> Json:
     """Return the JSON of an event, with its sentence."""
     entry: Json = msgspec.to_builtins(event)
     return entry | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, event.facts))}
@@ -358,7 +358,7 @@ def _load(file: Path, lost: Callable[[Path], None]) -> _File:
     read = read_json_or_default(file, _File, "the journal", MOST_FILE_BYTES, lost)
     try:
         for event in read.events:
-            _told(event)
+            _event_json(event)
     except (KeyError, IndexError, ValueError) as error:
         aside = put_aside(file)
         log.warning("the journal in %s is put aside: no sentence for %r", aside, error)

@@ -25,14 +25,14 @@ LONG_QUESTION = 1_000  # tokens: what the wait for a first token is told for, wh
 
 
 def machine_json(machine: Machine, this: bool) -> Json:
-    says = machine.online and not (machine.only_uses and machine.lending == "paused")
+    has_reason = machine.online and not (machine.only_uses and machine.lending == "paused")
     return {
         "id": machine.id,
         "name": machine.name,
         "this": this,
         "online": machine.online,
         "state": machine.state,
-        **with_reason("reason", machine.reason or (machine.lending_reason if says else None)),
+        **with_reason("reason", machine.reason or (machine.lending_reason if has_reason else None)),
         "doubted": machine.reason is not None and machine.reason.code == "machine_doubted",
         "device": machine.device,
         "hottest_c": machine.hottest_c if machine.online else None,
@@ -55,23 +55,23 @@ def machines_json(household: Household, me: MachineId) -> Json:
     return {
         key: machine_json(
             replace(
-                one,
-                reason=one.reason and household.today(one.reason),
-                lending_reason=one.lending_reason and household.today(one.lending_reason),
+                machine,
+                reason=machine.reason and household.today(machine.reason),
+                lending_reason=machine.lending_reason and household.today(machine.lending_reason),
             ),
             key == me,
         )
-        for key, one in household.machines.items()
+        for key, machine in household.machines.items()
     }
 
 
-def with_names(told: Any, household: Household) -> Any:
+def with_names(described: Any, household: Household) -> Any:
     """Return what was described at its placement, with the names that its machines have now."""
-    if isinstance(told, list):
-        return [with_names(one, household) for one in told]
-    if not isinstance(told, dict):
-        return told
-    now = {key: with_names(one, household) for key, one in told.items()}
+    if isinstance(described, list):
+        return [with_names(part, household) for part in described]
+    if not isinstance(described, dict):
+        return described
+    now = {key: with_names(part, household) for key, part in described.items()}
     if now.keys() == REASON:
         return reason_json(household.today(Reason.from_json(now)))
     if "machine" in now and (known := household.machines.get(now.get("id", ""))):
@@ -82,15 +82,15 @@ def with_names(told: Any, household: Household) -> Any:
             now[key] = {**facts, **reason.to_json()}
             now[key.removesuffix("_facts")] = said(reason)
     if "reasons" in now and "why" in now:  # of a plan: the same twice
-        now["reasons"] = [one["sentence"] for one in now["why"]]
+        now["reasons"] = [explanation["sentence"] for explanation in now["why"]]
     return now
 
 
-def with_limits(told: Json, host: Candidate, lenders: Iterable[Candidate] = ()) -> Json:
+def with_limits(described: Json, host: Candidate, lenders: Iterable[Candidate] = ()) -> Json:
     """A plan as it was described when it was placed, with what those of its machines lend that are here now."""
-    lends = {one.id: one.lends_bytes for one in (host, *lenders)}
-    machines = [{**one, "lends_bytes": lends.get(one["id"], one["lends_bytes"])} for one in told["machines"]]
-    return {**told, "machines": machines}
+    lends = {candidate.id: candidate.lends_bytes for candidate in (host, *lenders)}
+    machines = [{**need, "lends_bytes": lends.get(need["id"], need["lends_bytes"])} for need in described["machines"]]
+    return {**described, "machines": machines}
 
 
 def run_json(run: Layers) -> list[int]:
@@ -134,8 +134,12 @@ def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Seq
         "forecast": forecast_json(plan.forecast) if plan.forecast else None,
         "first_token": first_token_json(plan, model),
         "alternatives": [
-            {"shape": one.topology, "machines": list(one.machines), **forecast_json(one.forecast)}
-            for one in plan.alternatives
+            {
+                "shape": alternative.topology,
+                "machines": list(alternative.machines),
+                **forecast_json(alternative.forecast),
+            }
+            for alternative in plan.alternatives
         ],
         "why": [reason_json(reason) for reason in plan.reasons],
         "advice": [reason_json(reason) for reason in advice],
@@ -207,15 +211,15 @@ def facts_json(plan: Plan, model: Model) -> Json:
         "value_bytes": token_bytes / model.width,
         "machines": [
             {
-                "machine": one.name,
-                "id": one.id,
-                "lends_bytes": one.lends_bytes,
-                "speed": asdict(one.speed) if one.speed else None,
-                "link": asdict(one.link) if one.link else None,
-                "token_way_s": way(one.link, token_bytes)[0] if one.link else None,
-                "chunk_way_s": way(one.link, chunk_bytes)[0] if one.link else None,
+                "machine": candidate.name,
+                "id": candidate.id,
+                "lends_bytes": candidate.lends_bytes,
+                "speed": asdict(candidate.speed) if candidate.speed else None,
+                "link": asdict(candidate.link) if candidate.link else None,
+                "token_way_s": way(candidate.link, token_bytes)[0] if candidate.link else None,
+                "chunk_way_s": way(candidate.link, chunk_bytes)[0] if candidate.link else None,
             }
-            for one in plan.machines
+            for candidate in plan.machines
         ],
     }
 
@@ -250,7 +254,7 @@ def replicas_json(replicas: Sequence[Replica], plan: Plan) -> list[Json]:
     if not replicas:
         return []
     firsts = [part.stages[0].machine for part in plan.parts]
-    return [_replica_json(one, key) for one, key in zip(replicas, firsts, strict=True)]
+    return [_replica_json(replica, key) for replica, key in zip(replicas, firsts, strict=True)]
 
 
 def _replica_json(replica: Replica, first: MachineId) -> Json:

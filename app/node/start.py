@@ -79,11 +79,11 @@ def _message(record: logging.LogRecord) -> str:
     if not args:
         return record.getMessage()
     if isinstance(args, Mapping):
-        return str(record.msg) % {name: _told(value) for name, value in args.items()}
-    return str(record.msg) % tuple(_told(value) for value in args)
+        return str(record.msg) % {name: _plain_value(value) for name, value in args.items()}
+    return str(record.msg) % tuple(_plain_value(value) for value in args)
 
 
-def _told(value: object) -> object:
+def _plain_value(value: object) -> object:
     """Return the sentence of a reason. One without a sentence here, as from a newer machine, stays as it is, so that
     its line is not lost."""
     reason = value.reason if isinstance(value, AppError) else value

@@ -176,7 +176,7 @@ async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: fl
         *(("expand", field) for field in EXPANDED),
     ]
     body = await listed(hub, "/api/models", query, named=text, token=token, seconds=seconds)
-    return [repository for model in _read(hub, body, list[_Model]) if (repository := _found(model))]
+    return [repository for model in _read(hub, body, list[_Model]) if (repository := _hub_model(model))]
 
 
 async def listing(hub: Hub, repository: str, token: str | None, seconds: float = SECONDS) -> Listing:
@@ -184,7 +184,7 @@ async def listing(hub: Hub, repository: str, token: str | None, seconds: float =
     path, query = f"/api/models/{checked_repository(repository)}", [("blobs", "true")]
     body = await listed(hub, path, query, named=repository, token=token, seconds=seconds)
     model = _read(hub, body, _Model)
-    about = _found(model)
+    about = _hub_model(model)
     if about is None or not _COMMIT.fullmatch(model.sha or ""):
         raise Unreachable("hub_odd", source=hub.host)
     return Listing(about, str(model.sha), _files(model.siblings or []))
@@ -197,7 +197,7 @@ def _read(hub: Hub, body: bytes, kind: type[T]) -> T:
         raise Unreachable("hub_odd", source=hub.host) from None
 
 
-def _found(model: _Model) -> HubModel | None:
+def _hub_model(model: _Model) -> HubModel | None:
     try:
         checked_repository(model.id)
     except BadInput:

@@ -181,8 +181,8 @@ class _Notices:
         state = notice.state
         if state == "continued":
             self._states.clear()
-        says = state in ("rebuilding", "leaving", "short") or notice.code == "recovery_reconnected"
-        if says and state not in self._states:
+        is_shown = state in ("rebuilding", "leaving", "short") or notice.code == "recovery_reconnected"
+        if is_shown and state not in self._states:
             self._states |= set() if state == "continued" else {state}
             self._face.note(notice.text or "")
 

@@ -45,16 +45,16 @@ def autostart(
 
     entry = system.unit_here() if headless else system.entry_here()
     if turn is None:
-        found = system.state(entry)
+        entry_state = system.state(entry)
     else:
-        found = system.choose(turn is Turn.ON, Home.at(home), entry, headless=headless)
-    told: Json = {"on": found.on, "where": found.where, "headless": headless}
-    Face(as_json).result(told, lambda: "\n".join(_lines(told, turn)))
+        entry_state = system.choose(turn is Turn.ON, Home.at(home), entry, headless=headless)
+    answer: Json = {"on": entry_state.on, "where": entry_state.where, "headless": headless}
+    Face(as_json).result(answer, lambda: "\n".join(_lines(answer, turn)))
 
 
-def _lines(told: Json, turn: Turn | None) -> list[str]:
-    on, where = told["on"], told["where"]
-    if not told["headless"]:
+def _lines(answer: Json, turn: Turn | None) -> list[str]:
+    on, where = answer["on"], answer["where"]
+    if not answer["headless"]:
         words = f"Poolhouse starts at sign-in, with its tray alone ({where})."
         return [words if on else "Poolhouse does not start at sign-in."]
     if on:

@@ -84,8 +84,8 @@ async def _measured(node: NodeClient, face: Face, task: Task) -> None:
     from app.cli.bench_runs import Bench
     from app.cli.progress import shown
 
-    with _counting(face, task.steps) as told:
-        benchmark = Bench(node, task, told)
+    with _counting(face, task.steps) as count:
+        benchmark = Bench(node, task, count)
         try:
             with shown(face) as show:
                 placed = await benchmark.loaded(show)
@@ -156,13 +156,13 @@ def _counting(face: Face, steps: int) -> Iterator[Any]:
     bar = bars(face.err)
     tasks: list[Any] = []
 
-    def told(finished: int) -> None:
+    def update(finished: int) -> None:
         if not tasks:  # only now: loading has bars of its own
             bar.start()
             tasks.append(bar.add_task("Measuring", total=steps, unit="answers"))
         bar.update(tasks[0], completed=finished)
 
     try:
-        yield told
+        yield update
     finally:
         bar.stop()

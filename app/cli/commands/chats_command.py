@@ -44,8 +44,8 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     at = _home(home)
     file = file_of(at)
-    found, problem, place = look(file), None, None
-    if found.encrypted:
+    chats, problem, place = look(file), None, None
+    if chats.encrypted:
         try:
             key, place = asyncio.run(_key(at, make=False))
             if key is None:
@@ -54,8 +54,8 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
                 check_key(file, Cipher(key), place)
         except Refused as error:
             problem = error
-    told = said(problem) if problem else None
-    _show(Face(as_json), found, {"key_place": place, "problem": told}, lambda: _state(found, place, told))
+    sentence = said(problem) if problem else None
+    _show(Face(as_json), chats, {"key_place": place, "problem": sentence}, lambda: _state(chats, place, sentence))
 
 
 def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -66,15 +66,15 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     at, face = _home(home), Face(as_json)
     file = file_of(at)
-    found = look(file)
-    if found.encrypted and found.swept:
-        _show(face, found, {"changed": False}, lambda: "The chats are encrypted already.")
+    chats = look(file)
+    if chats.encrypted and chats.swept:
+        _show(face, chats, {"changed": False}, lambda: "The chats are encrypted already.")
         return
-    key, place = asyncio.run(_key(at, make=not found.encrypted))
+    key, place = asyncio.run(_key(at, make=not chats.encrypted))
     if key is None:
         raise Refused("history_key_gone", place=place, path=str(file))
     cipher, turn = Cipher(key), Turn.SEAL
-    if found.encrypted:
+    if chats.encrypted:
         check_key(file, cipher, place)
         turn = Turn.SWEEP
     now = change(file, turn, cipher, _quiet)
@@ -90,9 +90,9 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     at, face = _home(home), Face(as_json)
     file = file_of(at)
-    found = look(file)
-    if not found.encrypted:
-        _show(face, found, {"changed": False}, lambda: "The chats are not encrypted.")
+    chats = look(file)
+    if not chats.encrypted:
+        _show(face, chats, {"changed": False}, lambda: "The chats are not encrypted.")
         return
     key, place = asyncio.run(_key(at, make=False))
     if key is None:
@@ -127,26 +127,26 @@ async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
     return (base64.b64decode(key) if key is not None else None), place
 
 
-def _show(face: Face, found: Chats, more: Json, words: Callable[[], str]) -> None:
+def _show(face: Face, chats: Chats, more: Json, words: Callable[[], str]) -> None:
     import msgspec
 
-    face.result({**msgspec.to_builtins(found), **more}, words)
+    face.result({**msgspec.to_builtins(chats), **more}, words)
 
 
-def _state(found: Chats, place: str | None, problem: str | None) -> str:
-    kept = f"{_counted(found)}, in {found.file}."
-    if not found.encrypted:
+def _state(chats: Chats, place: str | None, problem: str | None) -> str:
+    kept = f"{_counted(chats)}, in {chats.file}."
+    if not chats.encrypted:
         return f"{kept} They are not encrypted."
     if problem is not None:
         return f"{kept} {problem}"
-    rest = "" if found.swept else " Remains of the old text may still stand there: encrypt them again."
+    rest = "" if chats.swept else " Remains of the old text may still stand there: encrypt them again."
     return f"{kept} They are encrypted, and their key, {place}, opens them.{rest}"
 
 
-def _counted(found: Chats) -> str:
-    chats = "1 chat" if found.chats == 1 else f"{found.chats} chats"
-    messages = "1 message" if found.messages == 1 else f"{found.messages} messages"
-    return f"{chats} with {messages}"
+def _counted(chats: Chats) -> str:
+    n_chats = "1 chat" if chats.chats == 1 else f"{chats.chats} chats"
+    n_messages = "1 message" if chats.messages == 1 else f"{chats.messages} messages"
+    return f"{n_chats} with {n_messages}"
 
 
 def _quiet(done: int, of: int) -> None:

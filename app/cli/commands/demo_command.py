@@ -78,13 +78,13 @@ def _ended_with_us() -> Iterator[None]:
     """SIGTERM and a closed terminal end the demo in order, as Ctrl-C does."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
-    found = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in found]
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in numbers]
     try:
         yield
     finally:
-        for number, one in zip(found, before, strict=True):
-            signal.signal(number, one)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 async def _reached(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeClient]:

@@ -48,10 +48,10 @@ def _view(checks: list[Check]) -> RenderableType:
     table.add_column(overflow="fold")
     for check in checks:
         word, style = WORDS[check.ok]
-        told = Text(_sentence(check.cause))
+        text = Text(_sentence(check.cause))
         if check.cure and check.ok is not True:
-            told.append(f" {_sentence(check.cure)}", style="bold")
-        table.add_row(Text(word, style=style), safe_text.name(check.name), told)
+            text.append(f" {_sentence(check.cure)}", style="bold")
+        table.add_row(Text(word, style=style), safe_text.name(check.name), text)
     return table
 
 

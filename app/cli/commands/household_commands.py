@@ -215,8 +215,8 @@ def roles(
     from app.api.answers import RolesSet
     from app.client import segment
 
-    given = {"admin": admin, "host": host, "lender": lender, "guest": guest}
-    chosen = [role for role, wanted in given.items() if wanted]
+    options = {"admin": admin, "host": host, "lender": lender, "guest": guest}
+    chosen = [role for role, is_on in options.items() if is_on]
     if not chosen:
         raise typer.BadParameter("Give at least one of --host, --lender, --guest and --admin.")
     path = f"/machines/{segment(machine)}/roles"
@@ -259,8 +259,8 @@ def remove(
     added = "" if keep_added is None else f"?added={'keep' if keep_added else 'remove'}"
     answer = ask_node(home, lambda node: node.delete(path + added, Removed))
     name = safe_text.name(answer.removed.name)
-    others = ", ".join(map(safe_text.name, answer.also_removed))
-    also = f" With it went {others}." if others else ""
+    removed_too = ", ".join(map(safe_text.name, answer.also_removed))
+    also = f" With it went {removed_too}." if removed_too else ""
     face.result(answer, lambda: f"{name} is no longer part of the household.{also}")
 
 

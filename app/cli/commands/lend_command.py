@@ -134,7 +134,7 @@ def lend(  # noqa: PLR0913  one for each option
 ) -> None:
     """Show what this machine lends and when, change it, pause it, or take all back. It holds at once."""
     step = _step(pause, resume, stop, time)
-    given: Json = {
+    changes: Json = {
         "memory_bytes": _memory(memory),
         "limit_bytes": _limit(limit),
         "devices": ([] if "all" in device else device) if device else UNCHANGED,
@@ -150,7 +150,7 @@ def lend(  # noqa: PLR0913  one for each option
         "network": UNCHANGED if metered is None else metered,
         "link_mbit": UNCHANGED if link is None else _megabits(link),
     }
-    rules = {name: value for name, value in given.items() if value is not UNCHANGED}
+    rules = {name: value for name, value in changes.items() if value is not UNCHANGED}
     state = _carried_out(home, rules, (not_with or [], with_again or []), step)
 
     from app.cli.views.lend_view import lend_view
@@ -196,15 +196,15 @@ def _megabits(typed: str) -> int:
 
 def _meant(typed: str) -> str:
     """The options that a word alone could have meant: how much, how long, or both."""
-    ways = []
+    meanings = []
     for read, way in (
         (read_size, f"To lend so much, write --memory {typed}."),
         (read_duration, f"To pause so long, write --pause {typed}."),
     ):
         with suppress(typer.BadParameter):
             read(typed)
-            ways.append(way)
-    return " ".join(ways) or "`poolhouse lend --help` lists what can be written."
+            meanings.append(way)
+    return " ".join(meanings) or "`poolhouse lend --help` lists what can be written."
 
 
 def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str, Json] | None:

@@ -88,7 +88,7 @@ def pull(
         _follow(face, home, (model, name), (source, online))
 
 
-def _follow(face: Face, home: Path | None, what: tuple[str, str | None], where: tuple[str | None, bool]) -> None:
+def _follow(face: Face, home: Path | None, choice: tuple[str, str | None], where: tuple[str | None, bool]) -> None:
     """See `_pull`."""
     import msgspec
 
@@ -96,25 +96,25 @@ def _follow(face: Face, home: Path | None, what: tuple[str, str | None], where: 
     from app.cli.views.models_view import models_view
 
     with shown(face) as show:
-        download, model = ask_node(home, lambda node: _pull(node, what, where, show, face))
+        download, model = ask_node(home, lambda node: _pull(node, choice, where, show, face))
     content = {"download": msgspec.to_builtins(download), "model": msgspec.to_builtins(model)}
     face.result(content, lambda: models_view([model]))
 
 
 async def _pull(
-    node: NodeClient, what: tuple[str, str | None], where: tuple[str | None, bool], show: Show, face: Face
+    node: NodeClient, choice: tuple[str, str | None], where: tuple[str | None, bool], show: Show, face: Face
 ) -> tuple[Download, ShelfModel]:
     """what: the model, and its name on the shelf. where: the machine that shall give it, and whether none shall."""
     from app.api.downloads import DownloadAnswer
     from app.api.models import Models, ShelfModel
     from app.client import segment
 
-    model, name = what
+    model, name = choice
     with _patience(face):
-        wanted = await _wanted(node, model)
-    order = {"repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "name": name}
-    if machine := await _given_by(node, wanted, where, face):
-        order |= {"machine": machine, "sha256": wanted.sha256}
+        version = await _chosen_version(node, model)
+    order = {"repository": version.repository, "file": version.file, "revision": version.revision, "name": name}
+    if machine := await _given_by(node, version, where, face):
+        order |= {"machine": machine, "sha256": version.sha256}
     begun = (await node.post("/downloads", order, answer=DownloadAnswer)).download
     try:
         done = await _followed(node, begun.id, show, face)
@@ -128,14 +128,19 @@ async def _pull(
     return done, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
 
-async def _given_by(node: NodeClient, wanted: Wanted, where: tuple[str | None, bool], face: Face) -> str | None:
+async def _given_by(node: NodeClient, version: Wanted, where: tuple[str | None, bool], face: Face) -> str | None:
     """The id of the machine that has this very file; None: it is downloaded. Raises BadInput."""
     source, online = where
     if online:
         return None
     from app.api.answers import MachineRefs
 
-    body = {"repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "sha256": wanted.sha256}
+    body = {
+        "repository": version.repository,
+        "file": version.file,
+        "revision": version.revision,
+        "sha256": version.sha256,
+    }
     holders = (await node.post("/copies", body, answer=MachineRefs)).machines
     if source is not None:
         holders = [machine for machine in holders if source.casefold() in (machine.name.casefold(), machine.id)]
@@ -153,7 +158,7 @@ async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) 
     from app.api.downloads import Downloads
     from app.api.plans import Progress
 
-    told: set[str] = set()  # why nothing came, since something came last
+    reported: set[str] = set()  # why nothing came, since something came last
     while True:
         every = (await node.get("/downloads", Downloads)).downloads
         now = next((download for download in every if download.id == download_id), None)
@@ -163,7 +168,7 @@ async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) 
             return now
         if now.state in ("failed", "paused"):
             raise AppError("pull_ended", why=now.reason or "It was paused elsewhere.")
-        told = _tell_held_up(now.held_up, told, face)
+        reported = _tell_held_up(now.held_up, reported, face)
         step = STEPS.get("waiting" if now.held_up else now.state, "downloading")
         if step == "checking" and not now.sha256:  # there is nothing to check it against
             step = "hashing"
@@ -183,22 +188,22 @@ def _patience(face: Face) -> Iterator[None]:
         slow.cancel()
 
 
-def _tell_held_up(why: str | None, told: set[str], face: Face) -> set[str]:
+def _tell_held_up(why: str | None, reported: set[str], face: Face) -> set[str]:
     """Say once why nothing comes, and that it goes on trying."""
     if why is None:
         return set()
-    if why not in told:
+    if why not in reported:
         face.note(f"{why} Poolhouse goes on trying; Ctrl-C pauses the download.")
-    return told | {why}
+    return reported | {why}
 
 
-async def _wanted(node: NodeClient, model: str) -> Wanted:
+async def _chosen_version(node: NodeClient, model: str) -> Wanted:
     """Return the version that a person means. Raises BadInput."""
     if "/" not in model:
         from app.catalog.catalogue import shipped
 
-        offer, one = shipped().named(model)
-        return Wanted(offer.repository, one.file)
+        offer, version_file = shipped().named(model)
+        return Wanted(offer.repository, version_file.file)
     owner, repository, *file = model.split("/", 2)
     if file:
         return Wanted(f"{owner}/{repository}", file[0])
@@ -232,8 +237,8 @@ async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
 
     chosen = next(filter(is_named, every), None)
     if chosen is None:
-        wanted = await _wanted(node, model)
-        same = (each for each in every if (each.repository, each.file) == (wanted.repository, wanted.file))
+        version = await _chosen_version(node, model)
+        same = (each for each in every if (each.repository, each.file) == (version.repository, version.file))
         chosen = next(same, None)
     if chosen is None:
         raise BadInput("download_unknown")
@@ -294,15 +299,15 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
         n_bytes = size(best.size_bytes) if best.size_bytes else "not known"
         table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
     notes = []
-    if whole := ", ".join(one.id for one in offers if not one.splits):
+    if whole := ", ".join(entry.id for entry in offers if not entry.splits):
         notes.append(f"Whole only, on one machine: {whole}.")
-    if unknown := ", ".join(one.id for one in offers if _best(one).whole_hash is None):
+    if unknown := ", ".join(entry.id for entry in offers if _best(entry).whole_hash is None):
         notes.append(f"Hash not known yet; the first download pins it: {unknown}.")
     notes.append("`poolhouse pull NAME` gets one.")
-    below = [hints.text(one, "dim") for one in notes]
+    below = [hints.text(note, "dim") for note in notes]
     first = [hints.text(NONE_FITS), Text()] if none_fits else starter_view(starter)
     return Group(*first, table, *below)
 
 
 def _best(offer: Any) -> Any:
-    return next(one for one in offer.files if one.recommended)
+    return next(file for file in offer.files if file.recommended)

@@ -132,6 +132,6 @@ def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as
     answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
     name = safe_text.name(answer.removed)
     file = "its file is deleted" if answer.file_deleted else "its file stays where it is"
-    whose = "" if answer.file_deleted else " of cut layers"
-    cut = f" {size(answer.freed_bytes)}{whose} are freed." if answer.freed_bytes else ""
+    of_what = "" if answer.file_deleted else " of cut layers"
+    cut = f" {size(answer.freed_bytes)}{of_what} are freed." if answer.freed_bytes else ""
     face.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")

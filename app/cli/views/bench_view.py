@@ -81,11 +81,11 @@ def _warnings(report: Json) -> list[Text]:
     """Return what makes these figures less reliable than they seem."""
     said = []
     for result in report["results"]:
-        who = f"With {result['streams']} at once"
+        subject = f"With {result['streams']} at once"
         if result["reused_tokens"]:
-            said.append(f"{who} {result['reused_tokens']} prompt tokens were reused, not computed.")
+            said.append(f"{subject} {result['reused_tokens']} prompt tokens were reused, not computed.")
         if min(result["tokens"]) < report["output_tokens"]:
-            said.append(f"{who} an answer ended early, after {min(result['tokens'])} tokens.")
+            said.append(f"{subject} an answer ended early, after {min(result['tokens'])} tokens.")
         if result["recoveries"]:
-            said.append(f"{who} the pool recovered {result['recoveries']} times.")
+            said.append(f"{subject} the pool recovered {result['recoveries']} times.")
     return [Text(sentence, style="yellow") for sentence in said]

@@ -65,7 +65,7 @@ def way(link: LinkMeasurement) -> str:
 
 
 def in_short(link: LinkMeasurement) -> str:
-    """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, the slower direction's rate; other kinds than cable are named."""
+    """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, at the slower rate; other kinds than cable are named."""
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
     slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))

@@ -25,7 +25,7 @@ class MachinesView:
     """A row for each machine, this one first. Where lines are too short for all, devices stand below."""
 
     def __init__(self, machines: Sequence[Machine]) -> None:
-        self._machines = sorted(machines, key=lambda one: (not one.this, one.name))
+        self._machines = sorted(machines, key=lambda machine: (not machine.this, machine.name))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         whole = self._table(with_devices=True)

@@ -39,13 +39,14 @@ def _off(error: float) -> str:
     return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
-def _last(one: AnswerOutcome) -> str:
-    tokens = "token" if one.prompt_tokens == 1 else "tokens"
-    how = " A machine was lost or changed meanwhile, which took part of that time." if one.interruptions else ""
+def _last(outcome: AnswerOutcome) -> str:
+    tokens = "token" if outcome.prompt_tokens == 1 else "tokens"
+    how = " A machine was lost or changed meanwhile, which took part of that time." if outcome.interruptions else ""
     return (
-        f"Last answer, {one.prompt_tokens:,} {tokens} in and {one.output_tokens:,} out: "
-        f"first word after {seconds(one.ttft_s)} (forecast for just this answer: {seconds(one.forecast_ttft_s)}), "
-        f"then {rate(one.tok_s)} ({rate(one.forecast_tok_s)}).{how}"
+        f"Last answer, {outcome.prompt_tokens:,} {tokens} in and {outcome.output_tokens:,} out: "
+        f"first word after {seconds(outcome.ttft_s)} "
+        f"(forecast for just this answer: {seconds(outcome.forecast_ttft_s)}), "
+        f"then {rate(outcome.tok_s)} ({rate(outcome.forecast_tok_s)}).{how}"
     )
 
 
@@ -163,19 +164,19 @@ def machines_view(snapshot: Snapshot) -> Table:
     table.add_column("State", overflow="fold")
     table.add_column("Used of lent", overflow="fold")
     table.add_column("Link", overflow="fold")
-    for machine in sorted(snapshot.machines.values(), key=lambda one: (not one.this, one.name)):
+    for machine in sorted(snapshot.machines.values(), key=lambda known: (not known.this, known.name)):
         table.add_row(_named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))
     return table
 
 
 def links_between(snapshot: Snapshot) -> list[Text]:
     """A line for each link that this machine is at no end of, as one of its ends measured it."""
-    names = {key: safe_text.name(one.name) for key, one in snapshot.machines.items()}
+    names = {key: safe_text.name(machine.name) for key, machine in snapshot.machines.items()}
     lines = [
-        " – ".join(sorted((names[one], names[other]), key=str.casefold)) + f": {in_short(link)}"
-        for one, links in snapshot.links_between.items()
+        " – ".join(sorted((names[near], names[other]), key=str.casefold)) + f": {in_short(link)}"
+        for near, links in snapshot.links_between.items()
         for other, link in links.items()
-        if one in names and other in names
+        if near in names and other in names
     ]
     return [Text(line, style="dim") for line in sorted(lines, key=str.casefold)]
 

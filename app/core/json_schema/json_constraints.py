@@ -21,7 +21,7 @@ _MORE = '"." [0-9]{0,8} [1-9]'  # a fraction that is not zero
 
 def integers(schema: Mapping[str, Any]) -> str:
     """The whole numbers between a schema's bounds. Raises ValueError, which says what is wrong."""
-    bounds = _given(schema)
+    bounds = _bounds_of(schema)
     low = max(
         math.ceil(bounds.get("minimum", -MAX_INTEGER)),
         math.floor(bounds.get("exclusiveMinimum", -MAX_INTEGER - 1)) + 1,
@@ -44,7 +44,7 @@ def integers(schema: Mapping[str, Any]) -> str:
 
 def numbers(schema: Mapping[str, Any]) -> str:
     """The numbers between a schema's bounds, which must be whole. Raises ValueError, which says what is wrong."""
-    bounds = _given(schema)
+    bounds = _bounds_of(schema)
     if any(bound != math.floor(bound) or abs(bound) > MAX_BOUND for bound in bounds.values()):
         raise ValueError(f"bounds of a number must be whole and at most {MAX_BOUND}")
     low, open_low = _stricter(bounds, "minimum", "exclusiveMinimum", max)
@@ -61,7 +61,7 @@ def numbers(schema: Mapping[str, Any]) -> str:
     return " | ".join(options)
 
 
-def _given(schema: Mapping[str, Any]) -> dict[str, int | float]:
+def _bounds_of(schema: Mapping[str, Any]) -> dict[str, int | float]:
     bounds = {word: schema[word] for word in BOUNDS if schema.get(word) is not None}
     for word, bound in bounds.items():
         if type(bound) is not int and not (type(bound) is float and math.isfinite(bound)):

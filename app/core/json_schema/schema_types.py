@@ -120,7 +120,7 @@ def _schema(part: Any, at: str, around: Around) -> Any:
         if name in VALUES:
             made[name] = inner
         elif name == "$ref":
-            made[name] = _found(inner, around)
+            made[name] = _referenced(inner, around)
         elif name in NAMED and isinstance(inner, Mapping):
             made[name] = {of: _schema(of_it, f"{place}/{_step(of)}", around) for of, of_it in inner.items()}
         else:
@@ -128,7 +128,7 @@ def _schema(part: Any, at: str, around: Around) -> Any:
     return made
 
 
-def _found(place: Any, around: Around) -> Any:
+def _referenced(place: Any, around: Around) -> Any:
     if not isinstance(place, str) or not place.startswith("#/"):
         return place
     _, root = around[0]

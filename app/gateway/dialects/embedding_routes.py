@@ -95,7 +95,7 @@ def texts_of(texts: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
 
 def openai_list(made: Embedded, encoding: str | None) -> Json:
     data = [
-        {"object": "embedding", "index": index, "embedding": _told(vector, encoding)}
+        {"object": "embedding", "index": index, "embedding": _encoded(vector, encoding)}
         for index, vector in enumerate(made.vectors)
     ]
     usage = {"prompt_tokens": made.n_tokens, "total_tokens": made.n_tokens}
@@ -112,7 +112,7 @@ def ollama_list(made: Embedded, took_s: float) -> Json:
     }
 
 
-def _told(vector: Vector, encoding: str | None) -> list[float] | str:
+def _encoded(vector: Vector, encoding: str | None) -> list[float] | str:
     if encoding == "base64":
         return base64.b64encode(array("f", vector.values).tobytes()).decode()
     return list(vector.values)

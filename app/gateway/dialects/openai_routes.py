@@ -260,10 +260,10 @@ class OpenAiRoutes:
         ]
 
     async def models(self, request: web.Request) -> web.Response:
-        models = [self._told(model) for model in await self._listed()]
+        models = [self._model_card(model) for model in await self._listed()]
         here = {model["id"] for model in models}
         models += [
-            self._told({"name": name}) | {"owned_by": "upstream"}
+            self._model_card({"name": name}) | {"owned_by": "upstream"}
             for name in self._answering.elsewhere()
             if name not in here
         ]
@@ -275,9 +275,9 @@ class OpenAiRoutes:
         if name not in known:
             name = await self._answering.model(name)  # raises what says which there are
             if name not in known:
-                entry = self._told({"name": name}) | {"owned_by": "upstream"}
+                entry = self._model_card({"name": name}) | {"owned_by": "upstream"}
                 return web.json_response(entry)
-        return web.json_response(self._told(known[name]))
+        return web.json_response(self._model_card(known[name]))
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = read(request, ChatRequest)
@@ -317,5 +317,5 @@ class OpenAiRoutes:
             yield event(answers.last_chunk())
         yield DONE
 
-    def _told(self, model: Json) -> Json:
+    def _model_card(self, model: Json) -> Json:
         return {"id": model["name"], "object": "model", "created": self._since, "owned_by": "poolhouse"}

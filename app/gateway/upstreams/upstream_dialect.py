@@ -60,7 +60,7 @@ def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
         ours["stop"] = list(wish.stop)
     if wish.user:
         ours["user"] = wish.user
-    return _asked(wish) | wish.further | ours
+    return _prompt_fields(wish) | wish.further | ours
 
 
 def renamed(sent: Json) -> Json:
@@ -68,7 +68,7 @@ def renamed(sent: Json) -> Json:
     return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
 
 
-def _asked(wish: ApiRequest) -> Json:
+def _prompt_fields(wish: ApiRequest) -> Json:
     """Return the prompt of a text completion, or the messages of a chat."""
     likely = wish.sampling.likely
     if wish.messages is None:
@@ -275,10 +275,10 @@ def _likelies(logprobs: Json) -> Iterator[Likely]:
 
 
 def _likely(token: Json) -> Likely:
-    return [_one(token), *map(_one, token.get("top_logprobs") or ())]
+    return [_token_and_logprob(token), *map(_token_and_logprob, token.get("top_logprobs") or ())]
 
 
-def _one(token: dict[str, Any]) -> tuple[bytes, float]:
+def _token_and_logprob(token: dict[str, Any]) -> tuple[bytes, float]:
     raw = token.get("bytes")
     if isinstance(raw, int):  # so many zeros
         raise TypeError("bytes are a list")

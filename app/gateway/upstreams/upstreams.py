@@ -182,7 +182,7 @@ class Upstreams:
         most = self._most(chosen, wish, guess)
         self._promised[chosen.name] += guess + most
         try:
-            asking = self._asked(chosen, wish, most, heard, request, ",".join((*passed, self.mark)))
+            asking = self._ask_upstream(chosen, wish, most, heard, request, ",".join((*passed, self.mark)))
             async with aclosing(asking) as pieces:
                 async for piece in pieces:
                     yield piece
@@ -211,7 +211,7 @@ class Upstreams:
         self.reached[name] = time.time()
         return answer
 
-    async def _asked(
+    async def _ask_upstream(
         self, chosen: Chosen, wish: ApiRequest, most: int, heard: Heard, request: str, passed: str
     ) -> AsyncGenerator[Piece, None]:
         begun, first_s = time.monotonic(), 0.0

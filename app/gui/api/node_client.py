@@ -198,7 +198,7 @@ class NodeClient(QObject):
             call.failed.connect(failed)
         if line is not None:
             call.line.connect(line)
-        owner = next((one for one in map(owner_of, (done, failed, line)) if one is not None), None)
+        owner = next((candidate for candidate in map(owner_of, (done, failed, line)) if candidate is not None), None)
         if owner is not None:
             owner.destroyed.connect(call.cancel)
         return call

@@ -247,8 +247,8 @@ class NodeState(QObject):
         """Check whether it is still the same node."""
         endpoint = self.client.endpoint
         pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
-        self._served_by, asked, self.ends = pid, self.ends, False
-        if before not in (0, pid) and not asked:
+        self._served_by, was_asked, self.ends = pid, self.ends, False
+        if before not in (0, pid) and not was_asked:
             self.restarted.emit()
 
     def _take(self, event: bytes) -> bool:
@@ -258,11 +258,11 @@ class NodeState(QObject):
             data = decode(replace_lone_surrogates(fields.get(b"data", b"null")), Json)
         except ValueError:
             return False
-        told = fields.get(b"id", b"").decode("latin-1")
+        event_id = fields.get(b"id", b"").decode("latin-1")
         whole = fields.get(b"event") == b"snapshot"
         resumed = fields.get(b"event") == b"resumed"
         known = self._last_id if resumed else _following(self._last_id)
-        if not whole and told != known:  # one was missed: all anew
+        if not whole and event_id != known:  # one was missed: all anew
             self._last_id = ""
             self._lost()
             return False
@@ -271,7 +271,7 @@ class NodeState(QObject):
             self._typed = snapshot, convert(snapshot, Snapshot)  # 0.1 ms for twelve machines
         except ValueError:
             return False
-        self._last_id, self.snapshot = told, snapshot
+        self._last_id, self.snapshot = event_id, snapshot
         return True
 
     def _lost(self) -> None:
@@ -306,7 +306,7 @@ def _unless_loading(model: LoadedModel | None) -> LoadedModel | None:
 def under_way(loaded: Json | None) -> dict[str, Json]:
     """What is not done yet of a model's loading, by its machine."""
     steps = (loaded or {}).get("progress") or {}
-    return {name: one for name, one in steps.items() if one.get("done") != one.get("total")}
+    return {name: step for name, step in steps.items() if step.get("done") != step.get("total")}
 
 
 def _following(event: str) -> str:

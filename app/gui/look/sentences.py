@@ -18,11 +18,11 @@ LAST_WORDS = "words"  # of a worker, among the facts of its end
 _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short")
 
 
-def said(what: Reason | AppError | None) -> str:
+def said(reason_or_error: Reason | AppError | None) -> str:
     """Return the sentence of a reason; empty for none. An engine's own words stand in the details, not here."""
-    if what is None:
+    if reason_or_error is None:
         return ""
-    reason = what.reason if isinstance(what, AppError) else what
+    reason = reason_or_error.reason if isinstance(reason_or_error, AppError) else reason_or_error
     if last_words(reason):
         reason = Reason(reason.code, {**reason.facts, LAST_WORDS: Reason("worker_log")})
     return reasons.said(reason, face())

@@ -44,7 +44,7 @@ async def prove(pipeline: Pipeline, shape: PipelineConfig, name: str, known: Pro
         is_usual=False,
     )
     # two conversations: nothing of the first is reused, all stages compute all of it again
-    first, second = [await _asked(pipeline, replace(request, conversation=f"proof {n}")) for n in (1, 2)]
+    first, second = [await _prove(pipeline, replace(request, conversation=f"proof {n}")) for n in (1, 2)]
     if not (_sound(first) or _sound(second)):
         raise StageFailed("numbers_not_finite")
     if not (_sound(first) and _sound(second) and agree(first, second, SAME)):
@@ -79,6 +79,6 @@ def _sound(proof: Proof) -> bool:
     return bool(logs) and all(proof.steps) and all(math.isfinite(log) for log in logs)
 
 
-async def _asked(pipeline: Pipeline, request: Request) -> Proof:
+async def _prove(pipeline: Pipeline, request: Request) -> Proof:
     async with aclosing(pipeline.generate(request)) as answer:
         return Proof(tuple([event.likely async for event in answer if isinstance(event, Token)]))

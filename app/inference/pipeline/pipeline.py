@@ -218,7 +218,7 @@ class Pipeline:
             if self._over.is_set() or rebuilder is None:
                 self._end(why)
                 return
-            if not (begins_anew or self._wanted(rebuilder)):
+            if not (begins_anew or self._needs_rebuild(rebuilder)):
                 self._end(why)
                 return
             await self._recover(loss, rebuilder, why if begins_anew else None)
@@ -233,7 +233,7 @@ class Pipeline:
     def _inherited(self, loss: Loss, asking: Asking) -> bool:
         return not self._over.is_set() and self._heir(asking, loss)
 
-    def _wanted(self, rebuilder: Rebuilder) -> bool:
+    def _needs_rebuild(self, rebuilder: Rebuilder) -> bool:
         """Return whether a request waits for tokens, or will in a moment."""
         return self._work.wanted or rebuilder.wanted()
 
@@ -272,7 +272,7 @@ class Pipeline:
         self._doubted.clear()
         alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
         self._work.interrupt(loss, alone=alone)
-        if ended is None and not self._wanted(rebuilder):  # they were recovered too often
+        if ended is None and not self._needs_rebuild(rebuilder):  # they were recovered too often
             self._end(fault_table.loss_error(loss.why))
             return
         for stage in self._stages:

@@ -40,7 +40,7 @@ class Replicas:
     def put(self, place: int, replica: Replica) -> None:
         """Serve with this replica from now on, in the place of the one that was lost there."""
         replica.pipeline.join(place, partial(self._inherit, place))
-        replica.pipeline.on_news = self._told
+        replica.pipeline.on_news = self._notify
         replica.pipeline.on_mended = partial(self._mended, replica)
         self._held[place] = replica
 
@@ -127,7 +127,7 @@ class Replicas:
         if self.leaves is not None and self.leaves.machine == loss.name:
             self.leaves = None
 
-    def _told(self) -> None:
+    def _notify(self) -> None:
         self.on_news()
 
     def _mended(self, replica: Replica) -> None:

@@ -38,7 +38,7 @@ class LoopCallback:
         """Returns when it was told, or so late that the system would not wait. Of good news nobody waits for that."""
         if self._loop.is_closed():
             return
-        telling = self._told(going)
+        telling = self._call_back(going)
         try:
             done = asyncio.run_coroutine_threadsafe(telling, self._loop)
         except RuntimeError:  # it was closed meanwhile
@@ -51,7 +51,7 @@ class LoopCallback:
         except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
             log.info("not everybody heard in time that this computer %s: %r", going, error)
 
-    async def _told(self, going: PowerEvent) -> None:
+    async def _call_back(self, going: PowerEvent) -> None:
         await self._tell(going)
 
 

@@ -22,8 +22,8 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
 
     async def keys(request: web.Request) -> web.Response:
         known = await api.keys.known()
-        found = [{"name": name, "key": key} for name, key in sorted(known.items())]
-        return web.json_response({"keys": found, **with_reason("where", await api.keys.where())})
+        keys = [{"name": name, "key": key} for name, key in sorted(known.items())]
+        return web.json_response({"keys": keys, **with_reason("where", await api.keys.where())})
 
     async def make(request: web.Request) -> web.Response:
         order = await body(request, requests.ApiKey)

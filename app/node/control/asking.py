@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def question_of(order: requests.Ask) -> GenerationRequest:
     """Raises BadInput unless it asks exactly one thing."""
-    given = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
-    if sum(given) != 1:
+    prompts = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
+    if sum(prompts) != 1:
         raise BadInput("prompt_unclear")
     messages = None
     if order.messages is not None:
@@ -85,14 +85,14 @@ async def kept_here(
 
 def delta_json(delta: Delta) -> Json:
     """`likely` is there only for who asked for it, and never goes through JSON: it holds bytes."""
-    told: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
+    answer: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
     if delta.thought:
-        told["thought"] = delta.thought
+        answer["thought"] = delta.thought
     if delta.was_thought:
-        told["was_thought"] = True
+        answer["was_thought"] = True
     if delta.hidden_bytes:
-        told["hidden_bytes"] = delta.hidden_bytes
-    return {"delta": told | {"likely": delta.likely} if delta.likely else told}
+        answer["hidden_bytes"] = delta.hidden_bytes
+    return {"delta": answer | {"likely": delta.likely} if delta.likely else answer}
 
 
 def answer_json(summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None) -> Json:
@@ -121,14 +121,14 @@ def answer_json(summary: Summary, model: str, stages: Sequence[PlannedStage], ex
         "recoveries": len(summary.recoveries),
         "recovered": [
             {
-                "machine": one.machine,
-                **with_reason("reason", one.why),
-                "detected_after_s": one.detected_after_s,
-                "recovered_after_s": one.recovered_after_s,
-                "left": one.left,
-                "with": one.others,
+                "machine": recovery.machine,
+                **with_reason("reason", recovery.why),
+                "detected_after_s": recovery.detected_after_s,
+                "recovered_after_s": recovery.recovered_after_s,
+                "left": recovery.left,
+                "with": recovery.others,
             }
-            for one in summary.recoveries
+            for recovery in summary.recoveries
         ],
         "stages": [
             {

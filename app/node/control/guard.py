@@ -88,13 +88,13 @@ CODES = {421: "foreign_host", 403: "foreign_origin"}
 
 def objection(request: web.Request, token: str, port: int) -> web.Response | None:
     """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-    if found := misplaced(request, own_names(port)):
-        status, words = found
+    if problem := misplaced(request, own_names(port)):
+        status, words = problem
         return _parted(refuse(status, CODES[status], words))
     if request.headers.get("Content-Encoding"):
         return _parted(refuse(415, "encoded_body", COMPRESSED))
-    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # any bytes
-    if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+    header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # any bytes
+    if not hmac.compare_digest(header, f"Bearer {token}".encode()):
         return _parted(refuse(401, "wrong_token", OTHER_DOOR))
     if request.method in ("POST", "PUT") and request.content_type != "application/json":
         return refuse(415, "not_json", "Send the body as application/json.")
@@ -120,12 +120,12 @@ def guard(
         if answer := objection(request, token, port()):
             return answer
         if n_open >= MAX_OPEN and request.path not in ALWAYS:
-            return _told(Busy("control_full", most=MAX_OPEN))
+            return _refusal(Busy("control_full", most=MAX_OPEN))
         n_open += 1
         try:
             return await handler(request)
         except AppError as error:
-            return _told(error)
+            return _refusal(error)
         except web.RequestPayloadError:
             return refuse(400, "body_garbled", GARBLED)
         except TooLong:
@@ -156,7 +156,7 @@ def retry_s(error: AppError) -> int:
     return max(1, round(error.reason.number("seconds") or USUAL_RETRY_S))
 
 
-def _told(error: AppError) -> web.Response:
+def _refusal(error: AppError) -> web.Response:
     retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
     body = {"error": explained(error)}
     return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)

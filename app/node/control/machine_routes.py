@@ -101,8 +101,8 @@ class MachineRoutes:
         ]
 
     async def machine(self, request: web.Request) -> web.Response:
-        told = await machine_json(self._hardware, self._home, self._folders)
-        return web.json_response(told)
+        answer = await machine_json(self._hardware, self._home, self._folders)
+        return web.json_response(answer)
 
     async def programs(self, request: web.Request) -> web.Response:
         runs = await asyncio.to_thread(owner_programs.running_programs)

@@ -57,8 +57,8 @@ class Naming:
         cleaned = clean_name(name)
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
             raise BadInput("name_empty")
-        others = [other for key, other in machines.items() if key != machine.id]
-        if is_taken(cleaned, (one for other in others for one in (other.name, other.log_name))):
+        neighbors = [other for key, other in machines.items() if key != machine.id]
+        if is_taken(cleaned, (taken for other in neighbors for taken in (other.name, other.log_name))):
             raise BadInput("name_taken", name=cleaned)
         if machine.id == network.id:
             await self._take(cleaned, None)
@@ -67,8 +67,8 @@ class Naming:
         return {"renamed": {"id": machine.id, "name": cleaned, "was": machine.name}}
 
     async def _take(self, name: str, line: OperationId | None) -> None:
-        given = {"name": name} if line is None else {"name": name, "renamed": line}
-        await self._choices.change(lambda now: msgspec.structs.replace(now, **given))
+        answer = {"name": name} if line is None else {"name": name, "renamed": line}
+        await self._choices.change(lambda now: msgspec.structs.replace(now, **answer))
         self._changed(name)
 
 
@@ -92,9 +92,9 @@ async def remove(network: Network, machine: Machine, added: str | None, names: M
         for line in network.added_by(machine.id)
         if isinstance(line.body, Add) and line.body.machine in network.members
     }
-    others = set(theirs.values()) - {network.id}
-    if others and added is None:
-        there = ", ".join(sorted(names[key].name for key in others if key in names))
+    also_removed = set(theirs.values()) - {network.id}
+    if also_removed and added is None:
+        there = ", ".join(sorted(names[key].name for key in also_removed if key in names))
         raise Refused("remove_added", name=machine.name, added=there)
     keeps = added == "keep"
     kept = [line for line, key in theirs.items() if keeps or key == network.id]

@@ -57,7 +57,7 @@ class OwnSettings:
             "discovery": saved.discovery,
             "look_for_updates": saved.look_for_updates,
             "share_models": saved.share_models,
-            "interfaces": [_interface_json(one, saved) for one in every],
+            "interfaces": [_interface_json(interface, saved) for interface in every],
             "restart": moved or choice_of(self._options, saved) != self._finding.choice,
             **with_reason("keys", keys.where),
             "home": str(self._home.root),
@@ -67,52 +67,52 @@ class OwnSettings:
     async def change(self, order: requests.ChangeSettings) -> Json:
         """Save what is given; it counts from the node's next start. Raises BadInput."""
         if order.interfaces is not msgspec.UNSET:
-            known = {one.name for one in await asyncio.to_thread(interfaces)}
+            known = {interface.name for interface in await asyncio.to_thread(interfaces)}
             saved = await asyncio.to_thread(load, self._home.settings_file)
             known |= set(saved.interfaces)  # one that is unplugged now
             for name in order.interfaces:
                 if name not in known:
                     raise BadInput("interface_unknown", name=name)
-        given = {
+        changes = {
             field: tuple(value) if isinstance(value, list) else value
             for field in order.__struct_fields__
             if (value := getattr(order, field)) is not msgspec.UNSET
         }
-        if given:
-            await self._choices.change(lambda now: msgspec.structs.replace(now, **given))
+        if changes:
+            await self._choices.change(lambda now: msgspec.structs.replace(now, **changes))
         return await self.told()
 
 
 async def walls_told() -> Json:
     """Return what is kept from the process that reads model files, why it is no more, and what to do about it."""
-    found = await engines.probe_walls()
-    check = confined(found)
-    level = found.level if found is not None else "unknown"
+    walls = await engines.probe_walls()
+    check = confined(walls)
+    level = walls.level if walls is not None else "unknown"
     return {"level": level, **with_reason("cause", check.cause), **with_reason("cure", check.cure)}
 
 
-def _interface_json(one: Interface, saved: Settings) -> Json:
+def _interface_json(interface: Interface, saved: Settings) -> Json:
     return {
-        "name": one.name,
-        "kind": str(one.kind),
-        "addresses": list(one.addresses),
-        "up": one.is_up,
-        "unasked": one.kind in UNASKED,
-        "chosen": one.name in saved.interfaces,
-        "bits_per_s": one.negotiated_bits_per_s,
+        "name": interface.name,
+        "kind": str(interface.kind),
+        "addresses": list(interface.addresses),
+        "up": interface.is_up,
+        "unasked": interface.kind in UNASKED,
+        "chosen": interface.name in saved.interfaces,
+        "bits_per_s": interface.negotiated_bits_per_s,
     }
 
 
 def _folders(home: Home, of_models: ModelsFolders) -> list[Json]:
     """Return the large folders and their sizes; a folder whose disk is away is skipped."""
-    here = [one for one in of_models.all if one not in (of_models.own, *of_models.known_away)]
+    here = [folder for folder in of_models.all if folder not in (of_models.own, *of_models.known_away)]
     now = of_models.now  # as `poolhouse folder` tells it
     now_free = 0 if now in of_models.known_away else _free(now)
-    models = used_bytes(file for one in (home.models, *here) for file in one.rglob("*"))
+    models = used_bytes(file for folder in (home.models, *here) for file in folder.rglob("*"))
     free = _free(home.root)
     return [
-        {"what": what, "path": str(path), "bytes": n_bytes, "free_bytes": free_bytes}
-        for what, path, n_bytes, free_bytes in (
+        {"what": kind, "path": str(path), "bytes": n_bytes, "free_bytes": free_bytes}
+        for kind, path, n_bytes, free_bytes in (
             ("models", now, models, now_free),
             ("stages", home.stages, used_bytes(home.stages.rglob("*")), free),
             ("logs", home.logs, used_bytes(home.logs.rglob("*")), free),

@@ -74,8 +74,8 @@ async def join(
 
     `machines` are those of this household: nobody joins them again.
     """
-    *others, last = _places(ref, near, machines, network.id)
-    for place in others:  # several ways to one machine: the first that answers
+    *earlier, last = _places(ref, near, machines, network.id)
+    for place in earlier:  # several ways to one machine: the first that answers
         try:
             return _joined(network, await network.join(place, code))
         except Unreachable as error:
@@ -87,8 +87,8 @@ async def join(
 def _joined(network: Network, member: Member) -> Json:
     """guest: whether this machine may only ask there."""
     own = network.members.get(network.id)
-    told = {"id": member.id, "name": member.name}
-    return {"machine": told, "guest": own is not None and own.is_guest}
+    answer = {"id": member.id, "name": member.name}
+    return {"machine": answer, "guest": own is not None and own.is_guest}
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
@@ -97,19 +97,19 @@ def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Ma
     Raises BadInput, and Refused for a machine of this household.
     """
     is_open = [seen for seen in near if seen.name and seen.pairing_port]
-    found = [seen for seen in is_open if not ref or _is_called(seen, ref)]
-    if not found and ref:
+    nearby = [seen for seen in is_open if not ref or _is_called(seen, ref)]
+    if not nearby and ref:
         try:
             return [Address.parse(ref)]
         except BadInput:
             _refuse_member(ref, machines, me)
             raise
-    if not found:
+    if not nearby:
         raise BadInput("pairing_nobody_near")
-    if len(found) > 1:
-        there = ", ".join(f"{seen.name} ({_door(seen)[0]})" for seen in found)
+    if len(nearby) > 1:
+        there = ", ".join(f"{seen.name} ({_door(seen)[0]})" for seen in nearby)
         raise BadInput("pairing_several_near", there=there)
-    return _door(found[0])
+    return _door(nearby[0])
 
 
 def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineId) -> None:
@@ -156,10 +156,10 @@ def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
     alike = [machine for machine in machines.values() if same_name(machine.name, ref)]
     by_name = [machine for machine in alike if machine.name == ref] or alike
     by_id = [machine for key, machine in machines.items() if len(ref) >= MIN_PREFIX and key.startswith(ref)]
-    found = by_name or by_id
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise BadInput("machine_ambiguous", name=ref[:64], count=len(found))
+    matches = by_name or by_id
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise BadInput("machine_ambiguous", name=ref[:64], count=len(matches))
     there = ", ".join(sorted(machine.name for machine in machines.values()))
     raise BadInput("machine_unknown", name=ref[:64], there=there)

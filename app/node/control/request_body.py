@@ -45,29 +45,29 @@ async def body(request: web.Request, kind: type[R]) -> R:
 
 def wrong_field(words: str) -> str:
     """Return the field that the decoder's message is about, also a missing or unknown one; empty if none."""
-    found = _MISSING.search(words) or _UNKNOWN.search(words)
-    return _below(_where(words), found.group(1)) if found else _where(words)
+    match = _MISSING.search(words) or _UNKNOWN.search(words)
+    return _below(_where(words), match.group(1)) if match else _where(words)
 
 
 def _where(words: str) -> str:
-    found = _WHERE.search(words)
-    return found.group(1) if found else ""
+    match = _WHERE.search(words)
+    return match.group(1) if match else ""
 
 
 def explain(words: str) -> str:
     """Return the decoder's message in plain words; unknown messages as they are."""
     field = wrong_field(words)
     named = field or "the body"
-    if found := _BOUND.search(words):
-        return f"{named} must {_bound(*found.groups())}"
-    if found := _TYPES.search(words):
-        return f"{named} must be {_kinds(found.group(1))}, not {_kinds(found.group(2))}"
+    if match := _BOUND.search(words):
+        return f"{named} must {_bound(*match.groups())}"
+    if match := _TYPES.search(words):
+        return f"{named} must be {_kinds(match.group(1))}, not {_kinds(match.group(2))}"
     if _MISSING.search(words):
         return f"{field} is missing"
     if _UNKNOWN.search(words):
         return f"nothing here is called {field}"
-    if found := _CHOICE.search(words):
-        return f"{named} cannot be {found.group(1)}"
+    if match := _CHOICE.search(words):
+        return f"{named} cannot be {match.group(1)}"
     if " matching regex " in words:
         return f"{named} has characters that it must not have, or begins with one, or is too long"
     if words.startswith("Number out of range"):

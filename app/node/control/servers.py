@@ -95,9 +95,9 @@ def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
 def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
     """Both tell the key, or null, and where it is kept; POST makes one where there is none."""
 
-    async def told(found: str | None) -> web.Response:
+    async def told(problem: str | None) -> web.Response:
         where = {**with_reason("where", await key.where()), **with_reason("place", await key.place())}
-        return web.json_response({"key": found, **where})
+        return web.json_response({"key": problem, **where})
 
     async def read(request: web.Request) -> web.Response:
         return await told(await key.read())

@@ -79,8 +79,8 @@ class Models:
         """A family that nobody proved may be one that no engine here computes, and so may a new way to split words:
         better told now than when it is loaded. Raises BadInput; what else is wrong with the file is told by whoever
         meets it."""
-        found, splits_words = await asyncio.to_thread(self._shelf.looked_at, path)
-        if found.architecture in FAMILIES and splits_words in KNOWN:
+        header_facts, splits_words = await asyncio.to_thread(self._shelf.looked_at, path)
+        if header_facts.architecture in FAMILIES and splits_words in KNOWN:
             return
         try:
             async with await Text.open(str(path)):

@@ -80,7 +80,7 @@ class Fetch:
                 hash_from=record.hash_from or ("server" if target.sha256 else None),
             )
 
-        target = DownloadTarget(self._asked(record.file), record.total_bytes, record.sha256)
+        target = DownloadTarget(self._file_request(record.file), record.total_bytes, record.sha256)
         transfer = self._transfer(target, part, learnt, 0)
         path = await transfer.run(lambda sha256: part.path.with_name(book.whole(sha256).name))
         await self._ledger.change(self._id, sha256=transfer.wanted.sha256)
@@ -94,7 +94,7 @@ class Fetch:
         for number, (name, known) in enumerate(zip(names, parts, strict=True)):
             if known.total_bytes and known.sha256:
                 continue
-            answer = await self._told(self._asked(name))
+            answer = await self._file_facts(self._file_request(name))
             parts[number] = self._agreed(name, known, answer)
             await self._ledger.change(self._id, parts=tuple(parts), revision=answer.commit or self._record.revision)
         now, sha256 = self._record, joint_hash(part.sha256 for part in parts)
@@ -109,7 +109,7 @@ class Fetch:
         )
         self._ledger.check_room(self._record)
 
-    async def _told(self, file: FileRequest) -> FileFacts:
+    async def _file_facts(self, file: FileRequest) -> FileFacts:
         """Return the hub's facts of one file, with retries where the connection breaks."""
         lookout = OutageWatch(self._around.files.place, self._held_up)
         self._live.starting()
@@ -150,7 +150,7 @@ class Fetch:
             await self._note(number, PartFacts(target.total_bytes, target.sha256))
 
         name = part_names(record.file)[number]
-        target = DownloadTarget(self._asked(name), facts.total_bytes, facts.sha256)
+        target = DownloadTarget(self._file_request(name), facts.total_bytes, facts.sha256)
         transfer = self._transfer(target, part, learnt, before)
         await transfer.run(lambda _: final)
         await self._note(number, PartFacts(part.n_bytes, transfer.wanted.sha256))
@@ -165,7 +165,7 @@ class Fetch:
 
     # both
 
-    def _asked(self, file: str) -> FileRequest:
+    def _file_request(self, file: str) -> FileRequest:
         return FileRequest(self._record.repository, file, self._record.revision)
 
     def _held_up(self, why: Reason | None) -> None:

@@ -125,13 +125,13 @@ class ModelServer:
             raise Busy(MY_TURN, name=self._name())
         async with self._turn:
             try:
-                self._now = await asyncio.to_thread(self._given, request[MEMBER], paths, number)
+                self._now = await asyncio.to_thread(self._progress_at, request[MEMBER], paths, number)
                 return await self._send(request, paths[int(number)], self._now)
             finally:
                 self._now = None
                 self._changed()
 
-    def _given(self, member: Member, paths: Sequence[Path], number: str) -> Given:
+    def _progress_at(self, member: Member, paths: Sequence[Path], number: str) -> Given:
         """Return the progress at the beginning: the files before this one are there already."""
         sizes = [_size(path) for path in paths]
         before = sum(sizes[: int(number)])

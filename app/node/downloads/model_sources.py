@@ -214,9 +214,9 @@ class ModelSources:
 
     async def found(self) -> Json:
         """The files that other programs hold."""
-        return await asyncio.to_thread(self._found)
+        return await asyncio.to_thread(self._other_apps_json)
 
-    def _found(self) -> Json:
+    def _other_apps_json(self) -> Json:
         files = self._apps.files()
         taken = {Path(entry.path).resolve(): entry.name for entry in self.shelf.entries()}
         places = [

@@ -35,7 +35,7 @@ def key_of(measured: Mapping[MachineId, Known]) -> Key:
 def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured:
     """Return the message about this machine's links. now: Unix time here; clocks of machines differ."""
     chosen = sorted(measured.items())[:MOST_TOLD_MACHINES]
-    return LinksMeasured(links=[_told(key, known, now) for key, known in chosen])
+    return LinksMeasured(links=[_measured_link(key, known, now) for key, known in chosen])
 
 
 class LinkGossip:
@@ -43,14 +43,14 @@ class LinkGossip:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._told: dict[MachineId, dict[MachineId, Known]] = {}
+        self._measured_link: dict[MachineId, dict[MachineId, Known]] = {}
 
     def heard(self, teller: MachineId, message: LinksMeasured, members: Set[MachineId]) -> None:
         """All that `teller` knows of its links; of those that lead to none of these others nothing is kept."""
         now = self._clock()
         by_machine = {MachineId(link.machine): _known(link, now) for link in message.links}
-        self._told = {key: links for key, links in self._told.items() if key in members}
-        self._told[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
+        self._measured_link = {key: links for key, links in self._measured_link.items() if key in members}
+        self._measured_link[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
 
     def json(self, here: Collection[MachineId]) -> Json:
         """Return each link once, as measured last, by the machine that measured it and the machine at its other end.
@@ -58,8 +58,8 @@ class LinkGossip:
         here: the other machines that are online.
         """
         newest: dict[frozenset[MachineId], tuple[MachineId, MachineId, Known]] = {}
-        for teller in sorted(self._told.keys() & set(here)):
-            for far, known in self._told[teller].items():
+        for teller in sorted(self._measured_link.keys() & set(here)):
+            for far, known in self._measured_link[teller].items():
                 ends = frozenset((teller, far))
                 before = newest.get(ends)
                 if far in here and (before is None or before[2].measured_at < known.measured_at):
@@ -70,7 +70,7 @@ class LinkGossip:
         return result
 
 
-def _told(machine: MachineId, known: Known, now: float) -> MeasuredLink:
+def _measured_link(machine: MachineId, known: Known, now: float) -> MeasuredLink:
     link = known.link
     return MeasuredLink(
         machine=machine,

@@ -308,7 +308,7 @@ class Placement:
             async with AsyncExitStack() as stack:
                 replicas, stage_sets = self.state.pipelines, self.holds.stage_sets
                 opener = PipelineOpener(self.entry, sources, self._sizes, tell, self.state, stage_sets)
-                on_news = partial(self._told, changed)
+                on_news = partial(self._replicas_changed, changed)
                 supervisor = ReplicaSupervisor(self.state, opener, replan, on_news)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(supervisor.end)
@@ -350,7 +350,7 @@ class Placement:
         await supervisor.begin(group)
         return text
 
-    def _told(self, changed: Callable[[], None]) -> None:
+    def _replicas_changed(self, changed: Callable[[], None]) -> None:
         self._progress.clear()
         if self._replicas is not None:
             self._step(Noticed(self._replicas.news))

@@ -284,7 +284,7 @@ class Measuring:
             raise Refused("speed_silent", machine=name)
         question.tell(name, 0, 1)
         while True:
-            answer = await self._asked(machine, question, again=key in self._doubted)
+            answer = await self._measure_remote(machine, question, again=key in self._doubted)
             if isinstance(answer, messages.SpeedMeasured):
                 break
             reason = fault_table.limited_to_sender(messages.understood(answer), name)
@@ -297,7 +297,7 @@ class Measuring:
         question.tell(name, 1, 1)
         return speed
 
-    async def _asked(self, machine: MachineId, question: Question, *, again: bool) -> Answer:
+    async def _measure_remote(self, machine: MachineId, question: Question, *, again: bool) -> Answer:
         self._request = (self._request + 1) % MOST_REQUEST
         waiting = (machine, self._request)
         self._unanswered[machine] = self._request

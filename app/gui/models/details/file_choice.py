@@ -114,7 +114,7 @@ class Copies(QObject):
             )
         if question != self._question:
             self._tell(())
-        self._question, self._there = question, self._others()
+        self._question, self._there = question, self._other_machines()
         self._ask()
 
     def end(self) -> None:
@@ -131,12 +131,12 @@ class Copies(QObject):
         self._calls.keep(ASK, call)
 
     def _look(self) -> None:
-        there = self._others()
+        there = self._other_machines()
         if there != self._there:
             self._there = there
             self._ask()
 
-    def _others(self) -> set[str]:
+    def _other_machines(self) -> set[str]:
         """Return the IDs of the other machines of the household that are online."""
         machines = self._pool.now.machines.values() if self._pool.is_there else ()
         return {machine.id for machine in machines if machine.online and not machine.this}
