@@ -126,7 +126,7 @@ def test_what_the_pool_page_loads_goes_on(qtbot: QtBot, app: Application) -> Non
     qtbot.wait(50)
     assert app.window is before
     qtbot.waitUntil(lambda: not pool.is_busy, timeout=60_000)
-    qtbot.waitUntil(lambda: (app.services.pool.loaded or {}).get("state") == "ready")
+    qtbot.waitUntil(lambda: (app.services.pool.now.loaded and app.services.pool.now.loaded.state) == "ready")
 
 
 def test_the_language_of_now_changes_nothing(qtbot: QtBot, app: Application) -> None:

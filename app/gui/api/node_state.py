@@ -13,12 +13,12 @@ from PySide6.QtNetwork import QNetworkReply
 from app import __version__
 from app.api.plans import LoadedModel
 from app.api.snapshot import Snapshot
-from app.core.errors import AppError, Reason
+from app.core.errors import AppError
 from app.core.wire_json import apply_merge_patch, replace_lone_surrogates
 from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint, Launcher
 from app.gui.api.node_client import NodeClient
-from app.gui.look.sentences import fact_text, said
+from app.gui.look.sentences import said
 
 Json = dict[str, Any]
 
@@ -94,67 +94,6 @@ class NodeState(QObject):
             beside=[model for model in snapshot.beside if model.state != "loading"],
             embeds=None if embeds is not None and embeds.state == "loading" else embeds,
         )
-
-    @property
-    def node(self) -> Json:
-        """This machine: id, name, version, lending."""
-        return self.snapshot.get("node") or {}
-
-    @property
-    def machines(self) -> list[Json]:
-        """This machine first, then by name."""
-        found = list((self.snapshot.get("machines") or {}).values())
-        return sorted(found, key=lambda one: (not one.get("this"), str(one.get("name")).casefold()))
-
-    @property
-    def away(self) -> list[str]:
-        """Names of machines of the household that are not there."""
-        return [str(one.get("name")) for one in self.machines if not one.get("online")]
-
-    @property
-    def loaded(self) -> Json | None:
-        return self._still(self.snapshot.get("loaded"))
-
-    @property
-    def load_failed(self) -> str:
-        """The model whose load failed while nothing else is loaded: until another load, no model answers unasked."""
-        return str((self.snapshot.get("load_failed") or {}).get("model") or "")
-
-    @property
-    def why_load_failed(self) -> str:
-        """In one sentence, as the node tells it; empty where none failed."""
-        failed = self.snapshot.get("load_failed")
-        why = Reason.from_json(failed).facts.get("why", "") if failed else ""
-        return fact_text(why)
-
-    @property
-    def models(self) -> list[Json]:
-        """All that is loaded to write: what a question without a name is for first, and those beside it."""
-        beside = map(self._still, self.snapshot.get("beside") or ())
-        return [one for one in (self.loaded, *beside) if one]
-
-    def model(self, name: str | None) -> Json | None:
-        """The loaded model of this name."""
-        return next((one for one in self.models if one.get("model") == name), None)
-
-    def asked(self, name: str | None) -> Json | None:
-        """The loaded model that answers a question for this name; without a name the first."""
-        return self.model(name) if name else self.loaded
-
-    @property
-    def embeds(self) -> Json | None:
-        """The embedding model or reranker, which stands beside what is loaded to write."""
-        return self._still(self.snapshot.get("embeds"))
-
-    @property
-    def hosts(self) -> list[str] | None:
-        """Names of those that answer for this machine; None: it is no guest, or answers itself."""
-        return self.snapshot.get("hosts")
-
-    def _still(self, told: Json | None) -> Json | None:
-        """A model as the node told it last. What it was still loading when it was lost is loaded by nobody."""
-        is_lost = self.link not in (Link.THERE, Link.LOOKING)
-        return None if is_lost and told and told.get("state") == "loading" else told
 
     # Following
 
@@ -301,12 +240,6 @@ class NodeState(QObject):
 
 def _unless_loading(model: LoadedModel | None) -> LoadedModel | None:
     return None if model is not None and model.state == "loading" else model
-
-
-def under_way(loaded: Json | None) -> dict[str, Json]:
-    """What is not done yet of a model's loading, by its machine."""
-    steps = (loaded or {}).get("progress") or {}
-    return {name: step for name, step in steps.items() if step.get("done") != step.get("total")}
 
 
 def _following(event: str) -> str:

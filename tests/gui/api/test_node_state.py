@@ -20,12 +20,12 @@ from tests.node.pool import TestNode, node
 
 def test_it_follows_changes(qtbot: QtBot, at_lone: Desk) -> None:
     pool, client = at_lone.services.pool, at_lone.services.client
-    assert [one["name"] for one in pool.machines] == ["den"]
-    ident = pool.node["id"]
+    assert [model.name for model in pool.now.sorted_machines] == ["den"]
+    ident = pool.now.node.id
     client.post(f"/machines/{ident}/name", {"name": "study"}, lambda _: None)
-    qtbot.waitUntil(lambda: pool.node["name"] == "study", timeout=5000)
+    qtbot.waitUntil(lambda: pool.now.node.name == "study", timeout=5000)
     client.post(f"/machines/{ident}/name", {"name": "den"}, lambda _: None)
-    qtbot.waitUntil(lambda: pool.node["name"] == "den", timeout=5000)
+    qtbot.waitUntil(lambda: pool.now.node.name == "den", timeout=5000)
 
 
 def test_calls_end_once_with_an_answer_or_a_sentence(qtbot: QtBot, at_lone: Desk) -> None:
@@ -97,10 +97,10 @@ def test_a_line_that_broke_goes_on_where_it_ended(qtbot: QtBot, at_lone: Desk) -
     assert events[0].startswith(b"event: resumed\n")
     assert not any(event.startswith(b"event: snapshot") for event in events)
     assert (last in events[0].decode(), pool.snapshot.keys()) == (True, snapshot.keys())
-    client.post(f"/machines/{pool.node['id']}/name", {"name": "loft"}, lambda _: None)
-    qtbot.waitUntil(lambda: pool.node["name"] == "loft", timeout=5000)
-    client.post(f"/machines/{pool.node['id']}/name", {"name": "den"}, lambda _: None)
-    qtbot.waitUntil(lambda: pool.node["name"] == "den", timeout=5000)
+    client.post(f"/machines/{pool.now.node.id}/name", {"name": "loft"}, lambda _: None)
+    qtbot.waitUntil(lambda: pool.now.node.name == "loft", timeout=5000)
+    client.post(f"/machines/{pool.now.node.id}/name", {"name": "den"}, lambda _: None)
+    qtbot.waitUntil(lambda: pool.now.node.name == "den", timeout=5000)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_after_a_gap_it_begins_anew(qtbot: QtBot, at_lone: Desk, event: bytes) -
     assert (pool._last_id, pool.link is Link.THERE) == ("", False)
     qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=5000)
     assert pool._last_id.startswith(life)
-    assert pool.node["name"] == "den"
+    assert pool.now.node.name == "den"
 
 
 class Crashed(Attached):

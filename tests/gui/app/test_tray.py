@@ -59,18 +59,18 @@ def test_the_menu_is_complete_and_keeps_its_lines(qtbot: QtBot, tray: Tray, at_l
     assert [line.text() for line in menu.machines.actions()] == ["den (this machine): ready"]
     before: list[QAction] = list(menu.actions())
     menu.pauses.actions()[0].trigger()
-    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "paused", timeout=5000)
-    assert 3500 < pool.node["lending"]["resumes_in_s"] <= 3600
+    qtbot.waitUntil(lambda: pool.now.node.lending.state == "paused", timeout=5000)
+    assert 3500 < (pool.now.node.lending.resumes_in_s or 0) <= 3600
     assert menu.status.text().startswith("Paused by you until ")
     assert "Resume lending" in lines(menu)
     assert "Pause lending" not in lines(menu)
     assert "Stop now" not in lines(menu)  # nothing is left to stop
     menu.resume.trigger()
-    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: pool.now.node.lending.state == "ready", timeout=5000)
     menu.stop.trigger()
-    qtbot.waitUntil(lambda: pool.node["lending"].get("code") == "pause_stopped", timeout=5000)
+    qtbot.waitUntil(lambda: pool.now.node.lending.code == "pause_stopped", timeout=5000)
     menu.resume.trigger()
-    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: pool.now.node.lending.state == "ready", timeout=5000)
     assert menu.actions() == before
 
 
@@ -84,7 +84,7 @@ def test_quit_says_what_it_ends(tray: Tray, at_lone: Desk, monkeypatch: pytest.M
 def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
     tray.menu.machines.actions()[0].trigger()
     next(line for line in tray.menu.actions() if line.text() == "Settings").trigger()
-    assert at_lone.went == [f"pool/{at_lone.services.pool.node['id']}", "settings"]
+    assert at_lone.went == [f"pool/{at_lone.services.pool.now.node.id}", "settings"]
 
 
 def test_a_machine_that_joined_is_shown() -> None:

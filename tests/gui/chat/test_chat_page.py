@@ -291,13 +291,13 @@ def test_a_chat_comes_back_after_a_restart(qtbot: QtBot, page: ChatPage, at_lone
 def test_a_context_is_loaded_for_its_chat(qtbot: QtBot, page: ChatPage) -> None:
     pool, done = page.services.pool, list[object]()
     page.services.client.post("/unload", None, done.append)
-    qtbot.waitUntil(lambda: bool(done) and pool.loaded is None, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: bool(done) and pool.now.loaded is None, timeout=WITHIN_MS)
     qtbot.waitUntil(page.hint.isVisible)
     assert page.hint.words.text() == "No model is loaded, so the Guide answers."
     page._set_up(replace(page.chat, context=512))
     ask(qtbot, page, "Is it free?")
-    assert pool.loaded is not None
-    assert pool.loaded["context"] == 512
+    assert pool.now.loaded is not None
+    assert pool.now.loaded.context == 512
     assert not page.hint.isVisible()
     page.services.client.post("/unload", None, done.append)
     qtbot.waitUntil(lambda: len(done) == 2, timeout=WITHIN_MS)

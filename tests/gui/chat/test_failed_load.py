@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import MODEL
-from app.core.errors import AppError
+from app.core.errors import AppError, Reason
 from app.gui.app.pool_status import current_status
 from app.gui.chat.chat_page import ChatPage
 from app.gui.models.models_page import ModelsPage
@@ -33,14 +33,20 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         with pytest.raises(AppError):
             lone.work("/load", {"model": "odd", "measure": False})
         pool = page.services.pool
-        qtbot.waitUntil(lambda: pool.load_failed == "odd", timeout=10_000)
+        qtbot.waitUntil(
+            lambda: pool.now.load_failed is not None and pool.now.load_failed.model == "odd", timeout=10_000
+        )
         told = (page.chat_head._model_text(page.chat), page.hint.words.text(), page.suggestions.words.text())
         assert not any("Guide answers" in one for one in told)
         assert told[0] == "No model answers: odd could not be loaded"
         assert [one.isVisibleTo(page) for one in page.suggestions.buttons] == [False] * 3
         assert [one.isVisibleTo(page) for one in page.suggestions.model_buttons] == [True] * 2
         assert current_status(pool).sentence == "odd could not be loaded, so no model answers."
-        assert pool.why_load_failed.startswith("The model could not be loaded")
+        failed = pool.now.load_failed
+        assert failed is not None
+        why = failed.facts["why"]
+        assert isinstance(why, Reason)
+        assert why.code == "model_not_loaded"
         models = ModelsPage(page.services)
         qtbot.addWidget(models)
         models.show()

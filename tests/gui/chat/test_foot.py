@@ -48,11 +48,11 @@ def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage)
         return int(last.details[FIGURES]["prompt_tokens"]), last
 
     (few, _), (many, _) = asked_of(100), asked_of(200)
-    loaded = page.services.pool.loaded
+    loaded = page.services.pool.now.loaded
     assert loaded is not None
-    left = loaded["context"] - ROOM - many
+    left = loaded.context - ROOM - many
     tokens, last = asked_of(200 + left * 100 // (many - few))
-    assert tokens + int(last.details[FIGURES]["tokens"]) == loaded["context"]
+    assert tokens + int(last.details[FIGURES]["tokens"]) == loaded.context
     assert last.details[ENDED] == FULL
     shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
     assert any("context is full" in words for words in shown), shown

@@ -30,8 +30,8 @@ def test_the_guide_is_asked_beside_what_is_loaded(
     until(qtbot, lambda: page.list.chosen_key == "shelf:large")
     order = {"model": "large", "measure": False}
     services.client.call("POST", "/load", order, lambda _: None)
-    until(qtbot, lambda: [one["model"] for one in pool.models] == ["large"], 30_000)
-    until(qtbot, lambda: pool.models[0]["state"] == "ready", 30_000)
+    until(qtbot, lambda: [model.model for model in pool.now.models] == ["large"], 30_000)
+    until(qtbot, lambda: pool.now.models[0].state == "ready", 30_000)
     chats = ChatPage(services)
     qtbot.addWidget(chats)
     chats.open_chat(chats.history.begin().id)
@@ -39,10 +39,10 @@ def test_the_guide_is_asked_beside_what_is_loaded(
     chats.suggestions.buttons[0].click()
     until(qtbot, lambda: not chats.session.running, 30_000)
     assert end_of(chats.chat).details[MODEL] == "guide"  # type: ignore[union-attr]
-    assert [one["model"] for one in pool.models] == ["large", "guide"]
+    assert [model.model for model in pool.now.models] == ["large", "guide"]
     chats.close_history()
     services.client.post("/unload", {}, lambda _: None)
-    until(qtbot, lambda: not pool.models)
+    until(qtbot, lambda: not pool.now.models)
     until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
     page.details.foot.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:large") is None)
@@ -59,7 +59,7 @@ def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: D
     assert bar.buttons[Do.BESIDE].text() == "Load as well"
     bar.buttons[Do.BESIDE].click()
     until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
-    assert [one["model"] for one in pool.models] == ["second", "guide"]
+    assert [model.model for model in pool.now.models] == ["second", "guide"]
     until(qtbot, lambda: sum("Loaded" in line for line in lines(page)) == 2)
     head = ChatHead(services.theme, pool, lambda: None)
     qtbot.addWidget(head)
@@ -74,7 +74,7 @@ def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: D
     assert session._load_first(more) == {"model": "guide", "context": 1 << 20, "beside": True, "first": False}
     kept.close()
     bar.buttons[Do.UNLOAD].click()
-    until(qtbot, lambda: [one["model"] for one in pool.models] == ["guide"])
+    until(qtbot, lambda: [model.model for model in pool.now.models] == ["guide"])
     until(qtbot, lambda: Do.REMOVE in bar.buttons)
     bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:second") is None)

@@ -214,9 +214,9 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.foot.bar.buttons)
     until(qtbot, lambda: Do.CHAT in details.foot.bar.buttons, 30_000)
     assert any("Loaded" in line for line in lines(page))
-    loaded = at_lone.services.pool.loaded
+    loaded = at_lone.services.pool.now.loaded
     assert loaded is not None
-    assert (loaded["tools"], loaded["thinks"]) == (False, False)
+    assert (loaded.tools, loaded.thinks) == (False, False)
     assert not details.about.notes.isVisibleTo(page), "the Guide says enough of itself"
     body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8}
     at_lone.services.client.call("POST", "/ask", body, lambda _: None)
@@ -227,7 +227,7 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     details.foot.bar.buttons[Do.CHAT].click()
     assert at_lone.went == [f"{page_names.CHAT}/guide"]
     details.foot.bar.buttons[Do.UNLOAD].click()
-    until(qtbot, lambda: at_lone.services.pool.loaded is None)
+    until(qtbot, lambda: at_lone.services.pool.now.loaded is None)
     until(qtbot, lambda: set(details.foot.bar.buttons) == {Do.LOAD})
 
 
@@ -235,7 +235,7 @@ def test_a_load_can_be_cancelled(qtbot: QtBot, page: ModelsPage, at_lone: Desk) 
     page.details.foot.bar.buttons[Do.LOAD].click()
     assert page.details.steps.isVisibleTo(page)
     page.details.steps.cancel.click()
-    until(qtbot, lambda: not page.loading.model and at_lone.services.pool.loaded is None)
+    until(qtbot, lambda: not page.loading.model and at_lone.services.pool.now.loaded is None)
     assert not page.notice.sentence
     assert page.details.foot.bar.isVisibleTo(page)
 

@@ -52,14 +52,14 @@ def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: AppContext) -> N
     pool.restarted.connect(lambda: surprised.append(True))
     qtbot.addWidget(parent)
     qtbot.waitUntil(lambda: pool.is_there, timeout=WITHIN_MS)
-    before = pool.node["id"]
+    before = pool.now.node.id
     sheet = LeaveSheet(services, parent, said.append)
     sheet.open()
     QTest.mouseClick(sheet.act, Qt.MouseButton.LeftButton)
     assert said
-    qtbot.waitUntil(lambda: pool.is_there and pool.node["id"] != before, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: pool.is_there and pool.now.node.id != before, timeout=WITHIN_MS)
     assert not surprised
-    assert pool.node["name"] == "den"
+    assert pool.now.node.name == "den"
     assert len(list(services.launcher.home.glob("identity.old-*"))) == 1
 
 

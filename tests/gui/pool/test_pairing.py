@@ -74,8 +74,8 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
         side.show()
         QTest.keyClick(done, Qt.Key.Key_Return)
         assert not side.isVisible()
-    qtbot.waitUntil(lambda: len(den.pool.machines) == 2, timeout=5000)
-    paired = attic.pool.node["id"]
+    qtbot.waitUntil(lambda: len(den.pool.now.sorted_machines) == 2, timeout=5000)
+    paired = attic.pool.now.node.id
     qtbot.waitUntil(lambda: den.pool.snapshot["paired"] == paired, timeout=5000)
     assert attic.pool.snapshot["paired"] is None, "it let nobody in itself"
 

@@ -50,7 +50,10 @@ def test_one_machine_alone_says_what_fits_and_has_one_primary_button(qtbot: QtBo
     assert page.alone.isVisible()
 
     def told() -> None:
-        assert "fit on it today" in page.alone.sentence.text(), (page.load_forecast.now, at_lone.services.pool.loaded)
+        assert "fit on it today" in page.alone.sentence.text(), (
+            page.load_forecast.now,
+            at_lone.services.pool.now.loaded,
+        )
 
     qtbot.waitUntil(told, timeout=30_000)
     primary = [
@@ -116,14 +119,14 @@ def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(qtbot: Q
     qtbot.waitUntil(lambda: page.load_forecast.then is not None, timeout=10_000)
     assert page.what_if.isVisible()
     assert "Without attic" in page.what_if.words.text()
-    assert page.services.pool.loaded is None
+    assert page.services.pool.now.loaded is None
     page.what_if.load.click()
-    qtbot.waitUntil(lambda: (page.services.pool.loaded or {}).get("state") == "ready")
+    qtbot.waitUntil(lambda: (page.services.pool.now.loaded and page.services.pool.now.loaded.state) == "ready")
     qtbot.waitUntil(lambda: not page.what_if.isVisible(), timeout=5000)
     assert page.machines[0].host
     assert not page.machines[1].held.layers
     page.headline.unload.click()
-    qtbot.waitUntil(lambda: page.services.pool.loaded is None, timeout=10_000)
+    qtbot.waitUntil(lambda: page.services.pool.now.loaded is None, timeout=10_000)
     qtbot.waitUntil(lambda: "unloaded" in page.notice.sentence, timeout=5000)
 
 
@@ -132,7 +135,7 @@ def test_dots_move_while_an_answer_crosses_the_links(qtbot: QtBot, page: PoolPag
     pool, client = page.services.pool, page.services.client
     problems: list[object] = []
     client.post("/load", {"model": "guide", "split": [3, 2, 3]}, lambda _: None, problems.append)
-    qtbot.waitUntil(lambda: bool(problems) or (pool.loaded or {}).get("state") == "ready")
+    qtbot.waitUntil(lambda: bool(problems) or (pool.now.loaded and pool.now.loaded.state) == "ready")
     assert not problems
     qtbot.waitUntil(lambda: bool(page.machines[1].held.layers), timeout=5000)
     assert not page.views.map.traffic.moves
@@ -144,7 +147,7 @@ def test_dots_move_while_an_answer_crosses_the_links(qtbot: QtBot, page: PoolPag
     ask.cancel()
     qtbot.waitUntil(lambda: not page.views.map.traffic.moves, timeout=10_000)
     page.headline.unload.click()
-    qtbot.waitUntil(lambda: pool.loaded is None, timeout=10_000)
+    qtbot.waitUntil(lambda: pool.now.loaded is None, timeout=10_000)
 
 
 def test_a_test_of_links_gives_figures(qtbot: QtBot, page: PoolPage) -> None:

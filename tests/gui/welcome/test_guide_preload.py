@@ -29,17 +29,17 @@ def test_it_is_loaded_while_the_first_steps_are_gone_through(qtbot: QtBot, at_lo
     qtbot.addWidget(window)
     steps = Welcome(at_lone.services, window)
     steps.begin()
-    qtbot.waitUntil(lambda: (pool.loaded or {}).get("state") == "ready")
-    assert pool.model(GUIDE) is not None
+    qtbot.waitUntil(lambda: (pool.now.loaded and pool.now.loaded.state) == "ready")
+    assert pool.now.model(GUIDE) is not None
     qtbot.waitUntil(lambda: not pool.findChildren(GuidePreload), timeout=5000)
     if lends_only:
         at_lone.services.preferences.keep(KEY, LEND)
     steps.end()
     at_lone.services.preferences.forget(KEY)
     if not lends_only:
-        assert pool.model(GUIDE) is not None
+        assert pool.now.model(GUIDE) is not None
         at_lone.services.client.post("/unload", None, lambda _: None)
-    qtbot.waitUntil(lambda: pool.loaded is None)
+    qtbot.waitUntil(lambda: pool.now.loaded is None)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
     QTest.keyClicks(name.field, "study")
     QTest.keyClick(name.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: isinstance(welcome.step, HardwareStep), timeout=5000)
-    qtbot.waitUntil(lambda: at_lone.services.pool.node["name"] == "study", timeout=5000)
+    qtbot.waitUntil(lambda: at_lone.services.pool.now.node.name == "study", timeout=5000)
     found = welcome.step
     assert isinstance(found, HardwareStep)
     assert "GiB" in found.memory.value.text()
@@ -80,9 +80,9 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
     assert at_lone.went == [f"{page_names.CHAT}/{GUIDE}"]
     assert at_lone.services.preferences.flag(DONE)
     assert below(window).isVisible()
-    ident = at_lone.services.pool.node["id"]
+    ident = at_lone.services.pool.now.node.id
     at_lone.services.client.post(f"/machines/{ident}/name", {"name": "den"}, lambda _: None)
-    qtbot.waitUntil(lambda: at_lone.services.pool.node["name"] == "den", timeout=5000)
+    qtbot.waitUntil(lambda: at_lone.services.pool.now.node.name == "den", timeout=5000)
 
 
 def test_a_card_that_is_not_used_is_told_where_the_computer_is(
@@ -156,7 +156,7 @@ def test_a_name_outlives_steps_that_are_over_before_the_node_is_there(
     pool = away.services.pool
     with node(away.services.launcher.home, "den"):
         follow(qtbot, away.services)
-        qtbot.waitUntil(lambda: pool.node.get("name") == "study", timeout=5000)
+        qtbot.waitUntil(lambda: pool.now.node.name == "study", timeout=5000)
         pool.stop()
 
 

@@ -25,11 +25,12 @@ def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage,
     assert "197 stayed the same" in kv.hint.text()
     page.details.foot.bar.buttons[Do.LOAD].click()
     until(qtbot, lambda: Do.CHAT in page.details.foot.bar.buttons, 30_000)
-    loaded = at_lone.services.pool.loaded or {}
-    assert loaded["kv"] == "q8_0"
-    kept = sum(stage["kv_bytes"] for stage in loaded["stages"])
-    assert kept == loaded["kv_bytes"]["q8_0"]
-    assert 64 * kept == 34 * loaded["kv_bytes"]["f16"]
+    loaded = at_lone.services.pool.now.loaded
+    assert loaded is not None
+    assert loaded.kv == "q8_0"
+    kept = sum(stage.kv_bytes for stage in loaded.stages)
+    assert kept == loaded.kv_bytes["q8_0"]
+    assert 64 * kept == 34 * loaded.kv_bytes["f16"]
     answers: list[Any] = []
     body = {"messages": [{"role": "user", "content": "How do I add a computer?"}], "max_tokens": 24}
     client.call("POST", "/ask", body | {"sampling": {"temperature": 0}}, answers.append)
