@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.api.plans import Plan
 from app.core.errors import DoesNotFit
 from app.gui.models.details.model_actions import Do
 from app.gui.models.models_page import ModelsPage
@@ -32,11 +33,11 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     until(qtbot, lambda: page.list.chosen_key == "shelf:second")
     until(qtbot, lambda: view.isVisibleTo(page), 30_000)
     asked: list[Json] = []
-    told: list[Json] = []
+    plans: list[Plan] = []
     body = {"model": "second", "measure": False, "beside": True}
-    client.call("POST", "/plan", body, told.append)
-    until(qtbot, lambda: bool(told))
-    shown = told[0]["machines"][0]["lends_bytes"] - told[0]["machines"][0]["needs_bytes"]
+    client.call("POST", "/plan", body, plans.append, answer=Plan)
+    until(qtbot, lambda: bool(plans))
+    shown = plans[0].machines[0].lends_bytes - plans[0].machines[0].needs_bytes
     assert view.judgement is not None
     assert abs(view.judgement.verdict.spare_bytes - shown) < 256 * MIB  # free memory moves
     assert view.words.text().startswith("Load as well: Fits · ")
@@ -47,7 +48,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
         if order.get("beside"):
             failed(DoesNotFit("too_large", need_bytes=9 * MIB, lent_bytes=5 * MIB))
         else:
-            done(told[0])
+            done(plans[0])
 
     page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()
     details.plan()
