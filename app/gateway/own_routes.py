@@ -25,9 +25,7 @@ class OwnRoutes:
         return [web.get("/metrics", self.metrics), web.get("/openapi.json", self.openapi)]
 
     async def openapi(self, request: web.Request) -> web.Response:
-        from app.gateway.openapi_document import (
-            description,  # a hundred classes that few ask for
-        )
+        from app.gateway.openapi_document import description  # a hundred classes that few ask for
 
         return web.Response(body=description(), content_type="application/json")
 

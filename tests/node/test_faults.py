@@ -20,14 +20,7 @@ from app.node.placement.standby import LEAST_BETWEEN_SECONDS
 from tests.faults import clocks
 from tests.faults.cases import Case, run
 from tests.faults.clocks import DAY_S, OURS, TEN_YEARS_S, THEIRS, Clocked, Jump
-from tests.faults.household import (
-    HOST,
-    N_TOKENS,
-    ORDER,
-    Heard,
-    NeverStruck,
-    together,
-)  # fmt: skip
+from tests.faults.household import HOST, N_TOKENS, ORDER, Heard, NeverStruck, together  # fmt: skip
 from tests.faults.outcome import Outcome
 from tests.node.pool import BUSY
 
