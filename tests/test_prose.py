@@ -40,11 +40,12 @@ def fragments(tree: ast.Module) -> Iterator[str]:
 def empty_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Variables and arguments whose name says nothing, with their lines; fields of classes are not among them."""
     fields = {
-        id(statement.target)
+        id(target)
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         for statement in node.body
-        if isinstance(statement, ast.AnnAssign)
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
     }
     for node in ast.walk(tree):
         match node:
