@@ -67,7 +67,7 @@ def folder(
 
 
 def _is_to_be_made(face: Face, place: Path, create: bool) -> bool:
-    """Return whether to make a folder that does not exist. Raises BadInput if nobody can be asked."""
+    """Ask whether to make a missing folder, which may be mistyped. Raises BadInput if nobody can be asked."""
     if create or place.exists():
         return create  # the node says what is wrong with it
     lacks = place
