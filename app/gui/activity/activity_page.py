@@ -13,7 +13,7 @@ from app.gui.activity.log_view import LogView
 from app.gui.activity.overview import Overview
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.widgets.layouts import column, scrolled
 
 OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs

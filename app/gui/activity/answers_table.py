@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 from app.api.computer import AnswerEntry
 from app.core.planner.speed_estimates import is_rough
 from app.core.scheduler.requester import OWNER, Requester
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
 from app.gui.widgets.layouts import Columns

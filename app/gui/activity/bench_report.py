@@ -18,8 +18,7 @@ from app.core.reasons import os_cause
 from app.gui.activity.bench_store import Bench, Energy, Result
 from app.gui.activity.journal_feed import by_machine
 from app.gui.activity.timeline import Bars, share_lines
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import LIGHT, Theme, set_role
 from app.gui.widgets.flow import Flow

@@ -34,8 +34,7 @@ from app.gui.api.node_client import Call
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QLineEd
 from app.api.computer import AnswerEntry
 from app.gui.activity.journal_feed import Feed, event_sentence
 from app.gui.app import page_names
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme

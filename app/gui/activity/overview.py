@@ -16,8 +16,7 @@ from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.activity.timeline import Timeline
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState

@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.api.computer import AnswerEntry
 from app.gui.activity.journal_feed import MachineWork, by_machine, computed_seconds, decode_seconds
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme
 
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 from app.gui.app import pages
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import Kind, PoolStatus, current_status
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import set_role

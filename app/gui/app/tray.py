@@ -19,7 +19,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import LOG_PAGE, technical_details
 from app.gui.app.pool_status import PoolStatus, current_status
 from app.gui.app.window import Window
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import said
 from app.gui.this_computer.lending_words import is_by_hand, state_word, users

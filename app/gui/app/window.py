@@ -16,7 +16,7 @@ from app.gui.app import page_names, pages
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.app.sidebar import Sidebar
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import PAGE_MS, Theme, set_role
 from app.gui.widgets import dialog

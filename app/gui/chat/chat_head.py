@@ -14,8 +14,7 @@ from app.gui.api.node_state import NodeState
 from app.gui.app import page_names
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.session import ANSWERING_STATES
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words

@@ -32,7 +32,7 @@ from app.gui.chat.message.message_actions import MessageDeeds
 from app.gui.chat.message.message_view import Deed
 from app.gui.chat.session import Running, Session
 from app.gui.chat.speaker import Speaker
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme

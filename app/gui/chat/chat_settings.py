@@ -24,8 +24,7 @@ from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
 from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
 from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
 from app.gui.settings import chat_defaults

@@ -19,8 +19,7 @@ from app.gui.api.node_client import Call
 from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.language import is_english
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme, set_role

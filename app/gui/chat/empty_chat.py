@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.gui.chat.history.chat_lock import ChatLock
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button

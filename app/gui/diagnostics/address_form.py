@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, segment
 from app.gui.app.app_context import AppContext
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row

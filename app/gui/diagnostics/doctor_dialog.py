@@ -24,7 +24,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import page_actions
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, result_of
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import Theme

@@ -30,8 +30,7 @@ from app.decoding import decode
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import current_status
 from app.gui.diagnostics.background_job import Job
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.flow import Flow

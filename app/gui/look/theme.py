@@ -1,6 +1,6 @@
-"""The look: two palettes, sizes on a 4 px grid, and the style sheet filled from them.
+"""The theme: two palettes, and the style sheet filled with their colors and the sizes.
 
-The only file with colours and pixel sizes in it. Contrasts are computed in tests (text at least 4.5:1,
+The only file with colors in it. Contrasts are computed in tests (text at least 4.5:1,
 control borders at least 3:1).
 """
 
@@ -19,20 +19,11 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalett
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
+from app.gui.look import sizes
+
 SHEET = Path(__file__).resolve().parents[3] / "resources" / "gui" / "style.qss"
 PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both palettes
 
-# Steps of the grid, at 100 % text size.
-XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
-CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
-CONTROL_INNER, ITEM = 34, 28  # of the style sheet: without borders
-CODE_INNER = 46  # of the field for a code
-RADIO_RING, HANDLE = 5, 20
-LINE, RING, SCROLL_BAR = (1, 2, 12)  # borders, that of the focus, and what scrolls: at every text size
-KEPT = 3  # pixels beside the words of a cell, by Qt's Fusion, at every text size
-CHAT_WIDTH = 760
-SIDEBAR_WIDTH = 200
-CAPTION, BODY, SECTION, TITLE, FIGURE, CODE_SIZE = 12, 14, 16, 20, 28, 13
 MIN_SCALE, MAX_SCALE = 1.0, 2.0
 HOVER_MS, PAGE_MS = 120, 200
 TABULAR = QFont.Tag("tnum")
@@ -240,9 +231,9 @@ class Theme(QObject):
 
         The style is not asked: each sheet creates a new one, and Python would keep the old one.
         """
-        return self.px(XS) + KEPT
+        return self.px(sizes.XS) + sizes.CELL_MARGIN
 
-    def font(self, size: int = BODY, *, bold: bool = False) -> QFont:
+    def font(self, size: int = sizes.BODY, *, bold: bool = False) -> QFont:
         font = QFont(self._family)
         font.setPixelSize(self.px(size))
         font.setFeature(TABULAR, 1)  # figures stand below each other, also where digits differ in width
@@ -252,7 +243,7 @@ class Theme(QObject):
 
     def code_font(self) -> QFont:
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        font.setPixelSize(self.px(CODE_SIZE))
+        font.setPixelSize(self.px(sizes.CODE_SIZE))
         return font
 
     def choose(self, scheme: Scheme, scale: float) -> None:
@@ -279,33 +270,33 @@ class Theme(QObject):
     def _apply(self, *, is_resized: bool = False) -> None:
         if is_resized:
             self._app.setFont(self.font())
-        handle, groove = self.px(HANDLE), self.px(XS)
-        sizes = {
+        handle, groove = self.px(sizes.HANDLE), self.px(sizes.XS)
+        scaled = {
             name.lower(): f"{self.px(value)}px"
-            for name, value in globals().items()
+            for name, value in vars(sizes).items()
             if name.isupper() and isinstance(value, int)
         }
-        radius = self.px(L) // 2 + 1  # with its border; a larger one would make it square
+        radius = self.px(sizes.L) // 2 + 1  # with its border; a larger one would make it square
         mark = SHEET.parent / "icons" / f"mark-{'dark' if self.is_dark else 'light'}.svg"
         filled = Template(SHEET.read_text(encoding="utf-8")).substitute(
             asdict(self.colours)
-            | sizes
+            | scaled
             | {
-                "line": f"{LINE}px",
-                "ring": f"{RING}px",
-                "scroll_bar": f"{SCROLL_BAR}px",
-                "scroll_radius": f"{SCROLL_BAR // 2 - RING}px",
+                "line": f"{sizes.LINE}px",
+                "ring": f"{sizes.RING}px",
+                "scroll_bar": f"{sizes.SCROLL_BAR}px",
+                "scroll_radius": f"{sizes.SCROLL_BAR // 2 - sizes.RING}px",
                 "hover_time": HOVER_MS,
                 # one pixel thicker is the border of the focus, and nothing is larger for it
-                "inner_focused": f"{self.px(CONTROL_INNER) - 2}px",
-                "l_focused": f"{self.px(L) - 1}px",
-                "s_focused": f"{self.px(S) - 1}px",
-                "s_in_ring": f"{self.px(S) - RING}px",
-                "m_in_ring": f"{self.px(M) - RING}px",
+                "inner_focused": f"{self.px(sizes.CONTROL_INNER) - 2}px",
+                "l_focused": f"{self.px(sizes.L) - 1}px",
+                "s_focused": f"{self.px(sizes.S) - 1}px",
+                "s_in_ring": f"{self.px(sizes.S) - sizes.RING}px",
+                "m_in_ring": f"{self.px(sizes.M) - sizes.RING}px",
                 "handle_radius": f"{handle // 2}px",
                 "handle_over": f"{(groove - handle) // 2}px",
                 "groove_radius": f"{groove // 2}px",
-                "title_line": f"{self.px(CONTROL_INNER) + 4}px",  # of the highest button beside it
+                "title_line": f"{self.px(sizes.CONTROL_INNER) + 4}px",  # of the highest button beside it
                 "radio_radius": f"{radius}px",
                 "cell": f"{self.cell}px",
                 "code_family": self.code_font().family(),

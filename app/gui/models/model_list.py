@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QStackedW
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import LOG_PAGE
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.formats import GIB, whole_size
 from app.gui.look.icons import icon
 from app.gui.models.library import Library, chosen

@@ -11,8 +11,7 @@ from app.api.answers import Loaded, ProgressLine
 from app.api.plans import LoadedModel, Progress
 from app.core.errors import AppError
 from app.gui.api.node_state import NodeState
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.node_calls import Calls

@@ -9,8 +9,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.icons import icon
 from app.gui.look.theme import Theme
 from app.gui.models.model_item import Item, small_print

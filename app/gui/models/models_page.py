@@ -22,8 +22,7 @@ from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import LOG_PAGE
 from app.gui.app.page import Page
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import set_role

@@ -6,8 +6,7 @@ from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QFrame
 
 from app.api.models import Starter
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.theme import set_role
 from app.gui.models.model_item import Item
 from app.gui.widgets.buttons import button

@@ -14,8 +14,7 @@ from app.core.planner.speed_estimates import is_rough
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import LOG_PAGE, reason_details
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import set_role

@@ -15,8 +15,7 @@ from app.gui.api.node_client import Call
 from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import machines_of

@@ -12,7 +12,7 @@ from app.core.household.pairing import ALL_WRONG
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.diagnostics.dialogs import why_unseen
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role

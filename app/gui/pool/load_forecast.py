@@ -14,8 +14,7 @@ from app.api.plans import Plan
 from app.core.errors import AppError, Unreachable
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import set_role

@@ -16,7 +16,7 @@ from app.gui.app.error_pages import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.app.pool_status import other_models
 from app.gui.diagnostics.dialogs import why_unseen
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QT
 from app import __version__
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.background_job import Job
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.icons import FOLDER
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button

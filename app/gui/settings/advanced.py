@@ -14,7 +14,7 @@ from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import current_status
 from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow

@@ -11,8 +11,7 @@ from app.api.downloads import FolderMove, FormerFolder
 from app.api.models import TokenState
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
 from app.gui.models.node_calls import Calls

@@ -13,8 +13,7 @@ from app.api.computer import Interface, Settings
 from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.address_form import AddressForm
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLayout, QVBoxLayout, QWidget
 from app.core.errors import AppError
 from app.gui.api.node_client import RAW, Call, T
 from app.gui.app.app_context import AppContext
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import label, paragraph, show_if

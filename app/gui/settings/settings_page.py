@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 from app.gui.api.node_state import Link
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.icons import icon
 from app.gui.look.theme import set_role
 from app.gui.settings.settings_group import Group

@@ -9,7 +9,7 @@ from app.api.computer import Autostart
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.widgets.buttons import Switch
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label

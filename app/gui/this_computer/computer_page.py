@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import HardwareCard

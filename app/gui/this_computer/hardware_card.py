@@ -11,8 +11,7 @@ from app.api.models import Speeds
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import GUIDE, model_name, said
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import button

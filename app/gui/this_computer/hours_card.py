@@ -12,7 +12,7 @@ from app.core.errors import AppError
 from app.core.lending.hours import DAY_MINUTES, DAYS, MAX_CHARACTERS, MAX_SPANS, Span, hours_text, read_hours, within
 from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme, set_role

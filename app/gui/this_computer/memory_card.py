@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QLayout, QSizePolicy, QWidget
 from app.api.lending import Lending
 from app.core.lending.policy import LINK_LEAST_MBIT, LINK_MOST_MBIT
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme, set_role
 from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.rule_controls import Number, RuleRow, Slide

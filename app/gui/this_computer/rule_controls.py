@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QSlider, QSpinBox, QWidget
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column

@@ -14,8 +14,7 @@ from app.core.errors import AppError
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, MAX_PROGRAMS, executable
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.theme import set_role
 from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.rule_controls import Number, RuleRow

@@ -11,7 +11,7 @@ from app.api.lending import Lending
 from app.gui.api.node_state import GONE, Link
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import COLOURS, Kind
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import set_role

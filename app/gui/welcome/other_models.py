@@ -12,8 +12,7 @@ from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.api.node_state import Link
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.models.transfers import checking_words

@@ -15,8 +15,7 @@ from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import Theme, set_role

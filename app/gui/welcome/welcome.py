@@ -14,7 +14,7 @@ from app.core.planner.verdict import VerdictWord
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.sentences import GUIDE

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.icons import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme, set_role

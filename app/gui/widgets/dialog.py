@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDialog, QLayout, QLineEdit, QPushButton, QWidget
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, row
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QHeaderView, QLayout, QTableView, QVBoxLayout, QWidget
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.scroll_area import ScrollArea
 

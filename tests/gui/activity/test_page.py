@@ -17,7 +17,7 @@ from app.gui.activity.answers_table import REQUESTER, SPEED_FORECAST, TOKENS, An
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.api.node_state import Link
 from app.gui.app.window import SMALLEST
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import Scheme
 from tests.gui.activity.made import answer
 from tests.gui.desk import Desk, window_over

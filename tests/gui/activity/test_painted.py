@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.activity.journal_feed import MachineWork
 from app.gui.activity.overview import DOT, HATCHED, SOLID, SQUARE, ForecastChart, Legend
 from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline, share_lines
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import LIGHT
 from tests.gui.activity.made import answer
 from tests.gui.desk import Desk

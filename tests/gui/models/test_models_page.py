@@ -19,8 +19,7 @@ from app.core.errors import BadInput
 from app.decoding import convert
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.models.details.model_actions import Do
 from app.gui.models.details.setup_form import ContextSlider
 from app.gui.models.model_item import Item, offer_item

@@ -15,7 +15,7 @@ from app import __version__
 from app.api import computer
 from app.core.errors import AppError
 from app.decoding import convert
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import Scheme
 from app.gui.settings.about import About, TextDialog, libraries, licence_text
 from app.gui.settings.advanced import Advanced, last_lines

@@ -27,7 +27,7 @@ from app.gui.chat.history import history_rows
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Codec
 from app.gui.chat.history.history_file import connect_to_read
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row

@@ -21,7 +21,7 @@ from app.gui.chat.history.history_search import Hit
 from app.gui.chat.list import chat_list_model
 from app.gui.chat.list.chat_list_model import Line, Row
 from app.gui.chat.list.chat_list_view import ChatListView
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.icons import icon
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import IconButton, button

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QS
 from app.core.chat import ChatId, Heading
 from app.gui.chat.history.history import History
 from app.gui.chat.list.chat_list_model import ROW_ROLE, ChatListModel, Line, Row, Section
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.icons import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import Theme, set_role

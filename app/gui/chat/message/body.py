@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QTextBrowser,
 from app.gui.chat.message import highlight, markdown
 from app.gui.chat.message.highlight import Slices
 from app.gui.chat.message.markdown import Kind, Reader, Segment
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.theme import Colours, Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.labels import label

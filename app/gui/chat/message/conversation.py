@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 from app.core.chat import MessageId, Role
 from app.gui.chat.message.body import Look
 from app.gui.chat.message.message_view import MessageView, Shown
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.layouts import column, row

@@ -15,7 +15,7 @@ from app.gui.chat.message import markdown
 from app.gui.chat.message.markdown import Kind
 from app.gui.chat.message.message_view import Deed
 from app.gui.chat.session import Session
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.theme import Theme
 from app.gui.widgets.dialog import Compact, Dialog

@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.api.models import CatalogueModel, FoundFile, ShelfModel
 from app.api.plans import LoadedModel
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.model_item import Item, Kind, parameters
 from app.gui.widgets.buttons import button

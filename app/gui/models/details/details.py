@@ -13,7 +13,7 @@ from app.api.plans import Plan
 from app.core.errors import AppError, Reason
 from app.gui.app.app_context import AppContext
 from app.gui.app.error_pages import reason_details
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
 from app.gui.models.details.about_view import AboutView

@@ -14,8 +14,7 @@ from app.api.snapshot import MachineRef
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.model_item import Item
 from app.gui.models.node_calls import Calls

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.api.plans import AnswerOutcome, Forecast, Plan, Progress
 from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow

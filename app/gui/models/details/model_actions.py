@@ -13,8 +13,7 @@ from app.api.models import FoundFile, HubFile
 from app.api.plans import LoadedModel, Plan
 from app.api.snapshot import MachineRef
 from app.core.errors import AppError
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.models import verdicts
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import Item, Kind

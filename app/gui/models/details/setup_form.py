@@ -11,8 +11,7 @@ from app.api.plans import Alternative, Forecast, Plan
 from app.api.snapshot import Machine
 from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
 from app.gui.api.node_state import NodeState
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import Item
 from app.gui.models.verdicts import MOST_CONTEXT

@@ -13,8 +13,7 @@ from app.api import models as node_models
 from app.api.plans import Plan
 from app.core.errors import AppError
 from app.core.planner.verdict import Parts, VerdictWord
-from app.gui.look import formats
-from app.gui.look import theme as sizes
+from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import Theme, set_role

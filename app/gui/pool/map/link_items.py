@@ -8,7 +8,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts

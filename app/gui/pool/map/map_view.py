@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme

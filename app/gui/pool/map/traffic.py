@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer
 from PySide6.QtGui import QPainterPath
 from PySide6.QtWidgets import QGraphicsEllipseItem, QGraphicsView
 
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.theme import Theme
 
 FRAME_MS = 33

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.app.preferences import Preferences
-from app.gui.look import theme as sizes
+from app.gui.look import sizes
 from app.gui.look.formats import GIB
 from app.gui.look.motion import ALWAYS, NEVER, Motion
 from app.gui.look.theme import Scheme, Theme
