@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def drawn(output: str) -> str:
-    """Terminal output, colours included, as an SVG picture."""
+    """Terminal output, colors included, as an SVG picture."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(output.rstrip()))
     return console.export_svg(title="poolhouse demo", code_format=FONT_FROM_THE_WEB.sub("", CONSOLE_SVG_FORMAT))

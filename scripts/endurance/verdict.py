@@ -23,7 +23,7 @@ class Bar:
 BARS = {
     USUAL: Bar(LONG_S, 2 * LONG_S),  # a turn may hold two slots
     FIRST: Bar(0.1, 0.15),  # each page is made at its first showing, in steps
-    PALETTE: Bar(0.1, 0.15),  # all that is seen gets other colours at once
+    PALETTE: Bar(0.1, 0.15),  # all that is seen gets other colors at once
 }
 
 

@@ -266,7 +266,7 @@ def in_terminal(arguments: list[str], **more: str) -> str:
 
 
 @POSIX
-def test_a_terminal_gets_colour_bars_and_figures(answering: Any, home: Path) -> None:
+def test_a_terminal_gets_color_bars_and_figures(answering: Any, home: Path) -> None:
     steps = [progress("sending", n << 20, 4 << 20, "attic-pc") for n in range(5)]
     steps.insert(2, progress("sending", 0, 4 << 20, "den-pc"))
     answering(

@@ -1,4 +1,4 @@
-"""Guards of the window: a Qt that keeps its references, only the allowed Qt, one place for colours and sizes."""
+"""Guards of the window: a Qt that keeps its references, only the allowed Qt, one place for colors and sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FUNCTIONS = 40  # of Qt's that an object may be asked for
 LEFT_BYTES = 500  # of an object that is gone, at most; one that stays takes ten thousand
 STRAY = 20  # references that anything else in the process may take meanwhile
 
-COLOUR = re.compile(r"(?<![\w&])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
+COLOR = re.compile(r"(?<![\w&])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 PIXELS = re.compile(r"\b\d+ ?px\b")
 SIZING = {
     "setFixedSize", "setFixedWidth", "setFixedHeight", "setMinimumSize", "setMinimumWidth",
@@ -145,7 +145,7 @@ def docstrings(tree: ast.Module) -> set[int]:
     }
 
 
-def colours_and_sizes(tree: ast.Module) -> list[str]:
+def colors_and_sizes(tree: ast.Module) -> list[str]:
     """The colors, the pixels in style sheets and the numeric sizes of a file: they belong in theme.py and sizes.py."""
     told = docstrings(tree)
     return [
@@ -158,7 +158,7 @@ def colours_and_sizes(tree: ast.Module) -> list[str]:
 def is_of_the_theme(node: ast.expr) -> bool:
     match node:
         case ast.Constant(value=str(text)):
-            return bool(COLOUR.search(text) or PIXELS.search(text))
+            return bool(COLOR.search(text) or PIXELS.search(text))
         case ast.Call(func=ast.Attribute(attr=name), args=args) if name in SIZING:
             return any(map(is_size, args))
         case ast.Call(func=ast.Name(id="QColor"), args=args):
@@ -172,20 +172,20 @@ def is_size(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > SMALL
 
 
-def test_colours_and_sizes_stand_in_the_theme_only() -> None:
+def test_colors_and_sizes_stand_in_the_theme_only() -> None:
     """What is exported is a document of its own, on paper or in a browser."""
     found = [
         f"{name}:{what}"
         for name, tree in sources(WINDOW)
         if Path(name).name not in ("theme.py", "sizes.py", "documents.py")
-        for what in colours_and_sizes(tree)
+        for what in colors_and_sizes(tree)
     ]
     assert not found, "\n".join(found)
 
 
-def test_the_style_sheet_takes_its_colours_and_sizes_from_the_theme() -> None:
+def test_the_style_sheet_takes_its_colors_and_sizes_from_the_theme() -> None:
     sheet = re.sub(r"/\*.*?\*/", "", SHEET.read_text("utf-8"), flags=re.DOTALL)
-    assert not [*COLOUR.findall(sheet), *PIXELS.findall(sheet)]
+    assert not [*COLOR.findall(sheet), *PIXELS.findall(sheet)]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_the_style_sheet_takes_its_colours_and_sizes_from_the_theme() -> None:
     ],
 )
 def test_the_guard_sees(source: str, is_found: bool) -> None:
-    assert bool(colours_and_sizes(ast.parse(source))) is is_found
+    assert bool(colors_and_sizes(ast.parse(source))) is is_found
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from tests.node.pool import Json, TestNode, paired
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
-COLOURS = {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "minItems": 40, "maxItems": 40}
-TOOL = {"name": "note", "parameters": {"type": "object", "properties": {"words": COLOURS}, "required": ["words"]}}
+COLORS = {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "minItems": 40, "maxItems": 40}
+TOOL = {"name": "note", "parameters": {"type": "object", "properties": {"words": COLORS}, "required": ["words"]}}
 FORMS: list[Json] = [
     {"max_tokens": 300},
     {"max_tokens": 300, "presence_penalty": 0.5, "frequency_penalty": 0.3, "repeat_penalty": 1.1},
-    {"max_tokens": 600, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": COLOURS}}},
+    {"max_tokens": 600, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": COLORS}}},
     {"max_tokens": 600, "tools": [{"type": "function", "function": TOOL}], "tool_choice": "required"},
 ]  # fmt: skip
 EACH = 4  # of each form at once

@@ -11,13 +11,13 @@ BAR_CELLS = 10
 __all__ = ["duration", "memory_bar", "milliseconds", "rate", "seconds", "size"]
 
 
-def memory_bar(used: int, whole: int, colour: str = "blue") -> Text:
+def memory_bar(used: int, whole: int, color: str = "blue") -> Text:
     """Return how much of `whole` is used: `███░░░░░░░ 1.1 of 4.0 GiB`."""
     share = min(1.0, used / whole) if whole > 0 else 0.0
     full = round(share * BAR_CELLS)
     if used > 0:
         full = max(1, full)
-    bar = Text("█" * full, style=colour)
+    bar = Text("█" * full, style=color)
     bar.append("░" * (BAR_CELLS - full), style="dim")
     bar.append(f" {_of(used, whole)}", style="default")
     return bar

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 NARROWEST, WIDEST = 4, 40
-COLOURS = ("blue", "green", "magenta", "cyan", "yellow")
+COLORS = ("blue", "green", "magenta", "cyan", "yellow")
 HELD, ELSEWHERE = "█", "░"
 
 Run = tuple[int, int]
@@ -21,25 +21,25 @@ Run = tuple[int, int]
 class Strip:
     """`n_layers` cells, or fewer that each stand for several: at most 40, and whatever a narrow terminal leaves."""
 
-    def __init__(self, runs: Sequence[Run], n_layers: int, colour: str) -> None:
-        self._runs, self._n_layers, self._colour = runs, n_layers, colour
+    def __init__(self, runs: Sequence[Run], n_layers: int, color: str) -> None:
+        self._runs, self._n_layers, self._color = runs, n_layers, color
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         most = min(self._n_layers, WIDEST)
         return Measurement(min(most, NARROWEST), most)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        yield strip(self._runs, self._n_layers, self._colour, options.max_width)
+        yield strip(self._runs, self._n_layers, self._color, options.max_width)
 
 
-def strip(runs: Sequence[Run], n_layers: int, colour: str, widest: int = WIDEST) -> Text:
+def strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) -> Text:
     """A cell for each layer, as far as they have room; else each stands for several."""
     width = min(n_layers, widest, WIDEST)
     picture = Text()
     for cell in range(width):
         layer = int((cell + 0.5) * n_layers / width)
         held = any(first <= layer < last for first, last in runs)
-        picture.append(HELD if held else ELSEWHERE, style=colour if held else "dim")
+        picture.append(HELD if held else ELSEWHERE, style=color if held else "dim")
     return picture
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from app.api.lending import BatteryReading, Lending, LendingReadings, LendingRules, LendingState
 from app.cli import hints, safe_text
 from app.cli.views.amounts import duration, size
-from app.cli.views.status_view import COLOUR_OF_STATE
+from app.cli.views.status_view import COLOR_OF_STATE
 
 SECONDS_MATTER = 600  # of a pause: below this its end is told to the second
 
@@ -24,8 +24,8 @@ def lend_view(shown: LendingState) -> RenderableType:
     for name, words in _rows(shown):
         table.add_row(name, words)
     lending = shown.lending
-    colour = COLOUR_OF_STATE.get(lending.state, "default")
-    return Group(hints.text(headline(shown), f"bold {colour}"), Text(), table)
+    color = COLOR_OF_STATE.get(lending.state, "default")
+    return Group(hints.text(headline(shown), f"bold {color}"), Text(), table)
 
 
 def headline(shown: LendingState, now: dt.datetime | None = None) -> str:

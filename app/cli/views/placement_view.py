@@ -11,7 +11,7 @@ from rich.text import Text
 from app.api.plans import Forecast, LoadedEmbedder, LoadedModel, Plan, Replica, Stage
 from app.cli import hints, safe_text
 from app.cli.views.amounts import memory_bar, rate, seconds, size
-from app.cli.views.layer_strip import COLOURS, Strip, in_words, joined
+from app.cli.views.layer_strip import COLORS, Strip, in_words, joined
 from app.core.planner.speed_estimates import is_rough
 
 
@@ -91,14 +91,14 @@ def placement_view(plan: Plan) -> Table:
     table.add_column(overflow="fold")
     n_layers = max((stage.last for stage in plan.stages), default=0)
     for row, (key, stages) in enumerate(by_machine(plan.stages).items()):
-        colour = COLOURS[row % len(COLOURS)]
+        color = COLORS[row % len(COLORS)]
         runs = joined([(stage.first, stage.last) for stage in stages])
         takes = sum(stage.weight_bytes + stage.kv_bytes + stage.work_bytes for stage in stages)
         need = needs.get(key)
         memory: RenderableType = size(takes) if takes else ""
         if need is not None and need.lends_bytes:
-            memory = memory_bar(need.needs_bytes, need.lends_bytes, colour)
-        table.add_row(safe_text.name(stages[0].machine), Strip(runs, n_layers, colour), in_words(runs), memory)
+            memory = memory_bar(need.needs_bytes, need.lends_bytes, color)
+        table.add_row(safe_text.name(stages[0].machine), Strip(runs, n_layers, color), in_words(runs), memory)
     return table
 
 

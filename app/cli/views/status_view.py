@@ -50,7 +50,7 @@ def _last(outcome: AnswerOutcome) -> str:
     )
 
 
-COLOUR_OF_STATE = {
+COLOR_OF_STATE = {
     "ready": "green",
     "loaded": "green",
     "lending": "green",
@@ -200,7 +200,7 @@ def _named(machine: Machine) -> Text:
 def state_of(machine: Machine) -> Text:
     """One word: `loaded` where layers lie and nothing computes, `working` where something does."""
     state = machine.state if machine.online or machine.this else "offline"
-    return Text(safe_text.line(state), style=COLOUR_OF_STATE.get(state, "dim"))
+    return Text(safe_text.line(state), style=COLOR_OF_STATE.get(state, "dim"))
 
 
 def _lends(machine: Machine) -> RenderableType:

@@ -76,7 +76,7 @@ class LogModel(QAbstractTableModel):
         return None
 
     def _picture(self, kind: str) -> QIcon:
-        return icon(PICTURES.get(kind, "info"), self._theme.colours.muted)
+        return icon(PICTURES.get(kind, "info"), self._theme.colors.muted)
 
 
 class LogView(QWidget):

@@ -71,7 +71,7 @@ class NowCard(QFrame):
     def _line(self, job: Job) -> QVBoxLayout:
         theme, picture = self._theme, label()
         side = theme.px(sizes.TITLE)
-        picture.setPixmap(icon(job.icon, theme.colours.accent).pixmap(side, side))
+        picture.setPixmap(icon(job.icon, theme.colors.accent).pixmap(side, side))
         words = held(Beside(Elided(job.what), label(job.figures, "muted")))
         top = row(picture, words, gap=sizes.S)
         top.setStretch(1, 1)

@@ -224,11 +224,11 @@ class ForecastChart(QWidget):
         """Paint the band of good forecasts, the line, and the words."""
         theme, middle = self._theme, room.center().y()
         band = room.height() * GOOD / reach
-        painter.fillRect(QRectF(room.left(), middle - band / 2, room.width(), band), theme.colour("selected"))
-        painter.setPen(QPen(theme.colour("border"), 1))
+        painter.fillRect(QRectF(room.left(), middle - band / 2, room.width(), band), theme.color("selected"))
+        painter.setPen(QPen(theme.color("border"), 1))
         painter.drawLine(QPointF(room.left(), middle), QPointF(room.right(), middle))
         painter.setFont(theme.font(sizes.CAPTION))
-        painter.setPen(theme.colour("muted"))
+        painter.setPen(theme.color("muted"))
         high = painter.fontMetrics().height()
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         places = room.top() + high / 2, middle, room.bottom() - high / 2
@@ -245,7 +245,7 @@ class ForecastChart(QWidget):
                 off = max(-1.0, min(1.0, value / reach))
                 y = room.center().y() - off * (room.height() - size) / 2
                 mark = QRectF(x - size / 2, y - size / 2, size, size)
-                color = self._theme.colour(token)
+                color = self._theme.color(token)
                 painter.setPen(QPen(color, 2))
                 painter.setBrush(color if is_round else Qt.BrushStyle.NoBrush)
                 if is_round:
@@ -269,7 +269,7 @@ class Mark(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        color = self._theme.colour(self._token)
+        color = self._theme.color(self._token)
         mark = QRectF(self.rect()).adjusted(2, 2, -2, -2)
         hollow, hatched = self._shape == SQUARE, self._shape == HATCHED
         painter.setPen(QPen(color, 2) if hollow else Qt.PenStyle.NoPen)

@@ -79,13 +79,13 @@ class Bars(QWidget):
         middle = Qt.AlignmentFlag.AlignVCenter
         left, elide = Qt.AlignmentFlag.AlignLeft | middle, Qt.TextElideMode.ElideRight
         painter.setFont(self._theme.font(sizes.BODY))
-        painter.setPen(self._theme.colour("text"))
+        painter.setPen(self._theme.color("text"))
         name = painter.fontMetrics().elidedText(line.name, elide, names - gap)
         painter.drawText(QRectF(0, top, names - gap, high), left, name)
         bar = QRectF(names, top + (high - self._theme.px(BAR)) / 2, self.width() - names - words, self._theme.px(BAR))
         paint_bar(painter, bar, line.pieces, self._theme)
         painter.setFont(self._theme.font(sizes.CAPTION))
-        painter.setPen(self._theme.colour("muted"))
+        painter.setPen(self._theme.color("muted"))
         place = QRectF(bar.right() + gap, top, words - gap, high)
         shown = painter.fontMetrics().elidedText(line.words, elide, words - gap)
         painter.drawText(place, left, shown)
@@ -94,7 +94,7 @@ class Bars(QWidget):
 def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: Theme) -> None:
     """Paint a bar whose pieces begin at its left; the rest of it stays pale."""
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(theme.colour("hairline"))
+    painter.setBrush(theme.color("hairline"))
     painter.drawRoundedRect(bar, RADIUS, RADIUS)
     at = bar.left()
     for piece in pieces:
@@ -103,7 +103,7 @@ def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: 
             continue
         part = QRectF(at, bar.top(), wide, bar.height())
         pattern = Qt.BrushStyle.BDiagPattern if piece.hatched else Qt.BrushStyle.SolidPattern
-        painter.setBrush(QBrush(theme.colour(piece.token), pattern))
+        painter.setBrush(QBrush(theme.color(piece.token), pattern))
         painter.drawRoundedRect(part, RADIUS, RADIUS)
         at += wide
 

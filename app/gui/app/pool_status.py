@@ -25,7 +25,7 @@ class Kind(StrEnum):
     AWAY = "tray-away"
 
 
-COLOURS = {
+COLORS = {
     Kind.IDLE: "good",
     Kind.WORKING: "accent",
     Kind.PAUSED: "warning",
@@ -48,8 +48,8 @@ class PoolStatus:
         return str(self.kind)
 
     @property
-    def colour(self) -> str:
-        return COLOURS[self.kind]
+    def color(self) -> str:
+        return COLORS[self.kind]
 
 
 def current_status(pool: NodeState) -> PoolStatus:

@@ -97,7 +97,7 @@ class Sidebar(QWidget):
         side = theme.px(sizes.TITLE)
         for entry in pages.ENTRIES:
             button = self._buttons[entry.name]
-            button.setIcon(icon(entry.icon, theme.colours.text))
+            button.setIcon(icon(entry.icon, theme.colors.text))
             button.setIconSize(QSize(side, side))
             button.setToolButtonStyle(style.ToolButtonIconOnly if self._is_narrow else style.ToolButtonTextBesideIcon)
         widest = max(button.sizeHint().width() for button in self._buttons.values())
@@ -126,8 +126,8 @@ class Sidebar(QWidget):
         self._standing, self._told = now, now.kind
         theme = self._services.theme
         side = theme.px(sizes.SECTION)
-        colour = getattr(theme.colours, now.colour)
-        self._picture.setPixmap(icon(now.icon, colour).pixmap(side, side))
+        color = getattr(theme.colors, now.color)
+        self._picture.setPixmap(icon(now.icon, color).pixmap(side, side))
         self._words.setText(now.sentence)
         self._picture.setToolTip(tooltip(now.sentence))
         named = self._picture if self._is_narrow else self._words

@@ -326,7 +326,7 @@ class Tray(QObject):
         if now == self._status:
             return
         self._status = now
-        picture = icon(now.icon, getattr(theme.colours, now.colour))
+        picture = icon(now.icon, getattr(theme.colors, now.color))
         picture.setIsMask(sys.platform == "darwin")  # the menu bar colors it itself
         self._icon.setIcon(picture)
         self._icon.setToolTip(now.sentence)

@@ -150,7 +150,7 @@ class FadeIn(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)
         painter.setOpacity(FIRST * int(self._moves.currentValue()) / STEPS)
-        painter.fillRect(event.rect(), self._theme.colour("window"))
+        painter.fillRect(event.rect(), self._theme.color("window"))
 
 
 ADVANCED = "Advanced"  # of the settings

@@ -189,8 +189,8 @@ class CheckList(QWidget):
         picture, token, said = result_of(check)
         mark = label()
         side = self._theme.px(sizes.SECTION)
-        colour = getattr(self._theme.colours, token)
-        mark.setPixmap(icon(picture, colour).pixmap(side, side))
+        color = getattr(self._theme.colors, token)
+        mark.setPixmap(icon(picture, color).pixmap(side, side))
         result, name = label(said, token), label(name_of(check))
         why = " ".join(part for part in (cause(check), advice(check)) if part)
         about = paragraph(why if check.ok is not True else cause(check), "muted")
@@ -347,8 +347,8 @@ class DoctorDialog(Dialog):
     def _paint(self) -> None:
         theme, (picture, token) = self.services.theme, self._marked
         side = theme.px(sizes.XXL)
-        colour = getattr(theme.colours, token)
-        self._mark.setPixmap(icon(picture, colour).pixmap(side, side))
+        color = getattr(theme.colors, token)
+        self._mark.setPixmap(icon(picture, color).pixmap(side, side))
 
     def _offer(self, check: Check) -> None:
         """Show the one button for the cure."""

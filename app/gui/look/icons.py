@@ -14,21 +14,21 @@ SIZES = (16, 20, 22, 24, 32, 40, 48, 64)
 
 
 @lru_cache(maxsize=256)
-def icon(name: str, colour: str) -> QIcon:
+def icon(name: str, color: str) -> QIcon:
     """Return the icon `name` (a file of resources/gui/icons) in a color like #14743a."""
-    picture, drawn = QIcon(), _renderer(name, colour)
+    picture, drawn = QIcon(), _renderer(name, color)
     for size in SIZES:
         picture.addPixmap(_drawn(drawn, size))
     return picture
 
 
-def pixmap(name: str, colour: str, size: int) -> QPixmap:
+def pixmap(name: str, color: str, size: int) -> QPixmap:
     """Return a square picture of `size` pixels."""
-    return _drawn(_renderer(name, colour), size)
+    return _drawn(_renderer(name, color), size)
 
 
-def _renderer(name: str, colour: str) -> QSvgRenderer:
-    svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", colour)
+def _renderer(name: str, color: str) -> QSvgRenderer:
+    svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
     return QSvgRenderer(QByteArray(svg.encode()))
 
 

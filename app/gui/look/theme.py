@@ -36,7 +36,7 @@ class Scheme(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Colours:
+class Colors:
     """The colors by name; `code_*` are those of highlighted code."""
 
     window: str
@@ -60,14 +60,14 @@ class Colours:
     code_comment: str
 
 
-LIGHT = Colours(
+LIGHT = Colors(
     window="#f5f7fa", card="#ffffff", code="#eef2f7", text="#1b2430", muted="#566273",
     accent="#2563eb", on_accent="#ffffff", accent_hover="#1d4fc4", selected="#dfe8fb",
     good="#14743a", warning="#974a06", error="#b91c1c", border="#7a8798", hairline="#dde3ea",
     code_keyword="#7c2fb0", code_function="#1d4ed8", code_string="#146c3c",
     code_number="#9a4a04", code_comment="#566273",
 )  # fmt: skip
-DARK = Colours(
+DARK = Colors(
     window="#14171c", card="#1e232b", code="#0f1217", text="#e6e9ee", muted="#9aa7b6",
     accent="#7db0ff", on_accent="#0c1a33", accent_hover="#9cc3ff", selected="#2a3750",
     good="#4ade80", warning="#fbbf24", error="#ff8a80", border="#748192", hairline="#2c333d",
@@ -77,9 +77,9 @@ DARK = Colours(
 
 
 @lru_cache(maxsize=2)
-def contrasting(colours: Colours) -> Colours:
+def contrasting(colors: Colors) -> Colors:
     """Return colors for high contrast: frames are as dark as text."""
-    return replace(colours, border=colours.text, hairline=colours.text, muted=colours.text)
+    return replace(colors, border=colors.text, hairline=colors.text, muted=colors.text)
 
 
 AT_ONCE = 80  # widgets between two events: some milliseconds
@@ -212,14 +212,14 @@ class Theme(QObject):
         return self.scheme is Scheme.DARK
 
     @property
-    def colours(self) -> Colours:
+    def colors(self) -> Colors:
         usual = DARK if self.is_dark else LIGHT
         is_high = self._contrast is Qt.ContrastPreference.HighContrast
         return contrasting(usual) if is_high else usual
 
-    def colour(self, token: str) -> QColor:
-        """Return a color by its name in Colours."""
-        return QColor(getattr(self.colours, token))
+    def color(self, token: str) -> QColor:
+        """Return a color by its name in Colors."""
+        return QColor(getattr(self.colors, token))
 
     def px(self, size: float) -> int:
         """Return a size of the grid, scaled by the text size."""
@@ -279,7 +279,7 @@ class Theme(QObject):
         radius = self.px(sizes.L) // 2 + 1  # with its border; a larger one would make it square
         mark = SHEET.parent / "icons" / f"mark-{'dark' if self.is_dark else 'light'}.svg"
         filled = Template(SHEET.read_text(encoding="utf-8")).substitute(
-            asdict(self.colours)
+            asdict(self.colors)
             | scaled
             | {
                 "line": f"{sizes.LINE}px",
@@ -304,26 +304,26 @@ class Theme(QObject):
                 "pictures": PICTURES.as_posix(),
             }
         )
-        self._repolish.apply(filled, _palette(self.colours), is_resized=is_resized)
+        self._repolish.apply(filled, _palette(self.colors), is_resized=is_resized)
 
 
-def _palette(colours: Colours) -> QPalette:
+def _palette(colors: Colors) -> QPalette:
     palette = QPalette()
     role, group = QPalette.ColorRole, QPalette.ColorGroup
     for where, token in (
-        (role.Window, colours.window), (role.WindowText, colours.text),
-        (role.Base, colours.card), (role.AlternateBase, colours.window),
-        (role.Text, colours.text), (role.PlaceholderText, colours.muted),
-        (role.Button, colours.card), (role.ButtonText, colours.text),
-        (role.BrightText, colours.error), (role.Highlight, colours.accent),
-        (role.HighlightedText, colours.on_accent), (role.Link, colours.accent),
-        (role.LinkVisited, colours.accent), (role.ToolTipBase, colours.card),
-        (role.ToolTipText, colours.text), (role.Mid, colours.hairline),
-        (role.Accent, colours.accent),
+        (role.Window, colors.window), (role.WindowText, colors.text),
+        (role.Base, colors.card), (role.AlternateBase, colors.window),
+        (role.Text, colors.text), (role.PlaceholderText, colors.muted),
+        (role.Button, colors.card), (role.ButtonText, colors.text),
+        (role.BrightText, colors.error), (role.Highlight, colors.accent),
+        (role.HighlightedText, colors.on_accent), (role.Link, colors.accent),
+        (role.LinkVisited, colors.accent), (role.ToolTipBase, colors.card),
+        (role.ToolTipText, colors.text), (role.Mid, colors.hairline),
+        (role.Accent, colors.accent),
     ):  # fmt: skip
         palette.setColor(where, QColor(token))
     for where in (role.WindowText, role.Text, role.ButtonText):
-        palette.setColor(group.Disabled, where, QColor(colours.muted))
+        palette.setColor(group.Disabled, where, QColor(colors.muted))
     return palette
 
 

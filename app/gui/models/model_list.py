@@ -127,7 +127,7 @@ class ModelList(Whole):
         self.search.setMaxLength(200)
         self.search.returnPressed.connect(self._search_online)
         self._glass = self.search.addAction(
-            icon("search", self._services.theme.colours.muted), QLineEdit.ActionPosition.LeadingPosition
+            icon("search", self._services.theme.colors.muted), QLineEdit.ActionPosition.LeadingPosition
         )
         self.filter = DropDown()
         self.filter.setAccessibleName(self.tr("Which models"))
@@ -262,7 +262,7 @@ class ModelList(Whole):
         self._online.setVisible(len(words) >= LEAST_WORDS and bool(text))
 
     def _paint(self) -> None:
-        self._glass.setIcon(icon("search", self._services.theme.colours.muted))
+        self._glass.setIcon(icon("search", self._services.theme.colors.muted))
         self._fit_search()
         self.view.setMinimumHeight(LEAST_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
         self.view.doItemsLayout()

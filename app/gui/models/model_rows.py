@@ -123,17 +123,17 @@ class RowPainter(QStyledItemDelegate):
 
     def _heading(self, painter: QPainter, rect: QRect, row: Row) -> None:
         painter.setFont(self._theme.font(sizes.CAPTION, bold=True))
-        painter.setPen(self._theme.colour("muted"))
+        painter.setPen(self._theme.color("muted"))
         inner = rect.adjusted(self._theme.px(sizes.M), self._theme.px(sizes.S), 0, 0)
         painter.drawText(inner, LEFT, row.heading)
 
     def _ground(self, painter: QPainter, rect: QRect, is_chosen: bool, hovered: float) -> None:
-        colour = self._theme.colour("selected" if is_chosen else "window")
+        color = self._theme.color("selected" if is_chosen else "window")
         if not is_chosen:
-            colour.setAlphaF(hovered)
+            color.setAlphaF(hovered)
         if is_chosen or hovered:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(colour)
+            painter.setBrush(color)
             gap = self._theme.px(sizes.XS)
             radius = self._theme.px(sizes.CONTROL_RADIUS)
             painter.drawRoundedRect(rect.adjusted(gap, 0, -gap, 0), radius, radius)
@@ -167,11 +167,11 @@ class RowPainter(QStyledItemDelegate):
         if row.judgement is None:
             return 0
         words, side = short(row.judgement), self._theme.px(sizes.SECTION)
-        used = self._text(painter, room, words, row.judgement.colour, sizes.CAPTION, right=True)
+        used = self._text(painter, room, words, row.judgement.color, sizes.CAPTION, right=True)
         place = QRect(room.right() - used - side - self._theme.px(sizes.XS), 0, side, side)
         place.moveTop(room.center().y() - side // 2)
-        colour = getattr(self._theme.colours, row.judgement.colour)
-        icon(row.judgement.icon, colour).paint(painter, place)
+        color = getattr(self._theme.colors, row.judgement.color)
+        icon(row.judgement.icon, color).paint(painter, place)
         return used + side + self._theme.px(sizes.XS)
 
     def _extra(self, painter: QPainter, room: QRect, row: Row) -> int:
@@ -179,16 +179,16 @@ class RowPainter(QStyledItemDelegate):
         words = row.mark
         if not words and judgement is not None and judgement.tok_s:
             words = formats.speed(judgement.tok_s)
-        colour = "accent" if row.mark else "muted"
-        return self._text(painter, room, words, colour, sizes.CAPTION, right=True)
+        color = "accent" if row.mark else "muted"
+        return self._text(painter, room, words, color, sizes.CAPTION, right=True)
 
     def _text(
-        self, painter: QPainter, room: QRect, words: str, colour: str, size: int = sizes.BODY, *, right: bool = False
+        self, painter: QPainter, room: QRect, words: str, color: str, size: int = sizes.BODY, *, right: bool = False
     ) -> int:
         """Draw a line, and return its width."""
         shown = self._shown(words, size, room)
         painter.setFont(self._font(size))
-        painter.setPen(self._theme.colour(colour))
+        painter.setPen(self._theme.color(color))
         painter.drawText(room, RIGHT if right else LEFT, shown)
         return self._width(shown, size)
 

@@ -43,11 +43,11 @@ class Judgement:
         return icons.get(self.verdict.word, "error")
 
     @property
-    def colour(self) -> str:
+    def color(self) -> str:
         if self.quantisation:
             return "warning"
-        colours = {VerdictWord.FITS: "good", VerdictWord.TOO_BIG: "error"}
-        return colours.get(self.verdict.word, "warning")
+        colors = {VerdictWord.FITS: "good", VerdictWord.TOO_BIG: "error"}
+        return colors.get(self.verdict.word, "warning")
 
 
 def of_plan(plan: Plan) -> Judgement:

@@ -88,7 +88,7 @@ class Headline(QFrame):
             expected = Expected()  # others answer: what this machine could do does not matter
         summary = self._summary(loaded, expected, hosts, failed)
         side = self._theme.px(sizes.XL)
-        self._picture.setPixmap(icon(summary.icon, self._theme.colour(summary.color).name()).pixmap(side, side))
+        self._picture.setPixmap(icon(summary.icon, self._theme.color(summary.color).name()).pixmap(side, side))
         self.title.say(summary.title)
         state = loaded.state if loaded else ""
         is_lost, is_loading = state in ("lost", "failed"), state == "loading"

@@ -75,16 +75,16 @@ class Inspector(QFrame):
         self._machine, self._lender_links = machine, lender_links
         links = [machine.link if machine else None, *(entry.link for entry in lender_links)]
         ages = [link and machine_words.measured_when(link) for link in links]
-        now = (machine, tuple(lender_links), ages, self._actions.testing, self._services.theme.colours)
+        now = (machine, tuple(lender_links), ages, self._actions.testing, self._services.theme.colors)
         if machine is None or now == self._shown:
             return
         self._shown = now
         state = machine_words.state_badge(machine)
         side = self._services.theme.px(sizes.SECTION)
-        colour = self._services.theme.colour(state.colour).name()
+        color = self._services.theme.color(state.color).name()
         self.title.setText(card_drawing.elided(machine.name, self.title.font(), self._services.theme.px(TITLE_WIDTH)))
         self.title.setToolTip(tooltip(machine.name))
-        self._picture.setPixmap(icon(state.icon, colour).pixmap(side, side))
+        self._picture.setPixmap(icon(state.icon, color).pixmap(side, side))
         self.state.setText(state.word)
         self.why.say(machine_words.state_reason(machine))
         self.buttons.show_machine(machine)

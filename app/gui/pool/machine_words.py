@@ -25,7 +25,7 @@ class Badge:
 
     word: str
     icon: str
-    colour: str
+    color: str
 
 
 def state_badge(machine: MachineFacts) -> Badge:

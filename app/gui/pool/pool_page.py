@@ -89,7 +89,7 @@ class ViewChoice(QWidget):
     def _paint(self) -> None:
         side = self._theme.px(sizes.SECTION)
         for name, choice in self.buttons.items():
-            choice.setIcon(icon(name, self._theme.colours.text))
+            choice.setIcon(icon(name, self._theme.colors.text))
             choice.setIconSize(QSize(side, side))
 
 

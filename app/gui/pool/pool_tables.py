@@ -226,7 +226,7 @@ class MachineModel(FactModel):
     def data(self, index: Index, role: int = int(Role.DisplayRole)) -> Any:
         if role == Role.DecorationRole and index.column() == 1:
             state = machine_words.state_badge(self.facts[index.row()])
-            return icon(state.icon, self._theme.colour(state.colour).name())
+            return icon(state.icon, self._theme.color(state.color).name())
         if role == Role.AccessibleDescriptionRole:
             return machine_words.state_reason(self.facts[index.row()])
         return super().data(index, role)

@@ -44,7 +44,7 @@ class General(Group):
                 self.tr("Language"), "", self.language,
                 default=default, words="Sprache language deutsch english",
             ),
-            Setting(self.tr("Theme"), "", self.scheme, default=default, words="dark light colour"),
+            Setting(self.tr("Theme"), "", self.scheme, default=default, words="dark light color"),
             Setting(
                 self.tr("Text size"), self.tr("Everything grows with it."), self.scale,
                 default=self.tr("Default: 100 %"), words="zoom scale font",

@@ -90,7 +90,7 @@ class Household(Group):
     def _line(self, machine: MachineFacts, *, may: bool) -> QWidget:
         theme = self.services.theme
         picture, side = label(), theme.px(sizes.TITLE)
-        picture.setPixmap(icon("computer", theme.colours.muted).pixmap(side, side))
+        picture.setPixmap(icon("computer", theme.colors.muted).pixmap(side, side))
         part = self.tr("This machine") if machine.this else machine_words.state_badge(machine).word
         about = " · ".join([part, machine_words.roles_text(sorted(machine.roles))] if machine.roles else [part])
         texts = row(picture, gap=sizes.M)

@@ -220,7 +220,7 @@ class SettingsPage(Page):
         side = theme.px(sizes.TITLE)
         self.list.setIconSize(QSize(side, side))
         for number, entry in enumerate(ENTRIES):
-            self.list.item(number).setIcon(icon(entry.icon, theme.colours.text))
+            self.list.item(number).setIcon(icon(entry.icon, theme.colors.text))
         words = self.list.sizeHintForColumn(0) + 2 * self.list.frameWidth() + sizes.M
         self.list.setFixedWidth(max(LIST_WIDTH, words))
 

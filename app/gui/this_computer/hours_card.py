@@ -234,16 +234,16 @@ class WeekGrid(QWidget):
         for cell in sorted(ALL):
             on = cell in self._cells
             box = self.rect_of(cell).adjusted(1, 1, -1, -1)
-            painter.setPen(QPen(theme.colour("accent" if on else "hairline"), 1))
-            painter.setBrush(theme.colour("accent" if on else "card"))  # full or empty, not only a colour
+            painter.setPen(QPen(theme.color("accent" if on else "hairline"), 1))
+            painter.setBrush(theme.color("accent" if on else "card"))  # full or empty, not only a color
             painter.drawRoundedRect(box, sizes.XS, sizes.XS)
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(theme.colour("text"), FOCUS_LINE))
+            painter.setPen(QPen(theme.color("text"), FOCUS_LINE))
             painter.drawRoundedRect(self.rect_of(self._at), sizes.XS, sizes.XS)
 
     def _paint_labels(self, painter: QPainter) -> None:
-        painter.setPen(self._theme.colour("muted"))
+        painter.setPen(self._theme.color("muted"))
         left, top, wide, high = self._origin()
         for day in range(DAYS_A_WEEK):
             name = QLocale().standaloneDayName(day + 1, QLocale.FormatType.ShortFormat)

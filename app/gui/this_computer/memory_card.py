@@ -84,7 +84,7 @@ class MemoryBar(QWidget):
         path = QPainterPath()
         path.addRoundedRect(whole, sizes.XS, sizes.XS)
         painter.setClipPath(path)
-        painter.fillRect(whole, self._theme.colour("hairline"))
+        painter.fillRect(whole, self._theme.color("hairline"))
         total = sum(part.bytes for part in self._parts) or 1
         left = 0.0
         for part in self._parts:
@@ -95,11 +95,11 @@ class MemoryBar(QWidget):
 
 def paint_look(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
     """Fill a part with its color and its pattern, which tells parts apart without colors."""
-    colour: QColor = theme.colour(look[0])
+    color: QColor = theme.color(look[0])
     if look[1] is not SOLID:
-        painter.fillRect(box, theme.colour("card"))
-    painter.fillRect(box, QBrush(colour, look[1]))
-    painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), theme.colour("card"))
+        painter.fillRect(box, theme.color("card"))
+    painter.fillRect(box, QBrush(color, look[1]))
+    painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), theme.color("card"))
 
 
 class Swatch(QWidget):
@@ -118,7 +118,7 @@ class Swatch(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)
         paint_look(painter, QRectF(self.rect()), self._theme, self._look)
-        painter.setPen(self._theme.colour("border"))
+        painter.setPen(self._theme.color("border"))
         painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QVBoxLayout, QW
 from app.api.lending import Lending
 from app.gui.api.node_state import GONE, Link
 from app.gui.app.app_context import AppContext
-from app.gui.app.pool_status import COLOURS, Kind
+from app.gui.app.pool_status import COLORS, Kind
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
@@ -130,5 +130,5 @@ class StateCard(QFrame):
         theme = self._services.theme
         kind = KINDS.get(state, Kind.AWAY)
         side = theme.px(sizes.XXL)
-        colour = getattr(theme.colours, COLOURS[kind])
-        self._picture.setPixmap(icon(str(kind), colour).pixmap(side, side))
+        color = getattr(theme.colors, COLORS[kind])
+        self._picture.setPixmap(icon(str(kind), color).pixmap(side, side))

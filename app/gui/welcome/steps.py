@@ -200,8 +200,8 @@ class HardwareItem(QWidget):
 
     def _paint(self) -> None:
         side = self._theme.px(sizes.XL)
-        colour = self._theme.colours.accent
-        self._picture.setPixmap(icon(self._name, colour).pixmap(side, side))
+        color = self._theme.colors.accent
+        self._picture.setPixmap(icon(self._name, color).pixmap(side, side))
 
 
 class HardwareStep(Step):

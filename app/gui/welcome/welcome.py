@@ -177,7 +177,7 @@ class Welcome(QWidget):
 
     def _paint(self) -> None:
         side = self._services.theme.px(sizes.XL)
-        picture = icon("app", self._services.theme.colours.accent)
+        picture = icon("app", self._services.theme.colors.accent)
         self._mark.setPixmap(picture.pixmap(side, side))
 
     def _fill(self) -> None:

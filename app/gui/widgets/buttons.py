@@ -286,7 +286,7 @@ class IconButton(ToolButton):
     def _paint(self) -> None:
         self._is_stale = False
         side = self._theme.px(sizes.TITLE)
-        self.setIcon(icon(self._picture, self._theme.colours.text))
+        self.setIcon(icon(self._picture, self._theme.colors.text))
         self.setIconSize(QSize(side, side))
 
 
@@ -329,16 +329,16 @@ class Switch(QCheckBox):
         width, height, knob = theme.px(WIDTH), theme.px(HEIGHT), theme.px(KNOB)
         box = QRectF((self.width() - width) / 2, (self.height() - height) / 2, width, height)
         if self.hasFocus():
-            painter.setPen(QPen(theme.colour("accent"), LINE))
+            painter.setPen(QPen(theme.color("accent"), LINE))
             ring = box.adjusted(-LINE - 1, -LINE - 1, LINE + 1, LINE + 1)
             painter.drawRoundedRect(ring, ring.height() / 2, ring.height() / 2)
         on = self.isChecked()
         fill = "accent" if on and self.isEnabled() else "hairline" if on else "card"
-        painter.setPen(QPen(theme.colour("accent" if on else "border"), 1))
-        painter.setBrush(theme.colour(fill))
+        painter.setPen(QPen(theme.color("accent" if on else "border"), 1))
+        painter.setBrush(theme.color(fill))
         painter.drawRoundedRect(box, height / 2, height / 2)
         gap = (height - knob) / 2
         left = box.right() - gap - knob if on else box.left() + gap
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("on_accent" if on else "border"))
+        painter.setBrush(theme.color("on_accent" if on else "border"))
         painter.drawEllipse(QRectF(left, box.top() + gap, knob, knob))

@@ -110,5 +110,5 @@ class Fold(QWidget):
     def _paint(self) -> None:
         side = self._theme.px(sizes.SECTION)
         picture = "down" if self.button.isChecked() else "right"
-        self.button.setIcon(icon(picture, self._theme.colours.text))
+        self.button.setIcon(icon(picture, self._theme.colors.text))
         self.button.setIconSize(QSize(side, side))

@@ -76,7 +76,7 @@ def test_what_covers_a_page_grows_thinner_step_by_step(qtbot: QtBot, away: Desk)
         picture.fill(Qt.GlobalColor.red)
         fade.render(picture, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
         seen.append(picture.toImage().pixelColor(20, 20))
-    window = away.services.theme.colour("window")
+    window = away.services.theme.color("window")
     shares = [abs(one.greenF() - window.greenF()) for one in seen]
     assert shares == sorted(shares)
     assert len(set(shares)) == 3

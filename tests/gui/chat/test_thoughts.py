@@ -97,7 +97,7 @@ def test_an_open_thought_is_dimmed_while_it_comes_and_after(qtbot: QtBot, look: 
     made.grow_thought(HMM + " And four.", 2.0, 9, growing=True)
     body = made.thought.body
     assert body is not None
-    muted, text = look.theme.colours.muted, look.theme.colours.text
+    muted, text = look.theme.colors.muted, look.theme.colors.text
     assert {ink(block) for block in body.blocks} == {QColor(muted).name()}
     made.show_message(shown(answered("Four.", HMM + " And four.", 3.0)))
     assert {ink(block) for block in body.blocks} == {QColor(muted).name()}
@@ -105,7 +105,7 @@ def test_an_open_thought_is_dimmed_while_it_comes_and_after(qtbot: QtBot, look: 
 
 
 def ink(block: QWidget) -> str:
-    """The colour that its text is painted in."""
+    """The color that its text is painted in."""
     block.ensurePolished()
     return block.palette().color(QPalette.ColorRole.Text).name()
 

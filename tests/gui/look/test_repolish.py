@@ -59,7 +59,7 @@ def theme(qapp: QApplication) -> Iterator[Theme]:
     made.choose(Scheme.LIGHT, 1.0)
 
 
-def colour(widget: QWidget) -> str:
+def color(widget: QWidget) -> str:
     return widget.palette().windowText().color().name()
 
 
@@ -83,7 +83,7 @@ def test_qt_does_not_polish_a_widget_for_each_that_is_above_it(qtbot: QtBot, the
     leaf.told = 0
     theme.choose(Scheme.DARK, 1.0)
     assert leaf.told == 0
-    assert colour(leaf) == DARK.text
+    assert color(leaf) == DARK.text
     theme.choose(Scheme.DARK, 2.0)
     assert leaf.told == 1
     top.close()
@@ -101,15 +101,15 @@ def test_what_is_not_seen_follows_little_by_little(qtbot: QtBot, theme: Theme, m
     hidden.hide()
     gone.hide()
     theme.choose(Scheme.DARK, 1.0)
-    assert (colour(seen), colour(hidden)) == (DARK.muted, LIGHT.muted)
+    assert (color(seen), color(hidden)) == (DARK.muted, LIGHT.muted)
     gone.setParent(None)
     gone.deleteLater()
-    qtbot.waitUntil(lambda: colour(hidden) == DARK.muted, timeout=5000)
+    qtbot.waitUntil(lambda: color(hidden) == DARK.muted, timeout=5000)
     theme.choose(Scheme.LIGHT, 1.0)
     theme.choose(Scheme.DARK, 1.0)  # before the first was done
     hidden.show()
     theme.dress(top)
-    assert (colour(seen), colour(hidden)) == (DARK.muted, DARK.muted)
+    assert (color(seen), color(hidden)) == (DARK.muted, DARK.muted)
 
 
 def test_another_size_of_text_reaches_at_once_what_is_shown(
@@ -145,9 +145,9 @@ def test_a_page_that_comes_to_the_front_has_the_look_of_now(qtbot: QtBot, away: 
     window.go(page_names.COMPUTER)
     title = window.page(page_names.ACTIVITY).title
     theme.choose(Scheme.DARK, 1.0)
-    assert colour(title) == LIGHT.text
+    assert color(title) == LIGHT.text
     window.go(page_names.ACTIVITY)
-    assert colour(title) == DARK.text
+    assert color(title) == DARK.text
     theme.choose(Scheme.LIGHT, 1.0)
 
 

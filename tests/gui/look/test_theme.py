@@ -11,19 +11,19 @@ from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QApplication, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.look.theme import DARK, LIGHT, MAX_SCALE, Colours, Scheme, Theme
+from app.gui.look.theme import DARK, LIGHT, MAX_SCALE, Colors, Scheme, Theme
 from app.gui.widgets.layouts import column
 
-PALETTES = pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+PALETTES = pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
 TEXTS = ("text", "muted", "accent", "good", "warning", "error")
 GROUNDS = ("window", "card", "code")
 CODE_TEXTS = ("code_keyword", "code_function", "code_string", "code_number", "code_comment")
 LEGIBLE, SEEN = 4.5, 3.0  # WCAG 2.2: text, and borders of what can be used
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """WCAG's relative luminance."""
-    shade = QColor(colour)
+    shade = QColor(color)
     parts = (shade.redF(), shade.greenF(), shade.blueF())
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -40,23 +40,23 @@ def test_contrast_is_computed_as_wcag_does() -> None:
 
 
 @PALETTES
-def test_text_is_legible_on_every_ground(colours: Colours) -> None:
+def test_text_is_legible_on_every_ground(colors: Colors) -> None:
     pairs = [(text, ground) for text in TEXTS for ground in GROUNDS]
     pairs += [(text, "code") for text in CODE_TEXTS]
     pairs += [("on_accent", "accent"), ("on_accent", "accent_hover"), ("text", "selected")]
     poor = {
         pair: round(found, 2)
         for pair in pairs
-        if (found := contrast(*(getattr(colours, name) for name in pair))) < LEGIBLE
+        if (found := contrast(*(getattr(colors, name) for name in pair))) < LEGIBLE
     }
     assert not poor
 
 
 @PALETTES
-def test_borders_of_controls_are_seen(colours: Colours) -> None:
+def test_borders_of_controls_are_seen(colors: Colors) -> None:
     for ground in ("window", "card"):
         for border in ("border", "accent", "error", "warning"):
-            assert contrast(getattr(colours, border), getattr(colours, ground)) >= SEEN
+            assert contrast(getattr(colors, border), getattr(colors, ground)) >= SEEN
 
 
 @pytest.fixture
@@ -70,8 +70,8 @@ def test_the_style_sheet_is_filled(qapp: QApplication, theme: Theme) -> None:
     for scheme in (Scheme.LIGHT, Scheme.DARK):
         theme.choose(scheme, 1.0)
         assert "$" not in re.sub(r"/\*.*?\*/", "", qapp.styleSheet())
-        assert theme.colours.window in qapp.styleSheet()
-        assert qapp.palette().window().color() == QColor(theme.colours.window)
+        assert theme.colors.window in qapp.styleSheet()
+        assert qapp.palette().window().color() == QColor(theme.colors.window)
 
 
 def test_everything_grows_with_the_text_size(qtbot: QtBot, theme: Theme) -> None:
@@ -88,9 +88,9 @@ def test_everything_grows_with_the_text_size(qtbot: QtBot, theme: Theme) -> None
 
 @PALETTES
 def test_a_tab_with_the_focus_has_a_ring_around_it_and_no_other_place(
-    qtbot: QtBot, theme: Theme, colours: Colours
+    qtbot: QtBot, theme: Theme, colors: Colors
 ) -> None:
-    theme.choose(Scheme.DARK if colours is DARK else Scheme.LIGHT, 1.0)
+    theme.choose(Scheme.DARK if colors is DARK else Scheme.LIGHT, 1.0)
     window, tabs = QWidget(), QTabBar()
     other = QPushButton("Load")
     tabs.addTab("Overview")
@@ -104,13 +104,13 @@ def test_a_tab_with_the_focus_has_a_ring_around_it_and_no_other_place(
     without, words = top_of(tabs, 0), tabs.tabRect(0)
     tabs.setFocus()
     qtbot.waitUntil(tabs.hasFocus)
-    assert top_of(tabs, 0) == QColor(colours.accent) != without
+    assert top_of(tabs, 0) == QColor(colors.accent) != without
     assert top_of(tabs, 1) == without  # the keys change the page from the first one
     assert tabs.tabRect(0) == words
 
 
 def top_of(tabs: QTabBar, at: int) -> QColor:
-    """The colour in the middle of a tab's upper edge."""
+    """The color in the middle of a tab's upper edge."""
     edge = tabs.tabRect(at)
     return tabs.grab().toImage().pixelColor(edge.center().x(), edge.top() + 1)
 
@@ -124,8 +124,8 @@ def test_high_contrast_makes_frames_as_plain_as_text(qapp: QApplication, theme: 
     theme.changed.connect(lambda: changed.append(True))
     theme._needs.contrastPreferenceChanged.emit(Qt.ContrastPreference.HighContrast)
     assert changed == [True]
-    assert theme.colours.border == theme.colours.hairline == LIGHT.text
+    assert theme.colors.border == theme.colors.hairline == LIGHT.text
     assert qapp.palette().mid().color() == QColor(LIGHT.text)
     assert LIGHT.border not in qapp.styleSheet()
     theme._needs.contrastPreferenceChanged.emit(Qt.ContrastPreference.NoPreference)
-    assert theme.colours is LIGHT
+    assert theme.colors is LIGHT

@@ -425,4 +425,4 @@ def test_the_page_shows_between_its_halves(page: ModelsPage, at_lone: Desk) -> N
     gap = page._split.handle(1)
     at = gap.mapTo(page, gap.rect().center())
     shown = page.grab().toImage().pixelColor(at).name()
-    assert shown == at_lone.services.theme.colours.window
+    assert shown == at_lone.services.theme.colors.window

@@ -31,11 +31,11 @@ class Seen(RowPainter):
         self.wrote: list[tuple[str, int]] = []
 
     def _text(
-        self, painter: QPainter, room: QRect, words: str, colour: str, size: int = 14, *,
+        self, painter: QPainter, room: QRect, words: str, color: str, size: int = 14, *,
         right: bool = False,
     ) -> int:  # fmt: skip
         self.wrote.append((self._shown(words, size, room), room.top()))
-        return super()._text(painter, room, words, colour, size, right=right)
+        return super()._text(painter, room, words, color, size, right=right)
 
 
 @pytest.fixture

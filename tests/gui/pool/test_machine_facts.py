@@ -217,7 +217,7 @@ def test_a_link_says_what_it_costs_and_which_end_is_no_cable() -> None:
     _, attic, kitchen = machines_of(snapshot_of(household(3)))
     assert attic.link is not None
     assert kitchen.link is not None
-    assert machine_words.share_badge(attic.link.share or 0).colour == "warning"
+    assert machine_words.share_badge(attic.link.share or 0).color == "warning"
     assert machine_words.share_badge(kitchen.link.share or 0).word == "36 %, main bottleneck"
     assert machine_words.link_carrier(attic.link) == "cable (eth0, 1.00 Gb/s)"
     inside = replace(attic.link, kind="loopback", interface="lo", negotiated_bits_per_s=None,

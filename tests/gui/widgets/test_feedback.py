@@ -22,7 +22,7 @@ from tests.gui.desk import Desk
 
 @pytest.fixture(autouse=True)
 def moving(away: Desk) -> Iterator[Desk]:
-    """In the colours of the window, and nobody asked for less motion."""
+    """In the colors of the window, and nobody asked for less motion."""
     away.services.motion.choose(NEVER)
     yield away
     away.services.motion.choose(NEVER)

@@ -39,7 +39,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
         (b'{"inner": {}}', "inner.on is missing", "inner.on"),
         (b'{"inner": {"on": 1}}', "inner.on must be true or false, not a whole number", "inner.on"),
         (b'{"inner": {"on": true, "of": 1}}', "nothing here is called inner.of", "inner.of"),
-        (b'{"colour": 1}', "nothing here is called colour", "colour"),
+        (b'{"color": 1}', "nothing here is called color", "color"),
         (b'{"short": ""}', "short must not be empty", "short"),
         (b'{"short": "abcdef"}', "short must be at most 5 characters long", "short"),
         (b'{"models": {}}', "models must not be empty", "models"),

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 
 from app.core.chat import ATTACHMENTS, MODEL, THOUGHT, Chat, Message, Role, path, title_of
 from app.gui.chat.message import markdown as parser
-from app.gui.look.theme import DARK, LIGHT, Colours
+from app.gui.look.theme import DARK, LIGHT, Colors
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +207,8 @@ def _typed(text: str) -> str:
     return f'<p class="typed">{escape(text)}</p>'
 
 
-def _tokens(colours: Colours) -> str:
-    return " ".join(f"--{name}: {value};" for name, value in asdict(colours).items())
+def _tokens(colors: Colors) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in asdict(colors).items())
 
 
 DPI, MARGIN_MM, FOOT_MM = 300, 18, 10

@@ -193,7 +193,7 @@ class ChatListMenu(QObject):
         return action
 
     def _picture(self, name: str) -> QIcon:
-        return icon(name, self._theme.colours.text)
+        return icon(name, self._theme.colors.text)
 
 
 SEARCH_MS = 150  # after the last key
@@ -418,7 +418,7 @@ class ChatList(QWidget):
     def _paint(self) -> None:
         theme = self._services.theme
         side = theme.px(sizes.L)
-        self._new.setIcon(icon("add", theme.colours.text))
+        self._new.setIcon(icon("add", theme.colors.text))
         self._new.setIconSize(QSize(side, side))
 
     def _searched(self) -> None:

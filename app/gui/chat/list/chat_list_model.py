@@ -144,7 +144,7 @@ class ChatListModel(QAbstractItemModel):
             return self._tooltip(row)
         if role == Qt.ItemDataRole.DecorationRole and isinstance(row, Section):
             picture = "archive" if row.name is None else "folder"
-            return icon(picture, self._theme.colours.muted)
+            return icon(picture, self._theme.colors.muted)
         return None
 
     def setData(  # noqa: N802

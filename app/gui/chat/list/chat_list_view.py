@@ -51,7 +51,7 @@ class ChatListDelegate(QStyledItemDelegate):
     def _pin(self, painter: QPainter, room: QRect) -> QRect:
         """Paint a pin at the right, and return the remaining room."""
         side = self._theme.px(sizes.L)
-        picture = icon("pin", self._theme.colours.muted).pixmap(side, side)
+        picture = icon("pin", self._theme.colors.muted).pixmap(side, side)
         painter.drawPixmap(room.right() - side, room.center().y() - side // 2, picture)
         return room.adjusted(0, 0, -side - self._theme.px(sizes.XS), 0)
 
@@ -65,11 +65,11 @@ class ChatListDelegate(QStyledItemDelegate):
             under = QRect(room.left(), top + high, room.width(), low)
             room = QRect(room.left(), top, room.width(), high)
             painter.setFont(small)
-            painter.setPen(self._theme.colour("muted"))
+            painter.setPen(self._theme.color("muted"))
             words = QFontMetrics(small).elidedText(excerpt, right, under.width())
             painter.drawText(under, align, words)
         painter.setFont(font)
-        painter.setPen(self._theme.colour("text"))
+        painter.setPen(self._theme.color("text"))
         painter.drawText(room, align, QFontMetrics(font).elidedText(title, right, room.width()))
 
 
@@ -162,7 +162,7 @@ class ChatListView(QTreeView):
             painter.save()
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self._theme.colour("selected"))
+            painter.setBrush(self._theme.color("selected"))
             painter.drawRoundedRect(option.rect, radius, radius)
             painter.restore()
         super().drawRow(painter, option, index)

@@ -16,13 +16,13 @@ from app.gui.chat.message import highlight, markdown
 from app.gui.chat.message.highlight import Slices
 from app.gui.chat.message.markdown import Kind, Reader, Segment
 from app.gui.look import formats, sizes
-from app.gui.look.theme import Colours, Theme, set_role
+from app.gui.look.theme import Colors, Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
 
-AT_ONCE_CHARS = 1_500  # shorter code is coloured before it is first seen
-REST = 5  # while code grows: so many times as long as the last colouring took, nothing is coloured
+AT_ONCE_CHARS = 1_500  # shorter code is colored before it is first seen
+REST = 5  # while code grows: so many times as long as the last coloring took, nothing is colored
 LINE_HEIGHT = 145  # percent
 _START = re.compile(r'<ol start="(\d{1,9})"')
 _TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # signs that reorder what is seen
@@ -76,7 +76,7 @@ class TextBlock(QTextBrowser):
         if segment.kind is Kind.PLAIN:
             self.setPlainText(segment.content)
         else:
-            sheet = _sheet(theme.colours, theme.scale, theme.code_font().family())
+            sheet = _sheet(theme.colors, theme.scale, theme.code_font().family())
             self.document().setIndentWidth(theme.px(_indent(segment.content)))
             self.document().setDefaultStyleSheet(sheet)
             self.setHtml(segment.content)
@@ -152,7 +152,7 @@ class Listing(QPlainTextEdit):
             self._spans.clear()
         self._code, self._language = shown, language
         self.fit()
-        self._colour_soon(growing=growing)
+        self._color_soon(growing=growing)
 
     def mark(self, words: Sequence[str]) -> int | None:
         self._sought = words
@@ -161,7 +161,7 @@ class Listing(QPlainTextEdit):
     def restyle(self) -> None:
         self._spans.clear()
         self.fit()
-        self._colour_soon(growing=False)
+        self._color_soon(growing=False)
         self.mark(self._sought)
 
     def fit(self) -> None:
@@ -174,15 +174,15 @@ class Listing(QPlainTextEdit):
         edges = margins.top() + margins.bottom() + below
         _make_high(self, int(first * self.blockCount() + 0.99) + edges)
 
-    def _colour_soon(self, *, growing: bool) -> None:
+    def _color_soon(self, *, growing: bool) -> None:
         if len(self._code) <= AT_ONCE_CHARS:
             self._look.slices.drop(self)
-            for _ in self._colouring():
+            for _ in self._coloring():
                 pass
         elif not growing or time.monotonic() > self._rests_until:
-            self._look.slices.add(self, self._colouring())
+            self._look.slices.add(self, self._coloring())
 
-    def _colouring(self) -> Iterator[None]:
+    def _coloring(self) -> Iterator[None]:
         """Color the lines that are not colored yet, one after another."""
         began = time.monotonic()
         block = self.document().firstBlock()
@@ -201,9 +201,9 @@ class Listing(QPlainTextEdit):
     def _format(self, span: highlight.Span) -> QTextLayout.FormatRange:
         range_ = QTextLayout.FormatRange()
         range_.start, range_.length = span[0], span[1]
-        colours = QTextCharFormat()
-        colours.setForeground(self._look.theme.colour(span[2]))
-        range_.format = colours
+        colors = QTextCharFormat()
+        colors.setForeground(self._look.theme.color(span[2]))
+        range_.format = colors
         return range_
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
@@ -281,8 +281,8 @@ def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int 
         while not match.isNull() and len(marks) < MOST_MARKS:
             mark = QTextEdit.ExtraSelection()
             mark.cursor = match
-            mark.format.setBackground(theme.colour("accent"))
-            mark.format.setForeground(theme.colour("on_accent"))
+            mark.format.setBackground(theme.color("accent"))
+            mark.format.setForeground(theme.color("on_accent"))
             marks.append(mark)
             match = view.document().find(word, match)
     view.setExtraSelections(marks)
@@ -318,25 +318,25 @@ def _indent(html: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _sheet(colours: Colours, scale: float, code_family: str) -> str:
+def _sheet(colors: Colors, scale: float, code_family: str) -> str:
     def px(size: int) -> str:
         return f"{round(size * scale)}px"
 
     gap, line = f"margin-top: 0; margin-bottom: {px(sizes.S)};", f"line-height: {LINE_HEIGHT}%;"
     code = f"font-family: '{code_family}'; font-size: {px(sizes.CODE_SIZE)};"
-    line_around = f"border-width: {px(1)}; border-style: solid; border-color: {colours.border};"
+    line_around = f"border-width: {px(1)}; border-style: solid; border-color: {colors.border};"
     head = f"font-weight: 600; margin-top: {px(sizes.S)}; margin-bottom: {px(sizes.S)};"
     return f"""
     p {{ {gap} {line} }} .after {{ margin-top: {px(sizes.S)}; }} li {{ {line} }}
     ul, ol {{ margin-top: 0; margin-bottom: 0; }}
     .h1 {{ font-size: {px(sizes.TITLE)}; {head} }} .h2 {{ font-size: {px(sizes.SECTION)}; {head} }}
     .h3, .h4, .h5, .h6 {{ font-size: {px(sizes.BODY)}; {head} }}
-    code {{ {code} background-color: {colours.code}; }}
-    a {{ color: {colours.accent}; }}
-    blockquote {{ color: {colours.muted}; margin-left: {px(sizes.L)}; margin-right: 0; }}
+    code {{ {code} background-color: {colors.code}; }}
+    a {{ color: {colors.accent}; }}
+    blockquote {{ color: {colors.muted}; margin-left: {px(sizes.L)}; margin-right: 0; }}
     table {{ {line_around} border-collapse: collapse; margin-top: {px(sizes.XS)}; margin-bottom: {px(sizes.XS)}; }}
     th, td {{ {line_around} }}
-    th {{ background-color: {colours.code}; font-weight: 600; }}
+    th {{ background-color: {colors.code}; font-weight: 600; }}
     """
 
 

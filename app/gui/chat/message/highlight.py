@@ -12,16 +12,16 @@ from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, St
 from pygments.util import ClassNotFound
 from PySide6.QtCore import QObject, QTimer
 
-LONG_LINE = 1_000  # with a longer one in it a listing stays uncoloured: such lines cost their square
+LONG_LINE = 1_000  # with a longer one in it a listing stays uncolored: such lines cost their square
 USUAL = ("python", "javascript", "bash", "json", "html", "c", "java")
-COLOURS: dict[_TokenType, str] = {
+COLORS: dict[_TokenType, str] = {
     Comment: "code_comment", Keyword: "code_keyword", Operator.Word: "code_keyword",
     Name.Builtin: "code_function", Name.Function: "code_function", Name.Class: "code_function",
     Name.Decorator: "code_function", Name.Tag: "code_keyword", Name.Attribute: "code_function",
     String: "code_string", Number: "code_number", Literal: "code_number",
 }  # fmt: skip
 
-Span = tuple[int, int, str]  # first character in the line, how many, a colour of the theme
+Span = tuple[int, int, str]  # first character in the line, how many, a color of the theme
 NONE: tuple[Span, ...] = ()
 
 
@@ -33,13 +33,13 @@ def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
     held: list[Span] = []
     column = 0
     for _, token, text in lexer.get_tokens_unprocessed(code):
-        colour = _colour(token)
+        color = _color(token)
         for n, piece in enumerate(text.split("\n")):
             if n:
                 yield tuple(held)
                 held, column = [], 0
-            if colour and piece.strip():
-                held.append((column, len(piece), colour))
+            if color and piece.strip():
+                held.append((column, len(piece), color))
             column += len(piece)
     yield tuple(held)
 
@@ -58,12 +58,12 @@ def _lexer(language: str) -> Lexer | None:
         return None
 
 
-def _colour(token: _TokenType) -> str | None:
+def _color(token: _TokenType) -> str | None:
     """Return the color of the nearest token type that has one."""
     kind: _TokenType | None = token
     while kind is not None:
-        if kind in COLOURS:
-            return COLOURS[kind]
+        if kind in COLORS:
+            return COLORS[kind]
         kind = kind.parent
     return None
 

@@ -144,7 +144,7 @@ class ThoughtView(QWidget):
 
     def _paint(self) -> None:
         picture = "down" if self.is_open else "right"
-        self.fold.setIcon(icon(picture, self._look.theme.colours.muted))
+        self.fold.setIcon(icon(picture, self._look.theme.colors.muted))
 
 
 LINES, ENDLESS = 12, 1 << 20
@@ -468,7 +468,7 @@ class MessageView(QFrame):
     def _note(self, sentence: str) -> QHBoxLayout:
         picture = label()
         side = self._look.theme.px(sizes.L)
-        picture.setPixmap(icon("info", self._look.theme.colours.muted).pixmap(side, side))
+        picture.setPixmap(icon("info", self._look.theme.colors.muted).pixmap(side, side))
         made = row(picture, gap=sizes.S)
         made.setAlignment(picture, Qt.AlignmentFlag.AlignTop)
         made.addWidget(Wrapped(sentence, "caption"), 1)

@@ -25,7 +25,7 @@ from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 
 translate = QCoreApplication.translate
-PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colours
+PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colors
 HEIGHT = SWATCH = sizes.S
 NAME = 12  # characters of a name that stay visible
 
@@ -144,15 +144,15 @@ class VerdictView(QWidget):
     def _paint(self) -> None:
         if self.judgement is None:
             return
-        colour = self.judgement.colour
+        color = self.judgement.color
         side = self._theme.px(sizes.TITLE)
-        picture = icon(self.judgement.icon, getattr(self._theme.colours, colour))
+        picture = icon(self.judgement.icon, getattr(self._theme.colors, color))
         self._picture.setPixmap(picture.pixmap(side, side))
-        set_role(self.title, f"verdict-{colour}")
+        set_role(self.title, f"verdict-{color}")
 
 
 class MemoryBars(QWidget):
-    """All machines of a plan, and what the colours mean."""
+    """All machines of a plan, and what the colors mean."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -181,8 +181,8 @@ class MemoryBars(QWidget):
     def _legend(self) -> Flow:
         words = {"weights": self.tr("Weights"), "kv": self.tr("KV cache"), "work": self.tr("Work")}
         line = Flow(gap=sizes.M)
-        for name, colour in PARTS:
-            inside = row(Swatch(self._theme, colour), label(words[name], "caption"), gap=sizes.XS)
+        for name, color in PARTS:
+            inside = row(Swatch(self._theme, color), label(words[name], "caption"), gap=sizes.XS)
             line.addWidget(held(inside))
         return line
 
@@ -208,28 +208,28 @@ class Bar(QWidget):
         shape = QPainterPath()
         shape.addRoundedRect(whole, whole.height() / 2, whole.height() / 2)
         painter.setClipPath(shape)
-        painter.fillRect(whole, self._theme.colour("hairline"))
+        painter.fillRect(whole, self._theme.color("hairline"))
         scale = whole.width() / max(self._part.lends, self._part.needs, 1)
         left = 0.0
-        for name, colour in PARTS:
+        for name, color in PARTS:
             width = getattr(self._part, name) * scale
-            painter.fillRect(QRectF(left, 0, width, whole.height()), self._theme.colour(colour))
+            painter.fillRect(QRectF(left, 0, width, whole.height()), self._theme.color(color))
             left += width
 
 
 class Swatch(QWidget):
     """The color of a part, in the legend."""
 
-    def __init__(self, theme: Theme, colour: str) -> None:
+    def __init__(self, theme: Theme, color: str) -> None:
         super().__init__()
-        self._theme, self._colour = theme, colour
+        self._theme, self._color = theme, color
         self.setFixedSize(theme.px(SWATCH), theme.px(SWATCH))
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._theme.colour(self._colour))
+        painter.setBrush(self._theme.color(self._color))
         painter.drawEllipse(QRectF(self.rect()))
 
 

@@ -16,24 +16,24 @@ CENTRE = Qt.AlignmentFlag.AlignCenter
 
 
 def draw_text(
-    painter: QPainter, where: QRectF, words: str, font: QFont, colour: QColor, align: Qt.AlignmentFlag = LEFT
+    painter: QPainter, where: QRectF, words: str, font: QFont, color: QColor, align: Qt.AlignmentFlag = LEFT
 ) -> None:
     """Draw one line, shortened with … where it is too long."""
     fits = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, where.width())
     painter.setFont(font)
-    painter.setPen(colour)
+    painter.setPen(color)
     painter.drawText(where, int(align) | int(Qt.TextFlag.TextSingleLine), fits)
 
 
-def draw_icon(painter: QPainter, where: QRectF, name: str, colour: QColor) -> None:
+def draw_icon(painter: QPainter, where: QRectF, name: str, color: QColor) -> None:
     """Draw an icon of the set."""
-    _renderer(name, colour.name()).render(painter, where)
+    _renderer(name, color.name()).render(painter, where)
 
 
 @lru_cache(maxsize=64)
-def _renderer(name: str, colour: str) -> QSvgRenderer:
+def _renderer(name: str, color: str) -> QSvgRenderer:
     """Return a renderer, which is sharp at any zoom as a pixmap would not be."""
-    svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", colour)
+    svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
     return QSvgRenderer(QByteArray(svg.encode()))
 
 

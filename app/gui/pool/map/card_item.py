@@ -58,17 +58,17 @@ class CardItem(QGraphicsItem):
             painter,
             self.boundingRect(),
             self._theme.px(sizes.CARD_RADIUS),
-            self._theme.colour("card"),
+            self._theme.color("card"),
             self._border(self.facts),
         )
         _Lines(painter, self._theme, self._size.w, self.facts).draw(compact=self._compact)
 
     def _border(self, facts: MachineFacts) -> QPen:
         if self._selected:
-            return QPen(self._theme.colour("accent"), 3 if facts.host else 2)
-        pen = QPen(self._theme.colour("border" if facts.host else "hairline"), 2 if facts.host else 1)
+            return QPen(self._theme.color("accent"), 3 if facts.host else 2)
+        pen = QPen(self._theme.color("border" if facts.host else "hairline"), 2 if facts.host else 1)
         if _is_faint(facts):
-            pen.setColor(self._theme.colour("border"))
+            pen.setColor(self._theme.color("border"))
             pen.setStyle(Qt.PenStyle.DashLine)
         return pen
 
@@ -82,8 +82,8 @@ class _Lines:
         self._x, self._w, self._y = float(pad), width - 2 * pad, float(pad)
         self._name = theme.font(sizes.BODY, bold=True)
         self._small = theme.font(sizes.CAPTION)
-        self._muted = theme.colour("muted")
-        self._text = self._muted if _is_faint(facts) else theme.colour("text")
+        self._muted = theme.color("muted")
+        self._text = self._muted if _is_faint(facts) else theme.color("text")
 
     def draw(self, *, compact: bool) -> None:
         facts = self._facts
@@ -119,31 +119,31 @@ class _Lines:
         """Draw the name, and the state at the right."""
         where = self._row(card_drawing.line_height(self._name))
         shown, side = machine_words.state_badge(self._facts), self._theme.px(STATE_ICON)
-        colour, gap = self._theme.colour(shown.colour), self._theme.px(sizes.XS)
+        color, gap = self._theme.color(shown.color), self._theme.px(sizes.XS)
         taken = float(side)
         word = card_drawing.text_width(shown.word, self._small) + gap
         if with_word and card_drawing.text_width(self._facts.name, self._name) + gap + word + side < self._w:
             taken += word
-            card_drawing.draw_text(self._painter, where, shown.word, self._small, colour, card_drawing.RIGHT)
+            card_drawing.draw_text(self._painter, where, shown.word, self._small, color, card_drawing.RIGHT)
         spot = QRectF(where.right() - taken, where.center().y() - side / 2, side, side)
-        card_drawing.draw_icon(self._painter, spot, shown.icon, colour)
+        card_drawing.draw_icon(self._painter, spot, shown.icon, color)
         name = where.adjusted(0, 0, -taken - gap, 0)
         card_drawing.draw_text(self._painter, name, self._facts.name, self._name, self._text)
 
-    def _line(self, left: str, colour: QColor, right: str = "") -> None:
+    def _line(self, left: str, color: QColor, right: str = "") -> None:
         where = self._row(card_drawing.line_height(self._small))
         if right:
             card_drawing.draw_text(self._painter, where, right, self._small, self._muted, card_drawing.RIGHT)
             where = where.adjusted(0, 0, -card_drawing.text_width(right, self._small) - self._theme.px(sizes.S), 0)
-        card_drawing.draw_text(self._painter, where, left, self._small, colour)
+        card_drawing.draw_text(self._painter, where, left, self._small, color)
 
     def _bar(self, height: int) -> None:
         self._y += self._theme.px(sizes.XS)
         where = self._row(self._theme.px(height))
         lent = self._facts.memory.lent
-        fill = self._theme.colour("border" if _is_faint(self._facts) else "accent")
+        fill = self._theme.color("border" if _is_faint(self._facts) else "accent")
         share = self._facts.memory.used / lent if lent else 0.0
-        card_drawing.draw_bar(self._painter, where, share, self._theme.colour("hairline"), fill)
+        card_drawing.draw_bar(self._painter, where, share, self._theme.color("hairline"), fill)
 
 
 def all_lines(facts: MachineFacts) -> tuple[str, ...]:

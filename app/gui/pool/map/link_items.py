@@ -35,7 +35,7 @@ class LinkLine(QGraphicsPathItem):
         path = path_of(route)
         if path != self.path():
             self.setPath(path)
-        pen = QPen(self._theme.colour("accent" if active else "border"), 2 if active else 1.5)
+        pen = QPen(self._theme.color("accent" if active else "border"), 2 if active else 1.5)
         if not facts.online or facts.left_out or facts.state == "left_out":
             pen.setStyle(Qt.PenStyle.DashLine)
         if pen != self.pen():
@@ -87,18 +87,18 @@ class Plate(QGraphicsItem):
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         theme = self._theme
-        pen = QPen(theme.colour("hairline"), 1)
+        pen = QPen(theme.color("hairline"), 1)
         radius = theme.px(sizes.CONTROL_RADIUS)
-        card_drawing.draw_surface(painter, self.boundingRect(), radius, theme.colour("card"), pen)
+        card_drawing.draw_surface(painter, self.boundingRect(), radius, theme.color("card"), pen)
         font, pad, side = theme.font(sizes.CAPTION), theme.px(PADDING), theme.px(ICON)
         line, y = card_drawing.line_height(font), float(theme.px(INDENT))
         for shown in self._rows:
             where = QRectF(pad, y, self._size.w - 2 * pad, line)
             if shown.icon:
                 spot = QRectF(where.x(), where.center().y() - side / 2, side, side)
-                card_drawing.draw_icon(painter, spot, shown.icon, theme.colour(shown.colour))
+                card_drawing.draw_icon(painter, spot, shown.icon, theme.color(shown.color))
                 where = where.adjusted(side + theme.px(sizes.XS), 0, 0, 0)
-            card_drawing.draw_text(painter, where, shown.word, font, theme.colour(shown.colour))
+            card_drawing.draw_text(painter, where, shown.word, font, theme.color(shown.color))
             y += line
 
 
@@ -111,7 +111,7 @@ def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
         rows.append(machine_words.kind_badge(link.worst_kind))
     if link.share is not None and not (compact and len(rows) > 1):
         cost = machine_words.share_badge(link.share)
-        rows.append(machine_words.Badge(cost.word, "", cost.colour))
+        rows.append(machine_words.Badge(cost.word, "", cost.color))
     return rows
 
 
@@ -148,7 +148,7 @@ class LenderLine(QGraphicsPathItem):
         path = rounded(line, self._theme.px(CORNER))
         if path != self.path():
             self.setPath(path)
-        pen = QPen(self._theme.colour("accent" if chosen else "border"), CHOSEN if chosen else THIN)
+        pen = QPen(self._theme.color("accent" if chosen else "border"), CHOSEN if chosen else THIN)
         if pen != self.pen():
             self.setPen(pen)
         self.setToolTip(tooltip(*machine_words.link_details(lender_link)))
@@ -188,10 +188,10 @@ class Figures(QGraphicsItem):
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         theme = self._theme
-        pen, radius = QPen(theme.colour("hairline"), 1), theme.px(sizes.CONTROL_RADIUS)
-        card_drawing.draw_surface(painter, self._where, radius, theme.colour("card"), pen)
+        pen, radius = QPen(theme.color("hairline"), 1), theme.px(sizes.CONTROL_RADIUS)
+        card_drawing.draw_surface(painter, self._where, radius, theme.color("card"), pen)
         font = theme.font(sizes.CAPTION)
-        card_drawing.draw_text(painter, self._where, self._text, font, theme.colour("muted"), card_drawing.CENTRE)
+        card_drawing.draw_text(painter, self._where, self._text, font, theme.color("muted"), card_drawing.CENTRE)
 
 
 def rounded(line: Line, radius: float) -> QPainterPath:

@@ -94,7 +94,7 @@ class Traffic(QObject):
             self._dots[key] = made
         for dots in self._dots.values():
             for dot in dots:
-                dot.setBrush(self._theme.colour("accent"))
+                dot.setBrush(self._theme.color("accent"))
 
     def _move(self) -> None:
         self._frame = (self._frame + 1) % ROUND_FRAMES

@@ -271,7 +271,7 @@ def test_a_chosen_line_stands_on_one_ground_from_edge_to_edge(shown: ChatList, c
     place = shown.view.visualRect(shown.view.currentIndex())
     seen = shown.view.viewport().grab().toImage()
     middle = round(place.center().y() * seen.devicePixelRatio())
-    ground = shown.view._theme.colour("selected")
+    ground = shown.view._theme.color("selected")
     assert place.left() > 10, "it is in a folder"
     assert [seen.pixelColor(x, middle) == ground for x in (2, place.left() - 2)] == [True, True]
     assert seen.pixelColor(0, place.top()) != ground

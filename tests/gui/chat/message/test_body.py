@@ -49,11 +49,11 @@ def test_code_is_copied_as_it_was_written(qtbot: QtBot, look: Look) -> None:
     assert QGuiApplication.clipboard().text() == CODE
     assert block.listing.accessibleName() == "Code, python"
     formats = block.listing.document().firstBlock().layout().formats()
-    assert formats[0].format.foreground().color() == look.theme.colour("code_keyword")
+    assert formats[0].format.foreground().color() == look.theme.color("code_keyword")
     look.theme.choose(Scheme.DARK, 1.0)
     shown.restyle()
     formats = block.listing.document().firstBlock().layout().formats()
-    assert formats[0].format.foreground().color() == look.theme.colour("code_keyword")
+    assert formats[0].format.foreground().color() == look.theme.color("code_keyword")
 
 
 def test_signs_that_reorder_code_are_written_out_and_copied_as_they_are(qtbot: QtBot, look: Look) -> None:

@@ -155,10 +155,10 @@ def test_adverse_text_stays_whole_and_in_small_pieces(what: str) -> None:
     assert [s for one in reader.segments for s in TAG.sub("", one.content) if s.isalnum()] == letters
 
 
-def test_code_has_colours_where_its_language_is_known() -> None:
+def test_code_has_colors_where_its_language_is_known() -> None:
     lines = list(highlight.lines('def f():\n    """Two\n    lines."""\n    return 1', "python"))
     assert lines[0] == ((0, 3, "code_keyword"), (4, 1, "code_function"))
-    assert {colour for line in lines[1:3] for *_, colour in line} == {"code_string"}
+    assert {color for line in lines[1:3] for *_, color in line} == {"code_string"}
     assert lines[3] == ((4, 6, "code_keyword"), (11, 1, "code_number"))
     assert list(highlight.lines("x = 1", "nobody-knows-it")) == []
     assert list(highlight.lines("x" * 5000, "python")) == []

@@ -230,7 +230,7 @@ def test_the_lines_of_a_chosen_machine_stand_out(view: MapView) -> None:
         machines_of(snapshot_of(snapshot)), lender_links=lender_links(snapshot_of(snapshot), f"{0:064x}")
     )
     view.select(f"{1:064x}")
-    accent = view._theme.colour("accent")
+    accent = view._theme.color("accent")
     assert sorted(line.pen().color() == accent for line in lines_of(view)) == [False, True, True]
 
 
