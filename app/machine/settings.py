@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -100,6 +101,21 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     models: ModelsChoice = UNCHOSEN
     look_for_updates: bool = False  # once a day; else only when a person asks
     share_models: bool = False  # hosts of the household may copy what was downloaded here
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """The options of one start, from the command line or the app. None means the saved setting."""
+
+    home: Path | None = None  # None: this user's default home
+    name: str | None = None
+    port: int | None = None  # of the household's listener; 0: any free one
+    lend_bytes: int | None = None
+    limit_bytes: int | None = None  # of all models here, others' and one's own
+    bind: str = "0.0.0.0"  # noqa: S104  the household reaches it from other machines
+    discovery: bool = True
+    interfaces: tuple[str, ...] = ()  # to use besides those that join a household anyway
+    threads: int | None = None  # of each worker; None: as many as are found to be best
 
 
 class Choices:

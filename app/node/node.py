@@ -27,7 +27,7 @@ from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.hardware import cores, devices
 from app.machine.hardware.cores import Threads
-from app.machine.settings import Choices, Settings
+from app.machine.settings import Choices, NodeOptions, Settings
 from app.network import identity, messages
 from app.network.network import Network, Offer
 from app.network.peer.frame_channel import FrameChannel
@@ -36,7 +36,6 @@ from app.node.control import pairing_routes
 from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
 from app.node.events import Changes, Events
-from app.node.hardware import Hardware
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold, LastSeen
 from app.node.lending.lending_policy import LendingPolicy, own_uses
@@ -46,12 +45,11 @@ from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.guest_answers import Guesting
 from app.node.models.loaded_models import LoadedModels, line_json
 from app.node.models.model_manager import ModelManager
-from app.node.options import NodeOptions
 from app.node.placement.lenders import NetworkLenders
 from app.node.placement.stages import Sources
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Measuring
-from app.node.planning.own_speed import Here, OwnSpeed
+from app.node.planning.own_speed import Hardware, Here, OwnSpeed
 from app.node.planning.planner_inputs import PlannerInputs, lenders_but
 from app.node.snapshot import machines_json, with_names
 from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told

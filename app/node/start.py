@@ -32,15 +32,14 @@ from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
 from app.machine.running_node import HomeLock
 from app.machine.secrets import keystore
-from app.machine.settings import Choices
+from app.machine.settings import Choices, NodeOptions
 from app.network import identity
 from app.node.control.servers import Servers
 from app.node.lending.lending_policy import MemoryRules
 from app.node.lending.sleep import follow, stay_awake
 from app.node.links.discovery_service import listening
 from app.node.node import Node
-from app.node.options import NodeOptions
-from app.node.verification.recompute import forget_checks
+from app.node.verification.verifier import forget_checks
 
 # The node's log: JSON objects for programs; app/core/log_line.py turns them into sentences.
 

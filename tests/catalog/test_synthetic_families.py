@@ -22,7 +22,7 @@ from app.core.verification import as_f16, rows_of
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import Worker
-from app.node.planning.speed_basis import basis_of
+from app.node.planning.measuring import basis_of
 from backends.contract import Hidden, Layers, Number, Role, Segment, StageConfig
 from backends.llamacpp.stage import LlamaStage
 from backends.wire_numbers import VALUE, bytes_of

@@ -19,7 +19,7 @@ from app.catalog.stages.cut import cut
 from app.core.errors import AppError
 from app.core.model import Model
 from app.core.reasons import said
-from app.node.planning.speed_basis import basis_of
+from app.node.planning.measuring import basis_of
 from backends.contract import Layers, Role
 from tests.families import proof
 from tests.families.changed import rewritten

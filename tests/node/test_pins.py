@@ -15,9 +15,8 @@ from app.catalog.transfers.hash_pins import Pin, Pins
 from app.core.errors import Damaged, DoesNotFit, Reason
 from app.core.reasons import said
 from app.network.peer.listener import MODELS_PATH
-from app.node.downloads.model_server import ModelServer
+from app.node.downloads.model_peers import ModelServer, PeerCopies
 from app.node.downloads.model_sources import HouseholdPins
-from app.node.downloads.peer_copies import PeerCopies
 from testbed import tiny
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, serving
 from tests.network.nodes import opened

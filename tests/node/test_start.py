@@ -18,8 +18,8 @@ from app.machine import settings
 from app.machine.interfaces import Interface
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock
+from app.machine.settings import NodeOptions
 from app.node import start
-from app.node.options import NodeOptions
 from app.node.start import _be_the_only_one, _check, _settings, in_one_line, say_awaited, without_strangers_bytes
 from tests.node.pool import node
 

@@ -79,7 +79,7 @@ import time
 from pathlib import Path
 from app.catalog.shelf import Shelf
 from app.node import start
-from app.node.options import NodeOptions
+from app.machine.settings import NodeOptions
 from app.node.start import run
 start.END_SECONDS = 2.0
 Shelf.entries = lambda self: time.sleep(60)

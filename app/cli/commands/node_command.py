@@ -88,7 +88,7 @@ def node(  # noqa: PLR0913  one for each option
         raise typer.BadParameter(f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters.")
 
     with unswept():
-        from app.node.options import NodeOptions
+        from app.machine.settings import NodeOptions
         from app.node.start import run, say_ready
 
     options = NodeOptions(

@@ -25,7 +25,7 @@ from app.node.control import node_settings
 from app.node.control.node_settings import OwnSettings
 from app.node.control.request_body import body
 from app.node.downloads.models_folder import existing
-from app.node.hardware import Hardware
+from app.node.planning.own_speed import Hardware
 
 # What this computer has, for its own page: system, processor, memory, disk, engines and their devices.
 

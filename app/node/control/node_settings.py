@@ -19,11 +19,10 @@ from app.machine.interfaces import UNASKED, Interface, interfaces
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.secrets.keystore import open_keystore
-from app.machine.settings import Choices, Settings, load
+from app.machine.settings import Choices, NodeOptions, Settings, load
 from app.network.network import Network
 from app.node.downloads.models_folder import existing
 from app.node.links.discovery_service import DiscoveryService, choice_of
-from app.node.options import NodeOptions
 
 Json = dict[str, Any]
 

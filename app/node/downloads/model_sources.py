@@ -33,10 +33,9 @@ from app.network.network import Network
 from app.node.control.shelf_routes import Models
 from app.node.downloads.download_source import Around, Copy, promised
 from app.node.downloads.downloads import Downloads
-from app.node.downloads.model_server import ModelServer
+from app.node.downloads.model_peers import ModelServer, PeerCopies
 from app.node.downloads.models_folder import Around as Moving
 from app.node.downloads.models_folder import ModelsFolder
-from app.node.downloads.peer_copies import PeerCopies
 
 # The pins of models that no catalogue knows: the first download of this machine or another of the household.
 

@@ -22,12 +22,11 @@ from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
 from app.core.reasons import with_reason
 from app.machine.interfaces import Interface, interfaces, usable
-from app.machine.settings import Choices, Settings, load, save
+from app.machine.settings import Choices, NodeOptions, Settings, load, save
 from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.network.discovery.mdns_discovery import Discovery
 from app.network.network import Network
 from app.network.sockets import Address, listening_near, listening_socket, own_host
-from app.node.options import NodeOptions
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
 from app.node.cancellation import in_thread, run_until
 from app.node.control.ndjson import Progress, hashing
-from app.node.models.load_retries import of_model
+from app.node.models.load_queue import of_model
 from app.node.snapshot import plan_json, with_limits
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import Layers, Role

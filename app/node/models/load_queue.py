@@ -1,18 +1,27 @@
-"""The queue of loads: each can be stopped by the name of its model, and its failure is written to the journal."""
+"""The loads of a host: one at a time, each of them stoppable, and retried without machines that failed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from app.core.errors import AppError, Reason, StageLost
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageFailed, StageLost, Unreachable
+from app.core.ids import MachineId
+from app.core.planner.placement import Plan
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault, Retry
+from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.node.cancellation import run_until
 from app.node.journal import Journal
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
+
+ENOUGH_MACHINES = 2  # say that the model does them harm: then it is the model
+OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
+T = TypeVar("T")
 
 
 class LoadLock(asyncio.Lock):
@@ -38,9 +47,6 @@ class LoadLock(asyncio.Lock):
         """Return whether the load under way may replace this placement, which a request wants."""
         stays = running in self.spared and (by_name or not self._first_goes)
         return self.locked() and not stays
-
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -92,3 +98,146 @@ class LoadQueue:
         """End all loads, and refuse new ones."""
         self._closed = True
         self.stop()
+
+
+class LoadRetries:
+    """The failed tries of one load. model: its name."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.limits: dict[MachineId, int] = {}  # bytes, of who has less free than was believed
+        self._failed: dict[MachineId, Reason] = {}  # who is left out for it, and what is said of it
+        self.lost: Loss | None = None  # what kept the last one from being ready
+        self._machines: list[str] = []  # names of those that it was over
+        self._n = 0
+        self._error: AppError | None = None  # how it ended
+        self._may_repeat = True  # where it cannot be without those that failed
+        self._no_memory: DoesNotFit | None = None  # said without a number
+        self._harmed: set[str] = set()  # other machines that say the model does them harm
+
+    def begin(self, plan: Plan) -> None:
+        """Note the machines of the next try."""
+        self.lost, self._machines = None, list(dict.fromkeys(stage.name for stage in plan.stages))
+
+    def go_on(self, error: AppError) -> bool:
+        """Note the error of a try, and return whether another try may succeed."""
+        self._n += 1
+        before, self._error = self._error, error
+        if isinstance(error, DoesNotFit):
+            is_worth_it = self._may_fit(error)
+        elif isinstance(error, StageLost | Unreachable | Refused):
+            self._may_repeat = worth_again(error, before)
+            is_worth_it = self._goes_elsewhere(error) or self._may_repeat
+        else:
+            is_worth_it = False
+        return is_worth_it and self._n <= MAX_RECOVERIES
+
+    @property
+    def without(self) -> frozenset[MachineId]:
+        """The machines that failed, which the next try leaves out."""
+        return frozenset(self._failed)
+
+    def explained(self, plan: Plan) -> Plan:
+        """Return the plan with the reasons why machines were left out."""
+        return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
+
+    def events(self, plan: Plan) -> list[Reason]:
+        """Return the journal entries about machines that failed, once the model is loaded without them."""
+        used = {stage.machine for stage in plan.stages}
+        return [
+            Reason("log_machine_failed", {"model": self._model, **why.facts})
+            for machine, why in self._failed.items()
+            if machine not in used
+        ]
+
+    def check_may_repeat(self) -> None:
+        """Raise the last error again where the next try would need the machines that failed, and end the same."""
+        if self._error is not None and self.without and not self._may_repeat:
+            self._n = MAX_RECOVERIES
+            raise self._error
+
+    def told(self, error: AppError) -> AppError:
+        """Return the error that explains why the model could not be loaded.
+
+        The word of one other machine alone makes no file damaged: either may be at fault, and both are named.
+        """
+        if self._no_memory is not None and isinstance(error, DoesNotFit):
+            return self._no_memory
+        code, other = fault_table.cause_code(error.reason), self._other(error)
+        if code not in OF_THE_FILE or len(self._harmed) >= ENOUGH_MACHINES:
+            return of_model(error, self._model)
+        if other is not None:
+            return StageFailed("model_fails_there", model=self._model, machine=other.name)
+        if code == "numbers_not_finite" and len(self._machines) > 1:
+            names = " and ".join(self._machines)
+            return StageFailed("model_not_finite_over", model=self._model, machines=names)
+        return of_model(error, self._model)
+
+    def _other(self, error: AppError) -> Loss | None:
+        """Return the loss of another machine that caused the error, if there is one."""
+        lost = self.lost
+        return lost if lost is not None and lost.machine and lost.why == error.reason else None
+
+    def _goes_elsewhere(self, error: AppError) -> bool:
+        """Leave out the other machine that caused the error, where that may help."""
+        if (other := self._other(error)) is None:
+            return False
+        is_by_model = may_be_by_model(error)
+        if is_by_model:
+            self._harmed.add(other.machine)
+        if len(self._harmed) >= ENOUGH_MACHINES:  # then it is the model
+            self._may_repeat = False
+            return False
+        if is_by_model or fault_table.classify(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
+            words = error.reason.facts.get("what") if error.reason.code == "lender_said" else None
+            facts: dict[str, Fact] = {"machine": other.name, "why": words or error.reason}
+            self._failed[MachineId(other.machine)] = Reason("left_out_failed", facts)
+            return True
+        return False
+
+    def _may_fit(self, error: DoesNotFit) -> bool:
+        """Return whether less memory may do: without the models beside it, or with a lender that has less than it
+        reported."""
+        if error.reason.code == "beside_no_room":
+            return True
+        short = short_lender(error)
+        if short is None or short[0] in self.limits:
+            return False
+        if "free_bytes" not in error.reason.facts:  # the next plan cannot say what was short
+            self._no_memory = error
+        self.limits |= dict([short])
+        return True
+
+
+def of_model(error: AppError, model: str) -> AppError:
+    """Return why this model could not be loaded here; harm that its file did to an engine is blamed on the file."""
+    code = OF_THE_FILE.get(fault_table.cause_code(error.reason))
+    return StageFailed(code, model=model) if code else error
+
+
+def may_be_by_model(error: AppError) -> bool:
+    """Return whether the model may be the cause: no request has reached it yet."""
+    return fault_table.classify(Reason(fault_table.cause_code(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
+
+
+def worth_again(error: AppError, before: AppError | None = None) -> bool:
+    """Return whether another load on the same machines may succeed. before: the error of the previous try."""
+    if _may_be_chance(error):
+        return before is None or not _may_be_chance(before)
+    entry = fault_table.classify(error.reason)
+    return entry.fault in (Fault.MACHINE, Fault.LINK) and entry.retry is not Retry.NEVER
+
+
+def _may_be_chance(error: AppError) -> bool:
+    """Return whether the error may be chance, which is believed only once. A hang took minutes to be noticed."""
+    is_hung = fault_table.cause_code(error.reason) == "worker_hung"
+    return is_hung or fault_table.classify(error.reason).retry is Retry.ONCE
+
+
+def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
+    """Return the lender that had less memory than expected and its free bytes; 0 where it gives no number."""
+    facts = error.reason.facts
+    machine = facts.get("machine_id")
+    if error.reason.code != "lender_said" or machine is None:
+        return None
+    return MachineId(str(machine)), max(0, int(error.reason.number("free_bytes")))

@@ -27,8 +27,7 @@ from app.node.control.asking import always, by_another, delta_json, question_of
 from app.node.control.ndjson import Progress, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
-from app.node.models.load_queue import Load, LoadQueue
-from app.node.models.load_retries import LoadRetries
+from app.node.models.load_queue import Load, LoadQueue, LoadRetries
 from app.node.models.loaded_models import MOST_MODELS, HostMemory, LoadedModels, alive, releases, to_load, with_others
 from app.node.models.outcomes import Outcomes, counted
 from app.node.placement.failover import Option, notice_json

@@ -1,14 +1,18 @@
-"""The lenders as a placement sees them: links, pending closes and answers to open stages."""
+"""The lenders as a placement sees them: links, uploads of layers, answers to opened stages, and pending closes."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol
 
-from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost, Unreachable
+from app.catalog.shelf import Entry
+from app.catalog.stages.cut import Cut, read_pieces
+from app.catalog.stages.manifest import Want, to_json, wanted_bytes, wants_from_json
+from app.core.errors import AppError, Damaged, DoesNotFit, Fact, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault
@@ -16,6 +20,7 @@ from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import KEEP_S
 from app.network import messages
 from app.network.network import Network
+from app.network.peer.peer_client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.network.peer.peer_link import PeerLink
 
 # A stalled connection is retried: a new packet finds a healed path, while the system resends a first packet only
@@ -27,6 +32,12 @@ TELL_SECONDS = 1.0  # a link that takes nothing is told again when it has been r
 OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
 Key = tuple[MachineId, PipelineId]
 Ready = Callable[[], Awaitable[messages.StageReady]]
+TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
+
+# Reasons about a lender's own disk and memory that do not name the lender. Reading the cut here never gives them.
+OF_ITS_OWN = frozenset({"stages_full", "disk_full", "disk_failed", "stage_too_large"})
+
+SendProgress = Callable[[int, int, int], None]  # bytes of a chunk, sent so far, to be sent
 
 
 class PendingCloses:
@@ -211,3 +222,67 @@ class LenderReconnector:
         with suppress(AppError):
             return self._lenders.link(self._machine).computes()
         return False
+
+
+async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut: Cut, tell: SendProgress) -> None:
+    """Send only the pieces that the lender lacks; an interrupted upload resumes.
+
+    Raises StageLost when the lender answers heartbeats but takes no bytes.
+    """
+    whole = cut.manifest.total_bytes
+    try:
+        async with asyncio.timeout(_answer_seconds(whole)) as limit:
+            answer = await link.offer_stage(pipeline, to_json(cut.manifest), whole)
+            if wants := wants_from_json(answer, cut.manifest):
+                chunks = _chunks(cut, wants, limit, tell)
+                await link.upload_pieces(pipeline, chunks, whole)
+    except TimeoutError:
+        seconds = TAKEN_SECONDS
+        raise StageLost("stage_not_taken", machine=machine, seconds=seconds) from None
+
+
+async def _chunks(
+    cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tell: SendProgress
+) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of the pieces as the lender takes them; each chunk taken extends `limit`."""
+    clock = asyncio.get_running_loop().time
+    sent, total, source = 0, wanted_bytes(wants, cut.manifest), read_pieces(cut, wants)
+    while chunk := await asyncio.to_thread(next, source, b""):
+        limit.reschedule(clock() + TAKEN_SECONDS)
+        yield chunk
+        sent += len(chunk)
+        tell(len(chunk), sent, total)
+    limit.reschedule(clock() + _answer_seconds(cut.manifest.total_bytes))
+
+
+def _answer_seconds(total_bytes: int) -> float:
+    """Return the seconds for a lender to take the last bytes and answer; app/network/peer/peer_client.py gives up
+    earlier."""
+    return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND
+
+
+async def send_or_explain(
+    link: LenderLink, pipeline: PipelineId, machine: str, entry: Entry, cut: Cut, tell: SendProgress
+) -> None:
+    """Run `send_layers`. Raises AppError that names the machine, or Damaged for a file that has changed."""
+    try:
+        await send_layers(link, pipeline, machine, cut, tell)
+    except AppError as error:
+        code = error.reason.code
+        if code in OF_ITS_OWN:
+            raise type(error)("lender_said", machine=machine, what=error.reason) from error
+        if code == "piece_wrong":
+            piece = error.reason.facts.get("piece")
+            if await asyncio.to_thread(_changed, cut, piece):
+                raise Damaged("model_changed", name=entry.name, path=entry.path) from error
+        raise
+
+
+def _changed(cut: Cut, piece: object) -> bool:
+    """Return whether these bytes differ from the imported ones although size and time do not."""
+    if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
+        return False
+    digest = hashlib.sha256()
+    for chunk in read_pieces(cut, [Want(piece, 0)]):
+        digest.update(chunk)
+    return digest.hexdigest() != cut.manifest.pieces[piece].sha256

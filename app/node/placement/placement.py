@@ -47,7 +47,7 @@ from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacement, ReplicaSupervisor
 from app.node.placement.stages import MemoryClaims, Sources
 from app.node.planning.forecast_history import Outcome
-from app.node.planning.sizes import Sizes
+from app.node.planning.planning import Sizes
 from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json
 from backends.contract import Layers
 

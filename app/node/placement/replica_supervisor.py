@@ -29,9 +29,8 @@ from app.node.placement.failover import Failover, Option, Replan
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.stages import Sources, StageSet
 from app.node.placement.standby import StandbyManager
-from app.node.planning.sizes import Sizes
-from app.node.verification.recompute import Recompute
-from app.node.verification.verifier import Verifier
+from app.node.planning.planning import Sizes
+from app.node.verification.verifier import Recompute, Verifier
 
 log = logging.getLogger(__name__)
 

@@ -25,16 +25,15 @@ from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread, run_until
 from app.node.control.ndjson import Progress
 from app.node.downloads.transfer_rate import TransferRate
-from app.node.placement.lenders import LenderReconnector, Lenders
+from app.node.placement.lenders import LenderReconnector, Lenders, send_or_explain
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.stage_sender import send_or_explain
 from app.node.planning.planner_inputs import PlannerInputs
-from app.node.planning.sizes import Sizes
-from app.node.verification.recompute import forwarded
+from app.node.planning.planning import Sizes
 from backends.contract import Layers, Role
 
 T = TypeVar("T")
 Key = tuple[MachineId, Role, Layers]
+MOST_STEP_SECONDS = 300.0  # for one step of a sample; so much longer than any machine takes that it has stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +429,25 @@ async def _close_here(worker: Worker, run: Run) -> None:
     if worker.died is None:
         with suppress(AppError):
             await close_run(worker, run)
+
+
+async def forwarded(client: StageClient, step: Step) -> bytes:
+    """Return the result of one step of a run outside any pipeline. Raises StageLost, also when it takes too long."""
+    lost: AppError | None = None
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(client.listen(), name=f"listen to {client.name}")
+        try:
+            async with asyncio.timeout(MOST_STEP_SECONDS):
+                after = bytes((await client.forward(step)).rows)
+        except AppError as error:  # here: the group would wrap it
+            lost = error
+        except TimeoutError:
+            lost = StageLost("stage_silent", machine=client.machine, seconds=MOST_STEP_SECONDS)
+        finally:
+            listening.cancel()
+    if lost is not None:
+        raise lost
+    return after
 
 
 class MemoryClaims:

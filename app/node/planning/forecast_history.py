@@ -22,7 +22,6 @@ from app.core.planner.placement import Candidate, Forecast, Part, Plan
 from app.inference.pipeline.completion import Summary
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
-from app.node.planning.speed_cache import far_off
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +32,7 @@ MOST_KEPT = 200  # outcomes; of a household's usual day
 FEWEST_READ = 32  # tokens of a prompt; a shorter one is read like an answer's
 LAST_READ = 10  # answers that say how fast prompts are read
 FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
+FAR_OFF = 2.0  # a forecast this many times too high or low was made with numbers that hold no more
 MOST_GUESSED = 0.02  # of the tokens: with more guesses, their steps would count as the machines' slowness
 
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
@@ -63,6 +63,12 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     def is_far_off(self) -> bool:
         """Return whether the measurements behind the forecast no longer hold."""
         return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(self.forecast_tok_s, self.tok_s)
+
+
+def far_off(forecast_s: float, measured_s: float) -> bool:
+    """Return whether a forecast missed so far that the speeds behind it must be measured again."""
+    low, high = sorted((forecast_s, measured_s))
+    return high > FAR_OFF * low
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,25 +8,31 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from app.api.requests import MeasureModel
+from app.catalog.families.effort_reader import effort_of, main_kind, stand_in, stand_in_effort
+from app.catalog.families.family_table import FAMILIES, windows
+from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.model_shape_reader import shape_of
 from app.catalog.shelf import Entry, Shelf
-from app.core.errors import AppError, Reason, Refused, StageLost
+from app.catalog.stages import synthetic_stage
+from app.core.errors import AppError, BadInput, Reason, Refused, StageLost
 from app.core.household.household import Household
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
+from app.core.model import Model
 from app.core.model_shape import ModelShape
-from app.core.planner.speed_estimates import Speed
+from app.core.planner.speed_estimates import Effort, MeasuredLayer, Speed, estimate_speed
 from app.core.reasons import said
 from app.core.recovery import fault_table
+from app.inference.worker.layer_benchmark import DEPTH
 from app.network import messages
 from app.node.control.ndjson import Progress
 from app.node.lending.stage_uploads import without_paths
 from app.node.planning.own_speed import Cooldown, OwnSpeed
-from app.node.planning.speed_basis import Basis, basis_of
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +44,75 @@ MOST_REQUEST = 1 << 30  # then their numbers begin anew
 Json = dict[str, Any]
 Send = Callable[[messages.Message], Awaitable[None]]
 Answer = messages.SpeedMeasured | messages.SpeedRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The shape to measure; `effort`: the effort of the model's own layers, where the shape only stands for them."""
+
+    shape: ModelShape
+    effort: Effort | None = None
+    near: Effort | None = None  # of layers that were measured, where some have a window: what looks how far back
+    instead: Basis | None = None  # for machines that have no room to measure the model's own layers
+
+    @property
+    def is_estimate(self) -> bool:
+        return self.effort is not None
+
+    def speed(self, measured: Speed | None, batch_rows: int) -> Speed | None:
+        """Return the model's speed from the measured one."""
+        if measured is not None and self.near is not None:
+            return windowed(measured, self.near)
+        if measured is None or self.effort is None:
+            return measured
+        like = MeasuredLayer(measured, stand_in_effort(self.shape), batch_rows)
+        return estimate_speed(like, self.effort)
+
+
+def basis_of(header: Header, model: Model) -> Basis:
+    """Return layers of the model itself, or a plain layer where those are too large to be made up anywhere.
+
+    Raises BadInput with the reason why the model's speed cannot be forecast.
+    """
+    plain = _plain_layer(header, model)
+    try:
+        shape = shape_of(header, model)
+        synthetic_stage.check(shape)
+    except BadInput:
+        if isinstance(plain, BadInput):
+            raise plain from None
+        return plain
+    if isinstance(plain, BadInput):
+        return Basis(shape)
+    near = plain.effort if any(windows(header, FAMILIES[model.architecture]) or ()) else None
+    return Basis(shape, near=near, instead=plain)
+
+
+def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
+    """Return a plain layer in the place of the model's, or why nothing can be told from one."""
+    try:
+        effort = effort_of(header, model)
+    except BadInput as error:
+        return error
+    return Basis(stand_in(main_kind(header, model)), effort)
+
+
+def windowed(measured: Speed, effort: Effort) -> Speed:
+    """Return the speed with the cost of earlier positions split by window: a window holds no more than its length.
+    The measurement had up to DEPTH positions, on layers of both kinds."""
+    near = min(effort.window, DEPTH) / DEPTH
+    looked = effort.position + near * effort.window_position
+    if not looked:
+        return measured
+    full, in_window = effort.position / looked, effort.window_position / looked
+    return replace(
+        measured,
+        position_s=full * measured.position_s,
+        chunk_position_s=full * measured.chunk_position_s,
+        window=effort.window,
+        window_position_s=in_window * measured.position_s,
+        window_chunk_position_s=in_window * measured.chunk_position_s,
+    )
 
 
 class LenderLink(Protocol):
@@ -183,8 +258,7 @@ class Measuring:
         }
 
     async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
-        """Doubt these speeds, because forecast and fact are far apart (speed_cache.far_off): they are measured again
-        when next asked."""
+        """Mark these speeds as doubtful after a forecast that was far off, so that the next request measures them."""
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:

@@ -18,7 +18,7 @@ from app.core.planner.speed_estimates import Speed
 from app.core.recovery.machine_health import RecentFailures
 from app.node.control.ndjson import Progress
 from app.node.planning.forecast_history import ForecastHistory
-from app.node.planning.speed_basis import Basis
+from app.node.planning.measuring import Basis
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
 

@@ -4,28 +4,89 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from app.api import requests
+from app.catalog.shelf import Entry
 from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import ALL_TOPOLOGIES, LEAST_SLOTS, Forecast, Plan, Topology, Workload
+from app.core.planner.placement import ALL_TOPOLOGIES, LEAST_SLOTS, Forecast, Plan, PlannedStage, Topology, Workload
 from app.core.planner.plan import plan, plan_with_wire, with_proved
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
+from app.inference.pipeline.step import Run
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import memory_copy_s_per_byte
+from app.network import messages
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
-from app.node.planning.sizes import Sizes
-from backends.contract import CELLS_STEP, KEEP_ALL, Keep, KvType, Number
+from backends.contract import CELLS_STEP, KEEP_ALL, LLAMACPP, Keep, KvType, Number, StageConfig, keeps_apart
 
-# The states of recurrent layers that a placement keeps: app/core/planner/stage_memory.py compares the cost of
-# copying them with the cost of reading the prompt again.
-#
-# Reading a prompt again takes the forecast time, corrected by earlier prompts of the model.
-
+CONTEXT = 4096  # positions of one answer, when nobody says
+LEAST_CONTEXT = 2  # a token that asks and one that answers
+USERS = 1
+BATCH_ROWS = 64
+TOPOLOGY_OF = {"one": Topology.ONE_MACHINE, "split": Topology.SPLIT, "replicas": Topology.REPLICAS}
+NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
+NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of one placement."""
+
+    number: Number
+    slots: int
+    kv_cells: int
+    context: int
+    batch_rows: int
+    threads: Threads  # of this machine's worker
+    kv: KvType = KvType.F16
+    keep: Keep = KEEP_ALL
+
+    def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
+        """Return the order for this machine's own worker."""
+        return StageConfig(
+            engine=LLAMACPP,
+            path=path,
+            embedding_path=entry.path,
+            role=stage.role,
+            layers=stage.layers,
+            width=entry.model.width,
+            slots=self.slots,
+            kv_cells=self.kv_cells,
+            batch_rows=self.batch_rows,
+            threads=self.threads.most,
+            begin_threads=self.threads.begin,
+            apart=keeps_apart(self.slots, self.kv_cells, self.context),
+            traits=entry.model.cuts.traits(stage.role),
+            kv=self.kv,
+            keep=self.keep,
+        )
+
+    def order(self, stage: PlannedStage, model: Model, run: Run, manifest: str) -> messages.OpenStage:
+        """Return the order for a lender."""
+        return messages.OpenStage(
+            request=0,
+            pipeline=run.pipeline.hex(),
+            epoch=run.epoch,
+            model=model.name[:200],
+            manifest=manifest,
+            first=stage.layers.first,
+            last=stage.layers.last,
+            n_layers=model.n_layers,
+            width=model.width,
+            number=NUMBER_NAMES[self.number],  # type: ignore[arg-type]
+            slots=self.slots,
+            kv_cells=self.kv_cells,
+            context=self.context,
+            batch_rows=self.batch_rows,
+            engine=LLAMACPP,
+            kv=self.kv,
+            kept_states=self.keep.marks,
+            kept_rows=self.keep.least_rows,
+        )
 
 
 class StateRule:
@@ -63,14 +124,6 @@ def _reason(costs: StateCosts) -> Reason:
         return Reason("states_kept", {**facts, "states": rule.marks})
     replay_ms = round(MS * costs.row_s, 2)
     return Reason("states_by_cost", {**facts, "rows": rule.least_rows, "row_ms": replay_ms, "states": rule.marks})
-
-
-CONTEXT = 4096  # positions of one answer, when nobody says
-LEAST_CONTEXT = 2  # a token that asks and one that answers
-USERS = 1
-BATCH_ROWS = 64
-TOPOLOGY_OF = {"one": Topology.ONE_MACHINE, "split": Topology.SPLIT, "replicas": Topology.REPLICAS}
-NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 
 
 class Planner:

@@ -21,9 +21,9 @@ from app.core.planner.speed_estimates import estimated_effort, estimated_model
 from app.core.planner.verdict import StarterOption, VerdictWord, choose_starter, judge
 from app.core.reasons import with_reason
 from app.node.control.ndjson import Progress
+from app.node.planning.measuring import Basis
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
-from app.node.planning.speed_basis import Basis
 from app.node.snapshot import plan_json
 
 Json = dict[str, Any]

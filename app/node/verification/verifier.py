@@ -1,16 +1,30 @@
-"""The verifier: while the model is idle, it computes samples of lenders' work again and compares them."""
+"""Verification of lenders: samples of their work are recomputed here while the model is idle, and compared."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+import os
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
-from app.core.errors import AppError, DoesNotFit
+from app.catalog.files import disk_error
+from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stages.cut import Cut
+from app.catalog.stages.stage_store import StageStore
+from app.core.errors import AppError, DoesNotFit, Reason
 from app.core.ids import MachineId
+from app.core.model import fewest
 from app.core.planner.placement import Plan, PlannedStage
+from app.core.planner.stage_memory import work_bytes
 from app.core.verification import (
     Finding,
+    as_f32,
     distance_of,
     distances,
     final_finding,
@@ -19,16 +33,33 @@ from app.core.verification import (
     noise_of,
     rows_of,
 )
-from app.inference.pipeline.step import Step
+from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.stages.verification_samples import Sample, Samples
-from app.node.placement.stages import StageSet
+from app.inference.worker.worker import HERE, Worker
+from app.node.cancellation import in_thread
+from app.node.placement.stages import StageSet, forwarded
+from app.node.planning.planning import Sizes
 from app.node.verification.quarantine import Quarantine
-from app.node.verification.recompute import Again, Recompute
-from backends.contract import Number, Segment
+from app.node.verification.spare_memory import SpareMemory
+from backends.contract import CELLS_STEP, KEEP_ALL, KvType, Layers, Number, Role, Segment, StageConfig
 
 log = logging.getLogger(__name__)
 
 MOST_TRIES = 8  # for one sample, longer and longer apart: where somebody always asks, it would begin for ever
+NAME = "the check of a sample"
+FOLDER = "checking"  # beside the store of stages: what is made for a check pushes nothing out of that
+CHOICES = ("_exps.", "indexer")  # in the names of tensors of layers that choose
+WAYS = (True, False)  # with flash attention, and without: two ways through the same sums
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The same rows as this machine computes them in two ways, in f32."""
+
+    one: bytes
+    other: bytes
+    chooses: bool = False  # its layers choose, experts or positions: a row may fall otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +166,136 @@ class Verifier:
             return None
         other, payload = answer
         return await asyncio.to_thread(check.of, payload, other.machine, other.name)
+
+
+class Recompute:
+    """Recomputes samples of one model."""
+
+    def __init__(self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: SpareMemory) -> None:
+        self._entry, self._shelf, self._stages = entry, shelf, stages
+        self._sizes, self._room = sizes, room
+        self._folder = _folder(stages.folder)
+
+    async def rows(self, stage: PlannedStage, sample: Sample) -> Again:
+        """Return this machine's result for the sample of that stage.
+
+        Cancelled, or when its memory is needed, the worker ends at once and leaves nothing. Raises AppError.
+        """
+        return await self._room.within(partial(self._rows, stage, sample))
+
+    async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Again:
+        parts = self._parts(stage, room_bytes)
+        reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
+        await asyncio.to_thread(self._clear)
+        threads = self._sizes.threads
+        worker = await Worker.start(HERE, threads=threads, low_priority=True, reads=reads)
+        try:
+            with self._room.held(worker.resident_bytes):
+                return await self.in_parts(worker, stage, parts, sample)
+        finally:
+            worker.kill(Reason("worker_closed", {"worker": HERE}))
+            await worker.close(0.0)
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Clear the folder. Raises DoesNotFit when the disk takes none."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(self._folder, error, 0) from error
+
+    async def in_parts(self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample) -> Again:
+        """Compute the sample in this worker, one part of the stage's layers after another."""
+        rows = await asyncio.to_thread(_as_f32, sample)
+        row_sets = [rows, rows]
+        for part in parts:
+            row_sets = await self._through(worker, replace(stage, layers=part), row_sets)
+        with_flash, other = row_sets
+        return Again(with_flash, other, await asyncio.to_thread(self._chooses))
+
+    def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
+        """Return the fewest runs that the memory allows, to be computed one after another. Raises DoesNotFit."""
+        model, needed = self._entry.model, self._needed
+        parts = fewest(stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= room)
+        if not parts:
+            raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=room)
+        return parts
+
+    def _chooses(self) -> bool:
+        names = self._shelf.header(self._entry).tensors
+        return any(choice in name for name in names for choice in CHOICES)
+
+    def _needed(self, layers: Layers) -> int:
+        model, rows = self._entry.model, self._sizes.batch_rows
+        kv = model.kv_bytes(layers, self._cells)
+        return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
+
+    async def _through(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
+        """Return both row sets after one run of layers."""
+        cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
+        async with self._file(cut) as path:
+            config = self._config(part, str(path))
+            return [
+                await self._forward(worker, _in_way(config, flash), rows)
+                for flash, rows in zip(WAYS, row_sets, strict=True)
+            ]
+
+    @asynccontextmanager
+    async def _file(self, cut: Cut) -> AsyncIterator[Path]:
+        """Yield the stage file: the existing one, or a temporary one that is removed afterwards."""
+        stage_id = cut.manifest.id
+        self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
+        try:
+            if (here := await asyncio.to_thread(self._stages.path, stage_id)) is not None:
+                yield here
+                return
+        finally:
+            self._stages.release(stage_id)
+        own = await asyncio.to_thread(self._own_store)
+        yield await in_thread(lambda tell: own.fill(cut, tell, as_others=True), lambda _: None)
+        await asyncio.to_thread(own.remove, stage_id)  # if not, the folder goes at the end
+
+    def _own_store(self) -> StageStore:
+        """Return a store for one file, limited to the disk space that another machine's upload may take."""
+        store = self._stages
+        return StageStore(self._folder, store.limit_bytes, reserve_bytes=store.reserve_bytes)
+
+    async def _forward(self, worker: Worker, config: StageConfig, rows: bytes) -> bytes:
+        width = self._entry.model.width
+        n_rows = len(rows) // Number.F32.row_bytes(width)
+        run = Run(os.urandom(16), Role.MIDDLE, width, Number.F32)
+        await open_run(worker, run, config.kv_cells, config)
+        client = own_stage(worker, run, NAME, NAME)
+        after = await forwarded(client, Step.of([Segment(0, n_rows, 0)], (), rows))
+        await close_run(worker, run)
+        return after
+
+    def _config(self, part: PlannedStage, path: str) -> StageConfig:
+        """Return a lender's config for this part, but for a single sequence."""
+        cells = self._cells
+        sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=KEEP_ALL)
+        return sizes.config(part, self._entry, path)
+
+    @property
+    def _cells(self) -> int:
+        """The cells of the KV cache for all rows that a sample may have."""
+        return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
+
+
+def forget_checks(stages: Path) -> None:
+    """Delete the files of a node that was killed during a check: up to the layers of one machine."""
+    shutil.rmtree(_folder(stages), ignore_errors=True)
+
+
+def _folder(stages: Path) -> Path:
+    return stages.parent / FOLDER
+
+
+def _as_f32(sample: Sample) -> bytes:
+    return as_f32(rows_of(sample.given, sample.run.width, sample.run.number))
+
+
+def _in_way(config: StageConfig, flash: bool) -> StageConfig:
+    """Return the config with or without flash attention; without it the KV cache cannot have 8 bits."""
+    return replace(config, flash_attention=flash, kv=config.kv if flash else KvType.F16)

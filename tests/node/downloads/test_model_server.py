@@ -16,7 +16,7 @@ from app.core.errors import Unreachable
 from app.network.peer.listener import MODELS_PATH
 from app.network.peer.peer_client import GuestClient, problem
 from app.network.rate_limits import LinkPace
-from app.node.downloads.model_server import MOST_ASKED, ModelServer
+from app.node.downloads.model_peers import MOST_ASKED, ModelServer
 from tests.network.nodes import opened
 
 Json = dict[str, Any]

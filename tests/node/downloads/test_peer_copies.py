@@ -25,8 +25,7 @@ from app.network.peer.listener import MODELS_PATH
 from app.network.rate_limits import LinkPace
 from app.node.downloads import downloads
 from app.node.downloads.download_source import Copy
-from app.node.downloads.model_server import ModelServer
-from app.node.downloads.peer_copies import PeerCopies
+from app.node.downloads.model_peers import ModelServer, PeerCopies
 from testbed import tiny
 from tests.catalog.hub_server import HubServer, closed_hub
 from tests.catalog.test_parts import in_parts

@@ -16,8 +16,8 @@ from app.core.errors import Unreachable
 from app.core.household.link import LinkKind
 from app.machine import settings
 from app.machine.interfaces import Interface
+from app.machine.settings import NodeOptions
 from app.node.links.discovery_service import Choice, DiscoveryService, _hosts, listening, served
-from app.node.options import NodeOptions
 from testbed.computers import Computer, started
 from tests.findings import cause_of
 from tests.network.namespaces import lan

@@ -10,7 +10,7 @@ from app.core.planner.placement import Candidate, Plan
 from app.core.planner.plan import plan
 from app.core.recovery import fault_table
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
-from app.node.models.load_retries import LoadRetries
+from app.node.models.load_queue import LoadRetries
 from tests.core.test_plan_measured import LAYERS, WORK
 
 HOST, ATTIC, LOFT = (MachineId(sign * 64) for sign in "abc")

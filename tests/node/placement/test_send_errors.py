@@ -19,7 +19,7 @@ from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Damaged, DoesNotFit
 from app.core.ids import PipelineId
 from app.core.reasons import said
-from app.node.placement.stage_sender import send_or_explain
+from app.node.placement.lenders import send_or_explain
 from backends.contract import Layers, Role
 from tests.catalog.conftest import LIMIT_BYTES, Home, new_home
 

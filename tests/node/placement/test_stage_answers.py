@@ -11,7 +11,7 @@ from app.core.errors import AppError, DoesNotFit, Fact, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.reasons import said
 from app.network import messages
-from app.node.models.load_retries import short_lender
+from app.node.models.load_queue import short_lender
 from app.node.placement.lenders import StageAnswers
 
 ATTIC = MachineId("a" * 64)

@@ -25,10 +25,10 @@ from app.core.planner.plan import plan
 from app.inference.stages.stage_client import FrameChannel
 from app.machine.hardware.cores import Threads
 from app.network import messages
-from app.node.placement import stage_sender
+from app.node.placement import lenders
 from app.node.placement.lenders import StageAnswers
 from app.node.placement.stages import Reservation, Sources, StageSet
-from app.node.planning.sizes import Sizes
+from app.node.planning.planning import Sizes
 from backends.contract import Number
 from testbed import tiny
 
@@ -167,8 +167,8 @@ async def test_progress_of_a_cut_is_told_on_the_loop(place: Place) -> None:
 
 
 async def test_a_lender_that_takes_nothing_ends_the_load(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_sender, "TAKEN_SECONDS", 0.3)
-    monkeypatch.setattr(stage_sender, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(lenders, "TAKEN_SECONDS", 0.3)
+    monkeypatch.setattr(lenders, "ANSWER_SECONDS", 0.1)
     async with asyncio.timeout(30), AsyncExitStack() as stack:
         with pytest.raises(StageLost) as caught:
             await place.open_there(Lender(reads=False), stack)

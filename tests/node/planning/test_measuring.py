@@ -28,10 +28,9 @@ from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
 from app.network.messages import MeasureSpeed, SpeedMeasured, SpeedRefused
-from app.node.hardware import Hardware
 from app.node.planning import measuring
 from app.node.planning.measuring import Measuring
-from app.node.planning.own_speed import Here, OwnSpeed
+from app.node.planning.own_speed import Hardware, Here, OwnSpeed
 from app.node.verification.spare_memory import SpareMemory
 from testbed import tiny
 from tests.node.pool import paired

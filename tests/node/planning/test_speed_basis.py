@@ -16,8 +16,8 @@ from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Pl
 from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
 from app.inference.worker.layer_benchmark import DEPTH
+from app.node.planning.measuring import Basis, basis_of
 from app.node.planning.planning import said_why, why_unmeasured
-from app.node.planning.speed_basis import Basis, basis_of
 
 FAMILIES = Path(__file__).parents[2] / "families"
 PACE = Bottleneck(Part.MACHINE, MachineId("0"), "den", 0.9)

@@ -13,8 +13,9 @@ from msgspec import structs
 
 from app.core.model_shape import LayerKind, LayerRun, ModelShape, Tensor
 from app.core.planner.speed_estimates import Speed
-from app.node.planning import speed_cache
-from app.node.planning.speed_cache import FORMAT, Setup, SpeedCache, far_off, key_of
+from app.node.planning import own_speed
+from app.node.planning.forecast_history import far_off
+from app.node.planning.own_speed import FORMAT, Setup, SpeedCache, key_of
 
 SPEED = Speed(0.002, 0.001, 1e-6, 0.05, 1e-5, 0.0002, 0.004, 0.003)
 SHAPE = ModelShape(
@@ -78,12 +79,12 @@ def test_what_was_measured_beside_other_programs_holds_for_minutes(tmp_path: Pat
     book = SpeedCache(tmp_path / "speeds.json", clock)
     assert book.get("a" * 64) == SPEED
     assert (book.was_disturbed("a" * 64), book.was_disturbed("b" * 64)) == (True, False)
-    clock.now_s += speed_cache.OLD_DISTURBED_S + 1
+    clock.now_s += own_speed.OLD_DISTURBED_S + 1
     assert book.get("a" * 64) is None
 
 
 def test_the_book_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed_cache, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(own_speed, "MOST_ENTRIES", 3)
     path = tmp_path / "speeds.json"
     book = SpeedCache(path)
     keys = [f"{number:064x}" for number in range(5)]

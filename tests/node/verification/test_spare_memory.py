@@ -21,9 +21,9 @@ from app.inference.pipeline.step import Run
 from app.inference.stages.verification_samples import Sample
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
-from app.node.planning.sizes import Sizes
-from app.node.verification.recompute import FOLDER, Recompute
+from app.node.planning.planning import Sizes
 from app.node.verification.spare_memory import SpareMemory
+from app.node.verification.verifier import FOLDER, Recompute
 from backends.contract import Layers, Number, Role
 from testbed import tiny
 

@@ -27,12 +27,11 @@ from app.inference.stages.verification_samples import Sample, Samples
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import run_until
-from app.node.planning.sizes import Sizes
-from app.node.verification import recompute
+from app.node.placement import stages as stages_module
+from app.node.planning.planning import Sizes
 from app.node.verification.quarantine import Quarantine
-from app.node.verification.recompute import FOLDER, Again, Recompute
 from app.node.verification.spare_memory import SpareMemory
-from app.node.verification.verifier import MOST_TRIES, Check, Verifier
+from app.node.verification.verifier import FOLDER, MOST_TRIES, Again, Check, Recompute, Verifier
 from backends.contract import Layers, Number, Role, Segment
 from backends.wire_numbers import to_wire
 from testbed import tiny
@@ -327,9 +326,9 @@ async def test_a_run_that_never_answers_is_not_waited_for(monkeypatch: pytest.Mo
             await asyncio.Event().wait()
             raise AssertionError("nothing comes")
 
-    monkeypatch.setattr(recompute, "MOST_S", 0.01)
+    monkeypatch.setattr(stages_module, "MOST_STEP_SECONDS", 0.01)
     step = Step.of([Segment(0, 1, 0)], (), bytes(4 * WIDTH))
-    error = await failed(recompute.forwarded(Silent(), step))  # type: ignore[arg-type]
+    error = await failed(stages_module.forwarded(Silent(), step))  # type: ignore[arg-type]
     assert error.reason.code == "stage_silent"
 
 

@@ -1,0 +1,372 @@
+"""Whole models that this machine gives to hosts of its household, where its owner allows that.
+
+Asked for by the SHA-256 of a file: nobody can list what is here. Only files whose hash was checked or taken when
+they came, by a download, a copy or an import, are given; the other side checks it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from app.catalog.files import CHUNK_BYTES
+from app.catalog.gguf.gguf_names import part_names
+from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
+from app.catalog.transfers.download_records import Record
+from app.catalog.transfers.file_transfer import MY_TURN, to_its_end
+from app.catalog.transfers.hash_pins import Pin
+from app.core.errors import AppError, BadInput, Busy, Refused, Unreachable
+from app.core.household.membership import Member
+from app.core.ids import machine_id
+from app.decoding import decode
+from app.network.network import Network
+from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
+from app.network.peer.listener import MEMBER, MODELS_PATH
+from app.network.peer.peer_client import GuestClient, problem
+from app.network.peer.peer_link import PeerLink
+from app.network.rate_limits import LinkPace
+from app.node.downloads.download_source import Copy
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+MOST_ASKED = 256
+MOST_BYTES = 64 << 10  # of a question, and of an answer that is no file
+TAKEN_SECONDS = 60.0  # a machine that takes no megabyte for so long gives its turn up
+HELD_SECONDS = 8.0  # a machine that does not say within so long has nothing to give
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,3}")
+_RANGE = re.compile(r"bytes=(\d{1,15})-")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+Asked = Annotated[list[Hash], Meta(max_length=MOST_ASKED)]
+Size = Annotated[int, Meta(ge=1, le=1 << 44)]
+Has = Callable[[Sequence[str]], dict[str, tuple[Path, ...]]]
+"""The files of the models with these hashes that are whole here. Reads the disk."""
+
+
+@dataclass(slots=True)
+class Given:
+    """The model that is on its way: how much of all of its files the other side has."""
+
+    machine: str  # its name
+    model: str
+    done_bytes: int
+    total_bytes: int
+
+
+class ModelServer:
+    """The routes of it; the listener has checked that a member asks, and that it is a host.
+
+    called: the name of the model whose first file this is; changed: another part of one is on its way.
+    """
+
+    def __init__(
+        self,
+        has: Has,
+        shares: Callable[[], bool],
+        name: Callable[[], str],
+        pace: Callable[[], LinkPace],
+        called: Callable[[Path], str],
+        changed: Callable[[], None],
+        pin: Callable[[str, str], Pin | None] = lambda repository, file: None,
+    ) -> None:
+        self._has, self._shares, self._name, self._pace = has, shares, name, pace
+        self._called, self._changed, self._pin = called, changed, pin
+        self._turn = asyncio.Lock()
+        self._now: Given | None = None
+
+    def json(self) -> Json:
+        """Its part of the snapshot."""
+        return {"giving": asdict(self._now) if self._now else None}
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a model is being sent now."""
+        return self._turn.locked()
+
+    def application(self) -> web.Application:
+        made = web.Application()
+        made.add_routes(
+            [web.post("/held", self._held), web.post("/pin", self._pinned), web.get("/{sha256}/{number}", self._give)]
+        )
+        return made
+
+    async def _held(self, request: web.Request) -> web.Response:
+        """Answer with the sizes of the files for the hashes that are here."""
+        raw = await whole_body(request.content, request.content_length, MOST_BYTES)
+        hashes = decode(raw, Asked)
+        sizes = await asyncio.to_thread(self._sizes, hashes) if self._shares() else {}
+        return web.json_response({"held": sizes})
+
+    async def _pinned(self, request: web.Request) -> web.Response:
+        """Answer with the pin of a file's first download, whether or not models are shared; `null` for none."""
+        raw = await whole_body(request.content, request.content_length, MOST_BYTES)
+        repository, file = decode(raw, tuple[str, str])
+        pin = await asyncio.to_thread(self._pin, repository, file)
+        return web.json_response({"pin": msgspec.to_builtins(pin)})
+
+    def _sizes(self, hashes: Sequence[str]) -> dict[str, list[int]]:
+        sizes: dict[str, list[int]] = {}
+        for key, paths in self._has(hashes).items():
+            with suppress(OSError):  # it went away just now
+                sizes[key] = [path.stat().st_size for path in paths]
+        return sizes
+
+    async def _give(self, request: web.Request) -> web.StreamResponse:
+        """The bytes of one file, from where the other side wants them; one file at a time."""
+        sha256, number = request.match_info["sha256"], request.match_info["number"]
+        if not self._shares():
+            raise Refused("copy_not_offered", name=self._name())
+        good = _SHA256.fullmatch(sha256) and _NUMBER.fullmatch(number)
+        files = await asyncio.to_thread(self._has, [sha256]) if good else {}
+        paths = files.get(sha256, ())
+        if not good or int(number) >= len(paths):
+            raise BadInput("copy_gone", name=self._name())
+        if self._turn.locked():
+            raise Busy(MY_TURN, name=self._name())
+        async with self._turn:
+            try:
+                self._now = await asyncio.to_thread(self._progress_at, request[MEMBER], paths, number)
+                return await self._send(request, paths[int(number)], self._now)
+            finally:
+                self._now = None
+                self._changed()
+
+    def _progress_at(self, member: Member, paths: Sequence[Path], number: str) -> Given:
+        """Return the progress at the beginning: the files before this one are there already."""
+        sizes = [_size(path) for path in paths]
+        before = sum(sizes[: int(number)])
+        return Given(member.name, self._called(paths[0]), before, sum(sizes))
+
+    async def _send(self, request: web.Request, path: Path, now: Given) -> web.StreamResponse:
+        try:
+            file = await asyncio.to_thread(path.open, "rb", 0)
+        except OSError:
+            raise BadInput("copy_gone", name=self._name()) from None
+        try:
+            total = os.fstat(file.fileno()).st_size
+            match = _RANGE.fullmatch(request.headers.get("Range", ""))
+            start = int(match[1]) if match and int(match[1]) < total else 0
+            answer = web.StreamResponse(status=206 if start else 200)
+            answer.content_length = total - start
+            if start:
+                answer.headers["Content-Range"] = f"bytes {start}-{total - 1}/{total}"
+            now.done_bytes += start
+            self._changed()
+            await answer.prepare(request)
+            async with (
+                aclosing(self._chunks(file, start, total)) as chunks,
+                aclosing(self._pace().leaving(chunks)) as paced,
+            ):
+                async for chunk in paced:
+                    await _taken(answer, chunk)
+                    now.done_bytes += len(chunk)
+                    self._changed()
+            return answer
+        finally:
+            file.close()
+
+    async def _chunks(self, file: BinaryIO, start: int, total: int) -> AsyncGenerator[bytes, None]:
+        """Raises ConnectionError, which ends the line, where the owner gives it no more or the file is cut short."""
+        file.seek(start)
+        while start < total:
+            chunk = await to_its_end(lambda: file.read(CHUNK_BYTES))
+            if not chunk or not self._shares():
+                raise ConnectionAbortedError("it is not given any more")
+            start += len(chunk)
+            yield chunk[: len(chunk) - max(0, start - total)]
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file; 0 where it has just gone, which opening it reports."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:
+    try:
+        async with asyncio.timeout(TAKEN_SECONDS):
+            await answer.write(chunk)
+    except TimeoutError:
+        raise TooSlow(f"took nothing in {TAKEN_SECONDS:.0f} s") from None
+
+
+class Held(msgspec.Struct, frozen=True):
+    """The hashes a machine has, with the size of each file."""
+
+    held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """The pin of a file's first download on some machine."""
+
+    pin: Pin | None
+
+
+class PeerCopies:
+    """Asks the connected machines for copies and pins."""
+
+    def __init__(self, network: Callable[[], Network]) -> None:
+        self._network = network
+
+    async def having(self, sha256: str) -> list[Copy]:
+        """The machines that have this model and give it, by name. Raises nothing."""
+        async with asyncio.TaskGroup() as group:
+            queries = [
+                (link, group.create_task(_has(machine, sha256), name="ask who has a model"))
+                for link, machine in self._machines()
+            ]
+        return [Copy(str(link.peer), link.name) for link, query in queries if query.result()]
+
+    async def pin(self, repository: str, file: str) -> Pin | None:
+        """Return the household's pin of this file; None where no machine has one. Raises nothing."""
+        async with asyncio.TaskGroup() as group:
+            queries = [
+                group.create_task(_pinned(machine, repository, file), name="ask for a pin")
+                for _, machine in self._machines()
+            ]
+        pins = [pin for query in queries if (pin := query.result())]
+        return min(pins, key=lambda pin: pin.taken, default=None)
+
+    def _machines(self) -> list[tuple[PeerLink, GuestClient]]:
+        network = self._network()
+        links = sorted(network.links.values(), key=lambda link: (link.name, link.peer))
+        there = [(network.members.get(link.peer), link) for link in links]
+        return [(link, _client(member, link)) for member, link in there if member]
+
+    def is_near(self, machine: str) -> bool:
+        """Return whether there is a link to the machine."""
+        return machine in self._network().links
+
+    def files_of(self, record: Record) -> MemberFiles:
+        """Return the files that a copy is read from."""
+        return MemberFiles(self._network, record)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPlace:
+    """A machine, as sentences name it."""
+
+    host: str
+
+    @property
+    def away_codes(self) -> tuple[str, str]:
+        return "copy_held_up", "copy_unreached"
+
+
+class MemberFiles:
+    """The files of one model on another machine; the seam of app/catalog/transfers/file_transfer.py."""
+
+    def __init__(self, network: Callable[[], Network], record: Record) -> None:
+        self.place = MemberPlace(record.source)
+        self._network, self._record = network, record
+
+    @asynccontextmanager
+    async def opened(self, file: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
+        """No token goes there."""
+        machine = self._machine()
+        number = part_names(self._record.file).index(file.file)
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        path = f"/{self._record.sha256}/{number}"
+        async with machine.request("GET", path, headers=headers) as answer:
+            if answer.status not in (200, 206):
+                raise problem(await _short(answer), self._record.source)
+            facts, begins = _stands(answer, start)
+            async with aclosing(machine.chunks(answer)) as chunks:
+                yield Body(facts, begins, _Content(chunks))
+
+    async def facts_of(self, file: FileRequest, token: str | None) -> FileFacts:
+        """A copy is begun only of files whose hashes and sizes are known."""
+        return FileFacts()
+
+    def _machine(self) -> GuestClient:
+        """Raises Unreachable."""
+        network, ident = self._network(), machine_id(self._record.machine or "")
+        link, member = network.links.get(ident), network.members.get(ident)
+        if link is None or member is None:
+            raise Unreachable("copy_away", name=self._record.source)
+        return _client(member, link)
+
+
+class _Content:
+    """The content of a file. A broken connection is asked again before it is reported."""
+
+    def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
+        self._chunks = chunks
+
+    async def readany(self) -> bytes:
+        try:
+            return await anext(self._chunks, b"")
+        except Unreachable as error:
+            raise ConnectionResetError(str(error)) from error
+
+
+def _client(member: Member, link: PeerLink) -> GuestClient:
+    return GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH)
+
+
+def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]:
+    """The size of the file, and where in it the answer begins. Raises Refused."""
+    begins, total = 0, answer.content_length
+    if answer.status == 206:
+        match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        if not match or int(match[1]) != start:
+            raise Refused("peer_refused")
+        begins, total = start, int(match[3])
+    if not total:
+        raise Refused("peer_refused")
+    return FileFacts(total_bytes=total), begins
+
+
+async def _has(machine: GuestClient, sha256: str) -> bool:
+    try:
+        async with asyncio.timeout(HELD_SECONDS):
+            question = msgspec.json.encode([sha256])
+            async with machine.request("POST", "/held", question) as answer:
+                if answer.status != 200:
+                    return False  # an older version, or one that gives this machine nothing
+                reply = decode(await _short(answer), Held)
+                return sha256 in reply.held
+    except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
+        log.info("%s does not say which models it has: %r", machine.host.name, error)
+        return False
+
+
+async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | None:
+    try:
+        async with asyncio.timeout(HELD_SECONDS):
+            question = msgspec.json.encode([repository, file])
+            async with machine.request("POST", "/pin", question) as answer:
+                if answer.status != 200:
+                    return None  # an older version
+                pin = decode(await _short(answer), Pinned).pin
+    except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
+        log.info("%s does not say what it took first: %r", machine.host.name, error)
+        return None
+    if pin is None or (pin.repository, pin.file) != (repository, file) or not pin.is_sound:
+        return None
+    return pin
+
+
+async def _short(answer: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await whole_body(answer.content, answer.content_length, MOST_BYTES)
+    except TooLong:
+        raise Refused("peer_refused") from None
+    except TooSlow as error:
+        raise TimeoutError(str(error)) from None  # asked again, as a line that breaks
