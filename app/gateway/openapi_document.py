@@ -11,14 +11,7 @@ from msgspec import UNSET, UnsetType
 from app import __version__
 from app.gateway import openapi_schemas
 from app.gateway.access.auth import HEALTH
-from app.gateway.dialects import (
-    anthropic_routes,
-    embedding_routes,
-    ollama_dialect,
-    ollama_routes,
-    openai_requests,
-    responses_requests,
-)
+from app.gateway.dialects import anthropic_routes, embedding_routes, ollama_routes, openai_requests, responses_routes
 from app.gateway.dialects.embedding_routes import RERANK
 from app.gateway.openapi_schemas import Exact, Told
 from app.gateway.refusals import Api, api_of
@@ -383,12 +376,12 @@ POSTS = {
     ),
     "/v1/responses": Post(
         "An answer in a chat, as responses",
-        responses_requests.ResponsesRequest,
+        responses_routes.ResponsesRequest,
         openapi_schemas.Response,
         openapi_schemas.ResponseEvent,
     ),
     "/v1/responses/input_tokens": Post(
-        "How many tokens a response reads", responses_requests.ResponsesRequest, openapi_schemas.ResponseTokens
+        "How many tokens a response reads", responses_routes.ResponsesRequest, openapi_schemas.ResponseTokens
     ),
     "/v1/messages": Post(
         "An answer in a chat, as Anthropic's", anthropic_routes.MessagesRequest, AnthropicMessage, MessageEvent
@@ -401,9 +394,9 @@ POSTS = {
         "The vector of a text, as Ollama's older one", embedding_routes.OllamaEmbeddingsRequest, OllamaVector
     ),
     "/api/show": Post("One model, as Ollama's", ollama_routes.ShowRequest, Shown),
-    "/api/chat": Post("An answer in a chat, as Ollama's", ollama_dialect.OllamaChatRequest, OllamaChat, OllamaChat),
+    "/api/chat": Post("An answer in a chat, as Ollama's", ollama_routes.OllamaChatRequest, OllamaChat, OllamaChat),
     "/api/generate": Post(
-        "An answer to a prompt, as Ollama's", ollama_dialect.OllamaGenerateRequest, OllamaText, OllamaText
+        "An answer to a prompt, as Ollama's", ollama_routes.OllamaGenerateRequest, OllamaText, OllamaText
     ),
 }
 GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON

@@ -18,7 +18,7 @@ from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering, AnswerReader, Asker, _conversation
 from app.gateway.api_request import ApiRequest, Called, Ended, Json, Piece, Said, Tool, text_of
-from app.gateway.dialects.responses_requests import ResponsesRequest as Responses
+from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
 from app.gateway.metrics import Figures
 from app.gateway.refusals import Api, explained, status_of
 from app.gateway.servers.guest_server import GuestRoutes

@@ -14,7 +14,7 @@ import pytest
 from app.core.errors import BadInput
 from app.gateway.dialects.openai_requests import FORMS
 from app.gateway.dialects.openai_requests import ChatRequest as Chat
-from app.gateway.dialects.responses_requests import ResponsesRequest as Responses
+from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
 from app.node.control.guard import MAX_BODY_BYTES
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import ASK, CHAT, head, status_of

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.gateway.api_request import ApiRequest, Json
-from app.gateway.dialects import anthropic_routes, ollama_dialect, openai_requests, responses_requests
+from app.gateway.dialects import anthropic_routes, ollama_routes, openai_requests, responses_routes
 from app.gateway.dialects.openai_requests import PASSED_FIELDS
 from tests.gateway.test_docs import PAGE
 
@@ -22,10 +22,10 @@ HELLO: Json = {"messages": [{"role": "user", "content": "Hello"}]}
 ROUTES: dict[str, tuple[Any, Json]] = {  # what each reads, and the least that it may be asked
     "/v1/chat/completions": (openai_requests.ChatRequest, HELLO),
     "/v1/completions": (openai_requests.CompletionRequest, {"prompt": "Hello"}),
-    "/v1/responses": (responses_requests.ResponsesRequest, {"input": "Hello"}),
+    "/v1/responses": (responses_routes.ResponsesRequest, {"input": "Hello"}),
     "/v1/messages": (anthropic_routes.MessagesRequest, HELLO),
-    "/api/chat": (ollama_dialect.OllamaChatRequest, HELLO),
-    "/api/generate": (ollama_dialect.OllamaGenerateRequest, {"prompt": "Hello"}),
+    "/api/chat": (ollama_routes.OllamaChatRequest, HELLO),
+    "/api/generate": (ollama_routes.OllamaGenerateRequest, {"prompt": "Hello"}),
 }
 VALUES: Json = {  # where any text would not do
     "top_logprobs": 2, "stream_options": {"include_usage": True}, "reasoning": {"effort": "low"}, "keep_alive": "5m",

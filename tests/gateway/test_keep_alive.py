@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.core.errors import BadInput, Busy
+from app.gateway.dialects.ollama_routes import LettingGo
 from app.gateway.fair_queue import FairQueue
-from app.gateway.keep_alive import LettingGo
 
 
 class Model:

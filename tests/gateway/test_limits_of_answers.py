@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from app.gateway.api_request import NO_LIMIT
-from app.gateway.dialects import anthropic_routes, ollama_dialect, openai_requests, responses_requests
+from app.gateway.dialects import anthropic_routes, ollama_routes, openai_requests, responses_routes
 from tests.gateway.gate_calls import CHAT
 from tests.node.pool import Json
 
@@ -29,7 +29,7 @@ SHAPES: list[tuple[Any, Json, str]] = [
     (openai_requests.ChatRequest, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_tokens"),
     (openai_requests.ChatRequest, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_completion_tokens"),
     (openai_requests.CompletionRequest, {"prompt": "x"}, "max_tokens"),
-    (responses_requests.ResponsesRequest, {"input": "x"}, "max_output_tokens"),
+    (responses_routes.ResponsesRequest, {"input": "x"}, "max_output_tokens"),
     (anthropic_routes.MessagesRequest, {"messages": [anthropic_routes.Message("user", "x")]}, "max_tokens"),
 ]
 
@@ -77,8 +77,7 @@ def test_a_limit_of_0_is_one_that_was_given() -> None:
     assert both.wish(0).max_tokens == 1
     for wanted, limit in ((0, 1), (-1, NO_LIMIT), (-2, NO_LIMIT), (7, 7), (None, None)):
         assert (
-            ollama_dialect.OllamaRequest(options=ollama_dialect.Options(num_predict=wanted)).common(0).max_tokens
-            == limit
+            ollama_routes.OllamaRequest(options=ollama_routes.Options(num_predict=wanted)).common(0).max_tokens == limit
         )
 
 

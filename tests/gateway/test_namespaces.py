@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from app.core.errors import BadInput
-from app.gateway.dialects.responses_requests import ResponsesRequest as Responses
+from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
 from tests.gateway.conftest import Open, opened
 from tests.gateway.tool_cases import MODEL, SCHEMA, USER, hermes
 from tests.node.pool import Json, node

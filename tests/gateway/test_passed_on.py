@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from app.gateway.api_request import Ended, Said, Whole
-from app.gateway.dialects import anthropic_routes, ollama_dialect
+from app.gateway.dialects import anthropic_routes, ollama_routes
 from app.gateway.dialects.openai_requests import FORMS, ChatRequest
 from app.gateway.dialects.openai_routes import Answers
 from app.gateway.upstreams.upstream_dialect import Heard
@@ -232,7 +232,7 @@ def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
     whole.add(end)
     (use,) = anthropic_routes.Answer("m", "m", whole=whole).message()["content"]
     assert use["input"] == {"zone": "UTC"}
-    told = ollama_dialect.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
+    told = ollama_routes.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
     assert told == {"role": "assistant", "content": '{"zone": "UTC", "wh'}
 
 
@@ -245,5 +245,5 @@ def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -
         whole.add(piece)
     (use,) = anthropic_routes.Answer("m", "m", whole=whole).message()["content"]
     assert use["input"] == {}
-    told = ollama_dialect.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
+    told = ollama_routes.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
     assert told == {"role": "assistant", "content": deep}

@@ -9,7 +9,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from app.gateway.dialects.responses_requests import ResponsesRequest
+from app.gateway.dialects.responses_routes import ResponsesRequest
 from tests.gateway.conftest import Open
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ import pytest
 from app.core.errors import BadInput
 from app.gateway.dialects.anthropic_routes import MessagesRequest as Messages
 from app.gateway.dialects.openai_requests import ChatRequest as Chat
-from app.gateway.dialects.responses_requests import ResponsesRequest as Responses
+from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
 from tests.gateway.gate_calls import ASK, CHAT
 from tests.node.pool import Json
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from app.gateway.dialects.ollama_routes import LettingGo
 from app.gateway.fair_queue import FairQueue
-from app.gateway.keep_alive import LettingGo
 from app.node.models.model_manager import ModelManager
 from tests.node.models.test_model_manager import Scene, ask, hosting, load, scene, shelf, until
 

@@ -24,10 +24,9 @@ from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering
 from app.gateway.dialects.anthropic_routes import AnthropicRoutes
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
-from app.gateway.dialects.ollama_routes import OllamaRoutes
+from app.gateway.dialects.ollama_routes import LettingGo, OllamaRoutes
 from app.gateway.dialects.openai_routes import Listed, OpenAiRoutes, ServerRoutes
 from app.gateway.dialects.responses_routes import ResponsesRoutes
-from app.gateway.keep_alive import LettingGo
 from app.gateway.metrics import Figures
 from app.gateway.model_cards import ModelCards
 from app.gateway.open_requests import UnderWay
