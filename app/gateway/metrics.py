@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: requests of programs, and all answers, the owner's own too (text format 0.0.4). No I/O."""
+"""Metrics for Prometheus, in its text format 0.0.4: counters of requests and answers, gauges of the present state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
+
+from app.gateway.fair_queue import FairQueue
+from app.node.models.model_manager import ModelManager
+from backends.contract import Layers
 
 BEFORE_S = (0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.025, 0.1, 1)
 FIRST_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -63,3 +68,71 @@ class _Page(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._counted.collect()
         yield from self._now
+
+
+def gauges(hosting: ModelManager, queue: FairQueue) -> Iterator[Metric]:
+    """Yield the present state of the queue and of the loaded models."""
+    yield GaugeMetricFamily("poolhouse_queue_waiting", "Answers that wait for a turn.", queue.n_waiting)
+    yield GaugeMetricFamily("poolhouse_queue_running", "Answers of programs that are made.", queue.n_running)
+    yield GaugeMetricFamily("poolhouse_answers_running", "All answers that are made.", hosting.answers()["running"])
+    loaded = GaugeMetricFamily("poolhouse_model_loaded", "1 for each model that is loaded.", labels=["model"])
+    embeddings = hosting.embeddings
+    yield _labeled(loaded, (((holder.entry.name,), 1) for holder in (*hosting.loaded, embeddings.held) if holder))
+    yield GaugeMetricFamily(
+        "poolhouse_vectors_memory_bytes", "What the embedding model takes of this machine.", embeddings.uses()[0]
+    )
+    yield from _replica_gauges(hosting)
+    yield from _stage_counters(hosting)
+
+
+def _labeled(family: GaugeMetricFamily | CounterMetricFamily, lines: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+    for labels, value in lines:
+        family.add_metric(labels, value)
+    return family
+
+
+def _replica_gauges(hosting: ModelManager) -> Iterator[Metric]:
+    """Yield the present state of each replica of the models that have several."""
+    known = [
+        ((running.entry.name, replica.name), replica.pipeline)
+        for running in hosting.loaded
+        for replica in running.replicas
+    ]
+    up = GaugeMetricFamily("poolhouse_replica_up", "Of replicas: 1 for one that serves.", labels=["model", "machine"])
+    yield _labeled(up, ((labels, float(pipeline.lost is None)) for labels, pipeline in known))
+    answers = GaugeMetricFamily(
+        "poolhouse_replica_answers",
+        "Answers of each replica that are made, or wait there for a slot.",
+        labels=["model", "machine", "state"],
+    )
+    for labels, pipeline in known:
+        answers.add_metric((*labels, "running"), pipeline.n_running)
+        answers.add_metric((*labels, "waiting"), pipeline.n_waiting)
+    yield answers
+
+
+def _layer_range(layers: Layers) -> str:
+    """Return the layers counted from one, the last included, as `poolhouse status` shows them."""
+    first, last = layers.first + 1, layers.last
+    return f"{first}-{last}" if last > first else str(first)
+
+
+def _stage_counters(hosting: ModelManager) -> Iterator[Metric]:
+    """Yield, since the model was loaded, each machine's compute and wait time, and the bytes to and from it."""
+    known = [
+        ((running.entry.name, stage.name, _layer_range(stage.layers)), figures)
+        for running in hosting.loaded
+        for stage, figures in zip(running.plan.stages, running.figures(), strict=False)
+    ]
+    names = ["model", "machine", "layers"]
+    busy = CounterMetricFamily("poolhouse_stage_busy_seconds", "Computing, by stage.", labels=names)
+    yield _labeled(busy, ((labels, stage.busy_s) for labels, stage in known))
+    waited = CounterMetricFamily("poolhouse_stage_wait_seconds", "Waiting for a turn, by stage.", labels=names)
+    yield _labeled(waited, ((labels, stage.wait_s) for labels, stage in known))
+    steps = CounterMetricFamily("poolhouse_stage_steps", "Steps, by stage.", labels=names)
+    yield _labeled(steps, ((labels, stage.steps) for labels, stage in known))
+    moved = CounterMetricFamily("poolhouse_link_bytes", "To and from each stage.", labels=[*names, "direction"])
+    for labels, meter in known:
+        moved.add_metric((*labels, "out"), meter.bytes_out)
+        moved.add_metric((*labels, "in"), meter.bytes_in)
+    yield moved

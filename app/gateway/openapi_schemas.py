@@ -1,4 +1,4 @@
-"""Answers of OpenAI's APIs: chat and text completions, responses, models and embeddings, and its errors. No I/O."""
+"""Types of all answers and errors of the API, from which the OpenAPI document is made."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 Status = Literal["in_progress", "completed", "incomplete"]
 Reason = Literal["stop", "length", "tool_calls"]
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
 
 
 class Exact(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -25,6 +26,9 @@ class Told(Exact):
     """An answer that names its source if that is not the pool."""
 
     poolhouse: Poolhouse | UnsetType = UNSET
+
+
+# OpenAI's API: responses, models, chat and text completions, embeddings
 
 
 class OutputText(Exact, tag_field="type", tag="output_text"):
@@ -398,3 +402,325 @@ class Vectors(Exact):
     model: str
     data: list[Vector]
     usage: VectorUsage
+
+
+# Ollama's API
+
+
+class OllamaError(Exact):
+    """An error in Ollama's shape."""
+
+    error: str
+
+
+class Version(Exact):
+    version: str
+
+
+class ModelDetails(Exact):
+    parent_model: str
+    format: str
+    family: str
+    families: list[str]
+    parameter_size: str
+    quantization_level: str
+
+
+class OllamaModel(Exact):
+    name: str
+    model: str
+    modified_at: str
+    size: int
+    digest: str
+    details: ModelDetails
+
+
+class Tags(Exact):
+    models: list[OllamaModel]
+
+
+class OllamaLoaded(Exact):
+    name: str
+    model: str
+    size: int
+    digest: str
+    details: ModelDetails
+    context_length: int
+
+
+class LoadedModels(Exact):
+    models: list[OllamaLoaded]
+
+
+class Shown(Exact):
+    modified_at: str
+    license: str
+    modelfile: str
+    parameters: str
+    template: str
+    details: ModelDetails
+    model_info: dict[str, Any]
+    capabilities: list[Literal["completion", "tools", "thinking", "embedding"]]
+
+
+class OllamaFunction(Exact):
+    name: str
+    arguments: dict[str, Any]
+
+
+class OllamaCall(Exact):
+    function: OllamaFunction
+
+
+class OllamaMessage(Exact):
+    role: Literal["assistant"]
+    content: str
+    thinking: str | UnsetType = UNSET
+    tool_calls: list[OllamaCall] | UnsetType = UNSET
+
+
+class _Line(Told, kw_only=True):
+    """A line with the figures, which end a stream and are part of a whole answer."""
+
+    model: str
+    created_at: str
+    done: bool
+    done_reason: Literal["stop", "length", "load", "unload"] | UnsetType = UNSET
+    total_duration: int | UnsetType = UNSET
+    load_duration: int | UnsetType = UNSET
+    prompt_eval_count: int | UnsetType = UNSET
+    prompt_eval_duration: int | UnsetType = UNSET
+    eval_count: int | UnsetType = UNSET
+    eval_duration: int | UnsetType = UNSET
+
+
+class OllamaChat(_Line, kw_only=True):
+    message: OllamaMessage
+
+
+class OllamaText(_Line, kw_only=True):
+    response: str
+    thinking: str | UnsetType = UNSET
+
+
+class OllamaVectors(Exact):
+    model: str
+    embeddings: list[list[float]]
+    total_duration: int
+    load_duration: int
+    prompt_eval_count: int
+
+
+class OllamaVector(Exact):
+    embedding: list[float]
+
+
+# Anthropic's Messages API
+
+
+class MessageCause(Exact):
+    type: str
+    message: str
+
+
+class MessageError(Exact, tag_field="type", tag="error"):
+    """An error in Anthropic's shape."""
+
+    error: MessageCause
+    request_id: str
+
+
+class TokenCount(Exact):
+    input_tokens: int
+
+
+class TextBlock(Exact, tag_field="type", tag="text"):
+    text: str
+
+
+class ThinkingBlock(Exact, tag_field="type", tag="thinking"):
+    thinking: str
+    signature: str
+
+
+class ToolUseBlock(Exact, tag_field="type", tag="tool_use"):
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class MessageUsage(Exact):
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+
+
+class AnthropicMessage(Told, kw_only=True):
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[TextBlock | ThinkingBlock | ToolUseBlock]
+    stop_reason: StopReason | None
+    stop_sequence: str | None
+    usage: MessageUsage
+
+
+class MessageStart(Exact, tag_field="type", tag="message_start"):
+    message: AnthropicMessage
+
+
+class ContentBlockStart(Exact, tag_field="type", tag="content_block_start"):
+    index: int
+    content_block: TextBlock | ThinkingBlock | ToolUseBlock
+
+
+class TextDelta(Exact, tag_field="type", tag="text_delta"):
+    text: str
+
+
+class ThinkingDelta(Exact, tag_field="type", tag="thinking_delta"):
+    thinking: str
+
+
+class SignatureDelta(Exact, tag_field="type", tag="signature_delta"):
+    signature: str
+
+
+class InputJsonDelta(Exact, tag_field="type", tag="input_json_delta"):
+    partial_json: str
+
+
+class ContentBlockDelta(Exact, tag_field="type", tag="content_block_delta"):
+    index: int
+    delta: TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta
+
+
+class ContentBlockStop(Exact, tag_field="type", tag="content_block_stop"):
+    index: int
+
+
+class MessageEnd(Exact):
+    stop_reason: StopReason
+    stop_sequence: str | None
+
+
+class MessageDelta(Exact, tag_field="type", tag="message_delta"):
+    delta: MessageEnd
+    usage: MessageUsage
+
+
+class MessageStop(Exact, tag_field="type", tag="message_stop"):
+    pass
+
+
+class Ping(Exact, tag_field="type", tag="ping"):
+    """An event that keeps a silent stream alive."""
+
+
+MessageEvent = (
+    MessageStart
+    | ContentBlockStart
+    | ContentBlockDelta
+    | ContentBlockStop
+    | MessageDelta
+    | MessageStop
+    | Ping
+    | MessageError
+)
+
+
+# llama.cpp's server: routes that OpenAI's API does not have
+
+
+class Healthy(Exact):
+    status: Literal["ok"]
+
+
+class LoadingCause(Exact):
+    code: Literal[503]
+    message: str
+    type: Literal["unavailable_error"]
+
+
+class Loading(Exact):
+    """The state while the first model is loaded."""
+
+    error: LoadingCause
+
+
+class UsualParams(Exact):
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repeat_penalty: float
+    repeat_last_n: int
+    presence_penalty: float
+    frequency_penalty: float
+    max_tokens: int
+    n_predict: int
+
+
+class UsualSettings(Exact):
+    params: UsualParams
+    n_ctx: int
+
+
+class Modalities(Exact):
+    vision: bool
+    video: bool
+    audio: bool
+
+
+class Props(Exact):
+    default_generation_settings: UsualSettings
+    total_slots: int
+    model_alias: str
+    model_path: str
+    model_ftype: str
+    modalities: Modalities
+    endpoint_slots: bool
+    endpoint_props: bool
+    endpoint_metrics: bool
+    chat_template: str
+    bos_token: str
+    eos_token: str
+    build_info: str
+    is_sleeping: bool
+
+
+class RankedText(Exact):
+    text: str
+
+
+class RankedDocument(Exact):
+    index: int
+    relevance_score: float
+    document: RankedText | UnsetType = UNSET
+
+
+class RankUsage(Exact):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class RankedDocuments(Exact):
+    """The answer to a request with `documents`."""
+
+    model: str
+    object: Literal["list"]
+    usage: RankUsage
+    results: list[RankedDocument]
+
+
+class RankedTexts(Exact):
+    """One entry of the answer to a request with `texts`."""
+
+    index: int
+    score: float
+    text: str | UnsetType = UNSET
+
+
+Ranked = RankedDocuments | list[RankedTexts]  # by how it was asked

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.api import requests
 from app.core.errors import AppError, BadInput
@@ -27,10 +28,9 @@ from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.dialects.ollama_routes import LettingGo, OllamaRoutes
 from app.gateway.dialects.openai_routes import Listed, OpenAiRoutes, ServerRoutes
 from app.gateway.dialects.responses_routes import ResponsesRoutes
-from app.gateway.metrics import Figures
+from app.gateway.metrics import Figures, gauges
 from app.gateway.model_cards import ModelCards
 from app.gateway.open_requests import UnderWay
-from app.gateway.own_routes import OwnRoutes
 from app.gateway.servers.guest_proxy import passing
 from app.gateway.servers.guest_server import GuestRoutes, MemberDoor, naming_the_host, while_may
 from app.gateway.servers.lan_server import LanDoor
@@ -329,10 +329,14 @@ class ChatApi:
         app.on_shutdown.append(gate.under_way.end)
         self._under_way.add(gate.under_way)
         self._add_routes(app, listed)
-        app.add_routes(behind(OwnRoutes(self._hosting, self.answering, self.figures).routes()))
+        app.add_routes(behind([web.get("/metrics", self._metrics_page), web.get("/openapi.json", _openapi)]))
         server = ServerRoutes(self.answering, self._hosting, listed, self.cards)
         app.add_routes(behind(server.routes()))
         return app
+
+    async def _metrics_page(self, request: web.Request) -> web.Response:
+        page = self.figures.page(gauges(self._hosting, self.answering.queue))
+        return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     def for_guests(self) -> web.Application:
         """Return the application for guests, reached over their links; it needs no key and is never off."""
@@ -357,3 +361,9 @@ class ChatApi:
             EmbeddingRoutes(self._hosting.embeddings, self.budget, self.figures),
         ):
             app.add_routes(behind(part.routes()))
+
+
+async def _openapi(request: web.Request) -> web.Response:
+    from app.gateway.openapi_document import description  # a hundred classes that few programs need
+
+    return web.Response(body=description(), content_type="application/json")
