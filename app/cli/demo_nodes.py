@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import psutil
 
-from app.cli.conversation import together
+from app.cli.node_calls import together
 from app.core.errors import StageLost
 from app.decoding import decode
 from app.machine import paths

@@ -15,9 +15,9 @@ from app.core.reasons import GIB, os_cause
 from app.machine.hardware import graphics
 from app.machine.hardware.devices import memory, processor_name
 from app.machine.hardware.engines import Engine, accelerators, probe_all, probe_walls, walls_code
+from app.machine.keystore import open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.secrets.keystore import open_keystore
 from app.machine.sensors.owner_activity import battery
 from app.machine.settings import load
 from backends.contract import PROVED_ENGINES, is_proved

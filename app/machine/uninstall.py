@@ -13,12 +13,11 @@ from pathlib import Path
 
 from app.core.errors import AppError, Damaged, Reason, Refused
 from app.core.reasons import os_cause
-from app.machine import autostart
+from app.machine import autostart, chat_key
+from app.machine.keystore import KeyringStore, entry_beside, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock
-from app.machine.secrets import chat_key
-from app.machine.secrets.keystore import KeyringStore, entry_beside, open_keystore
 from app.machine.settings import load
 
 NAMES = (  # of what we make in a home; whatever else somebody put there stays

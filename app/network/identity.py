@@ -106,7 +106,7 @@ class Place(Protocol):
 
 
 class Keystore(Protocol):
-    """Keeps the passphrase of the key (app/machine/secrets/keystore.py)."""
+    """Keeps the passphrase of the key (app/machine/keystore.py)."""
 
     async def read(self) -> str | None:
         """Return the secret, or None where there is none. Raises Refused("identity_locked")."""

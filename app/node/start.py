@@ -26,12 +26,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 from app import __version__
 from app.core.errors import AppError, Reason, Refused
 from app.core.reasons import SENTENCES, in_words, said
-from app.machine import running_node, settings
+from app.machine import keystore, running_node, settings
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
 from app.machine.running_node import HomeLock
-from app.machine.secrets import keystore
 from app.machine.settings import Choices, NodeOptions
 from app.network import identity
 from app.node.control.servers import Servers

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.commands.demo_command import even_split
-from app.cli.conversation import together
 from app.cli.demo_nodes import DemoNodes
+from app.cli.node_calls import together
 from app.client import NodeClient
 from app.core.errors import AppError
 from app.machine.paths import Home

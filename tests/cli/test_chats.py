@@ -118,7 +118,7 @@ def test_no_chats_and_those_of_a_newer_version_are_told(poolhouse: Poolhouse, ho
 
 
 def test_it_needs_no_qt() -> None:
-    names = "app.cli.commands.chats_command, app.cli.chats_file"
+    names = "app.cli.commands.chats_commands, app.cli.chats_file"
     order = f"import sys, {names}; sys.exit(any(one.startswith('PySide6') for one in sys.modules))"
     assert subprocess.run([sys.executable, "-c", order], check=False).returncode == 0
 

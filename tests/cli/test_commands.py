@@ -484,7 +484,7 @@ def test_help_names_options_in_full(poolhouse: Any, command: tuple[str, ...], na
 def test_a_node_that_is_told_to_end_while_its_parent_lives_ends_well() -> None:
     """The thread that waits for the parent's end held the buffer of standard input, and Python aborted at its end."""
     ends = (
-        "from app.cli.commands.node_command import _stop_when_stdin_ends as watch; "
+        "from app.cli.commands.node_commands import _stop_when_stdin_ends as watch; "
         "watch(); import time; time.sleep(0.1)"
     )
     with subprocess.Popen([sys.executable, "-c", ends], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.cli import hints
-from app.cli.commands.node_command import _tell_ready
+from app.cli.commands.node_commands import _tell_ready
 from app.core.reasons import SENTENCES
 
 

@@ -18,7 +18,7 @@ from app.gateway.api_request import ApiRequest, Ended, Json, Piece, Tool
 from app.gateway.upstreams import upstreams as module
 from app.gateway.upstreams.upstreams import USUAL_MOST, Upstreams
 from app.machine.paths import Home
-from app.machine.secrets.secret_stores import SecretMap
+from app.machine.secret_stores import SecretMap
 from app.machine.settings import Upstream
 
 THOUGHT: Json = {"choices": [{"delta": {"reasoning_content": "hm "}}]}

@@ -21,7 +21,7 @@ from app.gateway.dialects.responses_routes import ResponsesRoutes
 from app.gateway.metrics import Figures
 from app.gateway.streaming import EVENTS, NDJSON, event, send
 from app.machine.paths import Home
-from app.machine.secrets.secret_stores import FIRST, ApiKeys
+from app.machine.secret_stores import FIRST, ApiKeys
 from app.network.peer import bounded_body
 from app.node.control.guard import own_names
 from tests.network.nodes import until

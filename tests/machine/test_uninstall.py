@@ -11,10 +11,10 @@ import pytest
 
 from app.core.errors import Refused
 from app.machine import paths, settings, uninstall
+from app.machine.keystore import KeyringStore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock
-from app.machine.secrets.keystore import KeyringStore
 from app.machine.settings import ModelsChoice
 from app.machine.uninstall import SECRETS, erase
 from app.node import start

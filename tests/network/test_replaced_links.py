@@ -11,8 +11,8 @@ import pytest
 
 from app.core.errors import DoesNotFit, Reason, Unreachable
 from app.core.ids import MachineId
+from app.machine.keystore import FileStore
 from app.machine.paths import Home
-from app.machine.secrets.keystore import FileStore
 from app.network.identity import load_or_create
 from app.network.membership.household_log import LogKeeper
 from app.network.membership.log_store import LogStore

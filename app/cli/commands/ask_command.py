@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from app.cli import safe_text
-from app.cli.conversation import ask_node
+from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
 from app.core.errors import BadInput, Unreachable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli.commands.placing_commands import NumberName
-from app.cli.conversation import ask_node
+from app.cli.commands.load_commands import NumberName
+from app.cli.node_calls import ask_node
 from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
 from app.cli.output import Face
 from app.core.errors import AppError
@@ -19,7 +19,7 @@ from app.core.reasons import said
 
 if TYPE_CHECKING:
     from app.api.plans import Plan
-    from app.cli.bench_runs import Bench, Task
+    from app.cli.benchmark import Bench, Task
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -54,7 +54,7 @@ def bench(  # noqa: PLR0913  one for each option
     as_json: JsonOption = False,
 ) -> None:
     """Measure the pool: time to first token, tokens a second, alone and together."""
-    from app.cli.bench_runs import Task
+    from app.cli.benchmark import Task
 
     task = Task(
         model=model,
@@ -81,7 +81,7 @@ def _answers(count: int) -> str:
 
 async def _measured(node: NodeClient, face: Face, task: Task) -> None:
     """Says the figures as soon as they are there: what comes after them may fail, or be ended."""
-    from app.cli.bench_runs import Bench
+    from app.cli.benchmark import Bench
     from app.cli.progress import shown
 
     with _counting(face, task.steps) as count:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from app.cli import safe_text
-from app.cli.conversation import together
+from app.cli.node_calls import together
 from app.cli.options import JsonOption, read_home
 from app.cli.output import Face
 from app.core.errors import BadInput, StageLost

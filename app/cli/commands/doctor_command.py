@@ -27,7 +27,7 @@ def add_to(program: typer.Typer) -> None:
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Check this machine; works whether a node runs or not."""
-    from app.cli.checks import all_checks
+    from app.cli.doctor import all_checks
     from app.machine.paths import Home
 
     checks = asyncio.run(all_checks(Home.at(home)))

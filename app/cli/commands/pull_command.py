@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from app.cli import hints, safe_text
-from app.cli.conversation import ask_node
 from app.cli.interrupted import Stopped
+from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
 from app.core.errors import AppError, BadInput, Reason, Unreachable

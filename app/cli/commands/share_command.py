@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from app.cli import hints
-from app.cli.conversation import ask_node
+from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
 

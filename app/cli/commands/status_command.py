@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli.conversation import ask_node
+from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
 

@@ -28,7 +28,7 @@ from app.gateway.refusals import too_deep
 from app.gateway.upstreams.upstream_dialect import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
 from app.machine.json_state import read_json
 from app.machine.paths import write_atomically
-from app.machine.secrets.secret_stores import SecretMap
+from app.machine.secret_stores import SecretMap
 from app.machine.settings import Upstream
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.tls import upstream_context

@@ -16,9 +16,9 @@ from app.core.reasons import with_reason
 from app.machine.checks import confined
 from app.machine.hardware import engines
 from app.machine.interfaces import UNASKED, Interface, interfaces
+from app.machine.keystore import open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.secrets.keystore import open_keystore
 from app.machine.settings import Choices, NodeOptions, Settings, load
 from app.network.network import Network
 from app.node.downloads.models_folder import existing

@@ -16,7 +16,7 @@ from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.servers.local_server import ChatApi
 from app.machine import release_address
-from app.machine.secrets.chat_key import ChatKey
+from app.machine.chat_key import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
 from app.node.control import api_routes, model_routes
 from app.node.control.answer_routes import AnswerRoutes

@@ -27,7 +27,7 @@ from app.core.ids import machine_id
 from app.core.reasons import said, with_reason
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.secrets.secret_stores import TokenStore
+from app.machine.secret_stores import TokenStore
 from app.machine.settings import Choices
 from app.network.network import Network
 from app.node.control.shelf_routes import Models

@@ -14,8 +14,8 @@ import msgspec
 
 from app.core.errors import BadInput, Fact, Reason, Refused
 from app.decoding import decode
+from app.machine.keystore import FileStore, KeyringStore, open_beside
 from app.machine.paths import Home
-from app.machine.secrets.keystore import FileStore, KeyringStore, open_beside
 
 
 class SecretMap:

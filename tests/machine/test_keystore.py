@@ -13,9 +13,9 @@ from keyring.errors import KeyringError, NoKeyringError
 
 from app.core.errors import BadInput, Reason, Refused
 from app.core.reasons import said
+from app.machine import keystore
+from app.machine.keystore import FileStore, KeyringStore, in_daemon_thread, open_keystore
 from app.machine.paths import Home
-from app.machine.secrets import keystore
-from app.machine.secrets.keystore import FileStore, KeyringStore, in_daemon_thread, open_keystore
 
 
 class Ring(KeyringBackend):

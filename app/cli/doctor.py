@@ -14,8 +14,8 @@ from app.core.diagnostics import Check, sorted_checks
 from app.core.errors import AppError, Reason
 from app.machine import settings
 from app.machine.checks import machine_checks
+from app.machine.keystore import open_keystore
 from app.machine.paths import Home
-from app.machine.secrets.keystore import open_keystore
 from app.network import identity
 from app.network.membership.log_store import LogStore
 

@@ -10,7 +10,7 @@ import typer
 
 from app.cli import safe_text
 from app.cli.confirmation import be_sure
-from app.cli.conversation import ask_node
+from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption
 from app.cli.output import Face
 from app.core.errors import BadInput

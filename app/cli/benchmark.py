@@ -14,7 +14,7 @@ from app.api.answers import AnswerLine, Loaded
 from app.api.models import Models
 from app.api.plans import LoadedModel, Plan, Progress
 from app.api.snapshot import Snapshot
-from app.cli.conversation import together
+from app.cli.node_calls import together
 from app.core.bench import WARM_UP_TOKENS, BenchRound, TimedAnswer, figures, is_same, is_still, question, same_orders
 from app.core.errors import AppError, BadInput, Unreachable
 

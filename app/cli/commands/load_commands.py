@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from app.cli import safe_text
-from app.cli.conversation import ask_node
 from app.cli.interrupted import Stopped
+from app.cli.node_calls import ask_node
 from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
 from app.cli.output import Face
 from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS

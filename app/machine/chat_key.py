@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.core.errors import Reason, Refused
+from app.machine.keystore import FileStore, KeyringStore, entry_beside, open_keystore
 from app.machine.paths import Home
-from app.machine.secrets.keystore import FileStore, KeyringStore, entry_beside, open_keystore
 
 KEY_BYTES = 32
 WHAT = "chat key"

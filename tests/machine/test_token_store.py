@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import BadInput, Reason, Refused
+from app.machine.keystore import FileStore
 from app.machine.paths import Home
-from app.machine.secrets.keystore import FileStore
-from app.machine.secrets.secret_stores import TokenStore
+from app.machine.secret_stores import TokenStore
 
 
 @pytest.fixture

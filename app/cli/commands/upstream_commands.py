@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from app.cli import hints, safe_text
-from app.cli.conversation import ask_node
+from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_name
 from app.cli.output import Face
 

@@ -113,7 +113,7 @@ async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
     """The key and its place: as the node has it while one runs, else from its place itself. Raises Refused."""
     from app.api.computer import HistoryKey
     from app.client import with_node
-    from app.machine.secrets.chat_key import ChatKey
+    from app.machine.chat_key import ChatKey
 
     try:
         answer = await with_node(

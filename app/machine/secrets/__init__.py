@@ -1,1 +1,0 @@
-"""Stores of keys, tokens and passphrases: the system's keyring, or a private file."""
