@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import psutil
 
-from app.cli.node_calls import together
+from app.cli.node_calls import gather_first_error
 from app.core.errors import StageLost
 from app.decoding import decode
 from app.machine import paths
@@ -61,7 +61,7 @@ class DemoNodes:
             self._within.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="poolhouse-demo-", dir=self._within))
         try:
-            self.all = await together(self._started(name) for name in self._names)
+            self.all = await gather_first_error(self._started(name) for name in self._names)
         except BaseException:
             await self._end()
             raise

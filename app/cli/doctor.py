@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from app import __version__
 from app.api.computer import Check as NodeCheck
 from app.api.computer import Checks
+from app.cli import hints, safe_text
 from app.client import NodeClient
 from app.core.diagnostics import Check, sorted_checks
 from app.core.errors import AppError, Reason
+from app.core.reasons import said
 from app.machine import settings
 from app.machine.checks import machine_checks
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home
 from app.network import identity
 from app.network.membership.log_store import LogStore
+
+Json = dict[str, Any]
 
 # What a node reads before anything else, checked without one: damaged, it keeps every node from starting.
 
@@ -94,3 +103,35 @@ def _of_node(check: NodeCheck) -> Check:
 
 def _python() -> str:
     return ".".join(str(part) for part in sys.version_info[:3])
+
+
+WORDS = {True: ("fine", "green"), False: ("problem", "red"), None: ("note", "yellow")}
+
+
+def checks_json(checks: Sequence[Check]) -> Json:
+    """Return the findings for programs; `ok` is False if one of them is a problem."""
+    return {"ok": all(check.ok is not False for check in checks), "checks": [_check_json(check) for check in checks]}
+
+
+def _check_json(check: Check) -> Json:
+    cause, cure = (said(reason) if reason else "" for reason in (check.cause, check.cure))
+    return {"name": check.name, "ok": check.ok, "cause": cause, "cure": cure}
+
+
+def checks_view(checks: Sequence[Check]) -> RenderableType:
+    """A row for each finding; the cure is shown unless all is well."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for check in checks:
+        word, style = WORDS[check.ok]
+        text = Text(_sentence(check.cause))
+        if check.cure and check.ok is not True:
+            text.append(f" {_sentence(check.cure)}", style="bold")
+        table.add_row(Text(word, style=style), safe_text.name(check.name), text)
+    return table
+
+
+def _sentence(reason: Reason | None) -> str:
+    return safe_text.line(hints.with_home(said(reason))) if reason else ""

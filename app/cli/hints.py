@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.machine import typed_commands
+from app.machine import paths
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _HOME: ContextVar[Path | None] = ContextVar("home", default=None)
 
 
-def remember(home: Path | None) -> Path | None:
+def remember_home(home: Path | None) -> Path | None:
     """Called by the option --home of each command, also where it was not given."""
     _HOME.set(home)
     return home
@@ -25,18 +25,18 @@ def home_option() -> str:
     home = _HOME.get()
     if home is None:
         return ""
-    return typed_commands.home_option(home.expanduser().resolve())
+    return paths.home_option(home.expanduser().resolve())
 
 
-def own(sentence: str) -> str:
+def with_home(sentence: str) -> str:
     """The sentence with the home in each command that it names for this machine."""
-    return typed_commands.with_home(sentence, home_option())
+    return paths.with_home(sentence, home_option())
 
 
 def text(sentence: str, style: str = "") -> Text:
     """The same for a view. A line with a home in it is not broken: it is to be copied."""
     from rich.text import Text
 
-    sentence_here = own(sentence)
+    sentence_here = with_home(sentence)
     whole = sentence_here != sentence
     return Text(sentence_here, style=style, no_wrap=whole or None, overflow="ignore" if whole else None)

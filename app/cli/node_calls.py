@@ -1,4 +1,4 @@
-"""Talk to nodes from a command that has no event loop: one conversation, or several things together."""
+"""Calls of a command to its node, and several of them at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from app.core.errors import AppError
 if TYPE_CHECKING:
     from app.client import NodeClient
 
+
 T = TypeVar("T")
+
+
+class Stopped(AppError):
+    """Ctrl-C was typed. The reason says what is left of the work, and how it goes on."""
 
 
 def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T:
@@ -23,7 +28,7 @@ def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T
     return asyncio.run(with_node(Home.at(home), work))
 
 
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_first_error(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All results in order. One failure ends the rest and is raised alone: it is what to say."""
     try:
         async with asyncio.TaskGroup() as group:

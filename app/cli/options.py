@@ -100,7 +100,7 @@ HomeOption = Annotated[
         help="Where the node keeps everything.",
         show_default=False,
         parser=read_home,
-        callback=hints.remember,
+        callback=hints.remember_home,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]

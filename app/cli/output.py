@@ -16,35 +16,6 @@ from app.cli import hints, safe_text
 from app.core.errors import AppError, BadInput
 from app.core.reasons import in_words, said
 
-# What is said of a model that is not on the shelf, where the catalogue has it or where it is a file.
-
-
-def of_unknown_model(error: AppError) -> str:
-    """The sentence for an error, with the command that helps who named a model that is not here."""
-    if error.reason.code != "model_unknown":
-        return said(error)
-    name = str(error.reason.facts.get("name", ""))
-    if name.casefold().endswith(".gguf"):  # as llama.cpp's own programs take it
-        return said(error) + " A file is put on the shelf first: `poolhouse import FILE`."
-    with suppress(BadInput):  # a list that is damaged: the shelf's own words stay
-        return _offered(name) or said(error)
-    return said(error)
-
-
-def _offered(name: str) -> str:
-    """ "" where the catalogue has none of this name either."""
-    from app.catalog.catalogue import shipped
-
-    try:
-        offer, file = shipped().named(name)
-    except BadInput as odd:
-        if odd.reason.code != "catalogue_ambiguous" or not name:
-            return ""
-        return in_words("models_not_pulled", name=name, there=odd.reason.facts["there"])
-    pulled = offer.id if file.recommended else f"{offer.id}:{file.quantisation}"
-    return in_words("model_not_pulled", model=pulled)
-
-
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -62,7 +33,7 @@ def _plain_signs(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("poolhouse.plain", _plain_signs)
 
 
-class Face:
+class Output:
     """The two outputs of one command. With `as_json` stdout gets exactly one JSON object."""
 
     def __init__(self, as_json: bool = False) -> None:
@@ -72,17 +43,35 @@ class Face:
             _never_fail(stream)
 
     @cached_property
-    def out(self) -> Console:
+    def stdout(self) -> Console:
         return _console(sys.stdout)
 
     @cached_property
-    def err(self) -> Console:
+    def stderr(self) -> Console:
         return _console(sys.stderr)
 
     @property
     def is_live(self) -> bool:
         """Return whether a person watches, so that things may move."""
         return not self.as_json and sys.stdout.isatty() and sys.stderr.isatty()
+
+    @property
+    def can_ask(self) -> bool:
+        """Return whether a person can answer a question now."""
+        return self.is_live and sys.stdin.isatty()
+
+    def confirm(self, question: str, yes: bool) -> None:
+        """Return once the person agrees, or at once with `yes`; end the command otherwise.
+
+        Raises BadInput if there is nobody to ask.
+        """
+        if yes:
+            return
+        if not self.can_ask:
+            raise BadInput("nobody_to_ask")
+        import typer
+
+        typer.confirm(question, abort=True)
 
     def result(self, data: object, view: Callable[[], RenderableType]) -> None:
         """Write the result: `data` as JSON, or the view of it."""
@@ -96,11 +85,11 @@ class Face:
         from rich.console import Group
 
         view = Group(view)  # printed alone, a text forgets that its lines are not to be broken
-        if self.out.is_terminal:
-            self.out.print(view, crop=False)
+        if self.stdout.is_terminal:
+            self.stdout.print(view, crop=False)
             return
-        with self.out.capture() as drawn:
-            self.out.print(view, crop=False)
+        with self.stdout.capture() as drawn:
+            self.stdout.print(view, crop=False)
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
         sys.stdout.flush()
 
@@ -134,23 +123,23 @@ class Face:
         """A piece of streamed text that is no result: for people who watch, and of less weight."""
         from rich.text import Text
 
-        if not self.as_json and self.out.is_terminal:
-            self.out.print(Text(safe_text.text(foreign), style="dim"), end="", soft_wrap=True)
+        if not self.as_json and self.stdout.is_terminal:
+            self.stdout.print(Text(safe_text.text(foreign), style="dim"), end="", soft_wrap=True)
 
     def note(self, sentence: str) -> None:
         """A message beside the result, on a line of its own. Commands in it are to be typed as they stand."""
         begins = "\n" if self._is_amid_line and _one_output() else ""
-        sys.stderr.write(f"{begins}{safe_text.line(hints.own(sentence))}\n")
+        sys.stderr.write(f"{begins}{safe_text.line(hints.with_home(sentence))}\n")
         sys.stderr.flush()
 
     def dim(self, sentence: str) -> None:
         """A message of less weight, for people only."""
         if self.is_live:
-            self.err.print(safe_text.line(sentence), style="dim")
+            self.stderr.print(safe_text.line(sentence), style="dim")
 
     def fail(self, error: AppError) -> None:
         """Say in one sentence what went wrong; where even that cannot be written, the exit code says it."""
-        sentence = safe_text.line(hints.own(of_unknown_model(error)))
+        sentence = safe_text.line(hints.with_home(_sentence_of(error)))
         if self.as_json:
             kind = type(error).__name__
             with suppress(OSError):
@@ -159,16 +148,42 @@ class Face:
             self.note(sentence)
 
 
+def _sentence_of(error: AppError) -> str:
+    """The sentence for an error, with the command that helps who named a model that is not here."""
+    if error.reason.code != "model_unknown":
+        return said(error)
+    name = str(error.reason.facts.get("name", ""))
+    if name.casefold().endswith(".gguf"):  # as llama.cpp's own programs take it
+        return said(error) + " A file is put on the shelf first: `poolhouse import FILE`."
+    with suppress(BadInput):  # a list that is damaged: the shelf's own words stay
+        return _offered(name) or said(error)
+    return said(error)
+
+
+def _offered(name: str) -> str:
+    """ "" where the catalogue has none of this name either."""
+    from app.catalog.catalogue import shipped
+
+    try:
+        offer, file = shipped().named(name)
+    except BadInput as odd:
+        if odd.reason.code != "catalogue_ambiguous" or not name:
+            return ""
+        return in_words("models_not_pulled", name=name, there=odd.reason.facts["there"])
+    pulled = offer.id if file.recommended else f"{offer.id}:{file.quantisation}"
+    return in_words("model_not_pulled", model=pulled)
+
+
 def _one_output() -> bool:
     """Tell whether results and messages come out at one place, as on a terminal or after `2>&1`.
 
     Only there may a message break a line: elsewhere the text would no longer be what was answered.
     """
     try:
-        out, err = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))
+        stdout, stderr = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))
     except (OSError, ValueError):  # not a file of the system's
         return False
-    return (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
+    return (stdout.st_dev, stdout.st_ino) == (stderr.st_dev, stderr.st_ino)
 
 
 def _never_fail(stream: TextIO) -> None:

@@ -1,47 +1,82 @@
-"""All commands under their names; each module adds its own."""
+"""All commands with their panels and examples, in the order in which the help lists them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from app.cli import welcome
-from app.cli.commands import (
-    api_commands,
-    ask_command,
-    autostart_command,
-    bench_command,
-    chats_commands,
-    demo_command,
-    doctor_command,
-    erase_command,
-    folder_command,
-    household_commands,
-    lend_command,
-    load_commands,
-    measure_command,
-    model_commands,
-    node_commands,
-    pull_command,
-    share_command,
-    status_command,
-    upstream_commands,
-)
+from app.cli.commands.api_commands import api_group
+from app.cli.commands.ask_command import ask
+from app.cli.commands.bench_command import bench
+from app.cli.commands.chats_commands import chats_group
+from app.cli.commands.demo_command import demo
+from app.cli.commands.household_commands import machines, measure, remove, rename, reset, roles, status, use_again
+from app.cli.commands.lend_command import lend
+from app.cli.commands.load_commands import load, plan, unload
+from app.cli.commands.model_commands import folder, import_file, models, rm, share
+from app.cli.commands.node_commands import autostart, doctor, erase, node
+from app.cli.commands.pair_command import pair
+from app.cli.commands.pull_command import pull
+from app.cli.commands.upstream_commands import upstream_group
+from app.cli.welcome import welcome
+
+Command = Callable[..., None]
+PANELS: dict[str, dict[str, Command]] = {
+    "Every day": {"ask": ask, "demo": demo, "status": status, "node": node, "lend": lend},
+    "Household": {
+        "pair": pair,
+        "machines": machines,
+        "rename": rename,
+        "roles": roles,
+        "use-again": use_again,
+        "remove": remove,
+        "reset": reset,
+        "measure": measure,
+    },
+    "Models": {
+        "models": models,
+        "import": import_file,
+        "rm": rm,
+        "pull": pull,
+        "folder": folder,
+        "share": share,
+        "plan": plan,
+        "load": load,
+        "unload": unload,
+    },
+    "Checks and figures": {"bench": bench, "doctor": doctor, "autostart": autostart, "erase": erase},
+}
+EXAMPLES = {
+    "ask": 'poolhouse ask "Why is the sky blue?"',
+    "rename": "poolhouse rename attic-pc loft",
+    "roles": "poolhouse roles attic-pc --host --lender",
+    "use-again": "poolhouse use-again attic-pc",
+    "remove": "poolhouse remove attic-pc",
+    "import": "poolhouse import ~/models/some-model.Q4_K_M.gguf",
+    "rm": "poolhouse rm some-model",
+    "folder": "poolhouse folder /media/large --move",
+    "share": "poolhouse share on",
+    "plan": "poolhouse plan llama-3.2-3b",
+    "load": "poolhouse load llama-3.2-3b",
+    "bench": "poolhouse bench llama-3.2-3b",
+    "autostart": "poolhouse autostart on --headless",
+}
 
 
 class _Command(TyperCommand):
-    """Its help is lines, not a table: that cuts the names of options at 80 columns."""
+    """A command whose help is plain lines: typer's table cuts the names of options at 80 columns."""
 
-    def __init__(self, *arguments: Any, **chosen: Any) -> None:
-        super().__init__(*arguments, **(chosen | {"rich_markup_mode": None}))
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **(options | {"rich_markup_mode": None}))
         for parameter in self.params:
             if parameter.metavar is None:
-                parameter.metavar = _stands_for(parameter.name or "", parameter.type.name)
+                parameter.metavar = _placeholder(parameter.name or "", parameter.type.name)
 
 
-def _stands_for(name: str, kind: str) -> str | None:
+def _placeholder(name: str, kind: str) -> str | None:
     """Return the placeholder of an option in the help: `N`, `NAME`; typer would write `<int range>`."""
     if kind.startswith(("int", "float")):
         return "N"
@@ -49,7 +84,7 @@ def _stands_for(name: str, kind: str) -> str | None:
 
 
 def build() -> typer.Typer:
-    """The whole command line. Builds nothing but descriptions: engines and networks stay unloaded."""
+    """Return the whole command line. It consists of descriptions only: no engine and no network code is loaded."""
     program = typer.Typer(
         name="poolhouse",
         help="The computers of one household run one language model together.",
@@ -58,29 +93,13 @@ def build() -> typer.Typer:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for module in (
-        welcome,
-        ask_command,
-        demo_command,
-        status_command,
-        node_commands,
-        household_commands,
-        lend_command,
-        api_commands,
-        upstream_commands,
-        chats_commands,
-        measure_command,
-        model_commands,
-        pull_command,
-        folder_command,
-        share_command,
-        load_commands,
-        bench_command,
-        doctor_command,
-        autostart_command,
-        erase_command,
-    ):
-        module.add_to(program)
+    program.callback(invoke_without_command=True)(welcome)
+    for panel, commands in PANELS.items():
+        for name, command in commands.items():
+            example = f"For example: {EXAMPLES[name]}" if name in EXAMPLES else None
+            program.command(name, rich_help_panel=panel, epilog=example)(command)
+    for group in (api_group(), upstream_group(), chats_group()):
+        program.add_typer(group, rich_help_panel="Every day")
     _help_in_lines(program)
     return program
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.api.plans import Progress
 from app.cli import safe_text
-from app.cli.output import Face
+from app.cli.output import Output
+from app.cli.views.amounts import seconds, size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,12 +41,12 @@ WORDS = {
 
 
 @contextmanager
-def shown(face: Face) -> Iterator[Show]:
+def shown(out: Output) -> Iterator[Show]:
     """Show progress lines of the node: pass them to the yielded function."""
-    if not face.is_live:
-        yield _Lines(face).show
+    if not out.is_live:
+        yield _Lines(out).show
         return
-    progress = bars(face.err)
+    progress = bars(out.stderr)
     try:
         yield _Bars(progress).show
     finally:
@@ -55,8 +56,8 @@ def shown(face: Face) -> Iterator[Show]:
 class _Lines:
     """Says each step when it begins, and each quarter of layers that are copied."""
 
-    def __init__(self, face: Face) -> None:
-        self._face = face
+    def __init__(self, out: Output) -> None:
+        self._face = out
         self._said: set[str] = set()
 
     def show(self, step: Progress) -> None:
@@ -120,8 +121,6 @@ def bars(console: Console) -> RichProgress:
 
 def figures(task: Task) -> str:
     """`12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
-    from app.cli.views.amounts import seconds, size
-
     done, total = task.completed, task.total
     if total is None:
         return ""

@@ -13,7 +13,7 @@ import typer
 from app import __version__
 from app.cli import hints
 from app.cli.options import HomeOption, JsonOption
-from app.cli.output import Face
+from app.cli.output import Output
 from app.core.errors import AppError
 
 # What the window toolkit's own packages do not bring along on Linux, and Debian's packages of it.
@@ -80,10 +80,6 @@ SENTENCE = "There is no screen here for the window. Everything works from here:"
 VersionOption = Annotated[bool, typer.Option("--version", help="Show the version.")]
 
 
-def add_to(program: typer.Typer) -> None:
-    program.callback(invoke_without_command=True)(welcome)
-
-
 def welcome(
     context: typer.Context,
     home: HomeOption = None,
@@ -96,10 +92,10 @@ def welcome(
         return
     if has_screen() and not as_json and not version:
         _open_window(home, hidden)
-    face = Face(as_json)
+    out = Output(as_json)
     steps = [{"command": command, "does": does} for command, does in FIRST_STEPS]
     known = {"version": __version__, "note": _note(), "commands": steps}
-    face.result(known, lambda: f"Poolhouse {__version__}" if version else _screen())
+    out.result(known, lambda: f"Poolhouse {__version__}" if version else _screen())
 
 
 def _note() -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Damaged, DoesNotFit, Refused, StageFailed, StageLost, Unreachable
 from app.core.reasons import said
-from app.machine.typed_commands import with_home
+from app.machine.paths import with_home
 from app.network.peer.listener import GUEST_PATH
 
 Json = dict[str, Any]

@@ -13,23 +13,24 @@ from pathlib import Path
 
 from app.core.errors import AppError, Damaged, Reason, Refused
 from app.core.reasons import os_cause
-from app.machine import autostart, chat_key
+from app.machine import autostart
 from app.machine.keystore import KeyringStore, entry_beside, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock
+from app.machine.secret_stores import CHAT_KEY, CHAT_KEY_FILE
 from app.machine.settings import load
 
 NAMES = (  # of what we make in a home; whatever else somebody put there stays
     "identity", "household", "models", "stages", "window", "logs", "measuring", "checking", "runtime.json",
-    "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", chat_key.FILE,
+    "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a whole one, a part of one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
 )
 ASIDE = (".old-", ".part")  # behind them: put aside by `reset`, left by a write that broke off
 WINDOW_LOCK = "window.lock"  # a window that erases as it ends may still hold it
-SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside the machine's own
+SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # beside the machine's own
 
 
 @dataclass(slots=True)

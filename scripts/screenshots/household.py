@@ -12,7 +12,7 @@ from typing import Any
 
 from app.cli.commands.demo_command import even_split
 from app.cli.demo_nodes import DemoNodes
-from app.cli.node_calls import together
+from app.cli.node_calls import gather_first_error
 from app.client import NodeClient
 from app.core.errors import AppError
 from app.machine.paths import Home
@@ -57,7 +57,7 @@ async def paired(clients: Sequence[NodeClient]) -> None:
     for lender in lenders:
         window = await host.post("/pairing", {"role": "use_and_lend"})
         typed = {"address": window["address"], "code": window["code"]}
-        await together([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
+        await gather_first_error([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
     await _all_there(host, len(clients))
     for client in clients:
         await client.post("/measure", {})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.commands import folder_command
+from app.cli.commands import model_commands
 from tests.cli.conftest import Said
 from tests.cli.fake_node import FakeNode, has_all_of
 
@@ -22,7 +22,7 @@ MOVING: Json = HERE | {"move": {"name": "tiny", "done_bytes": 1, "total_bytes": 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_command, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(model_commands, "LOOK_SECONDS", 0.0)
 
 
 def test_the_folder_is_shown_with_what_lies_elsewhere(

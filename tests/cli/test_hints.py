@@ -16,9 +16,9 @@ from app.core.reasons import SENTENCES
 
 @pytest.fixture
 def given() -> Iterator[None]:
-    hints.remember(Path("/homes/a b"))
+    hints.remember_home(Path("/homes/a b"))
     yield
-    hints.remember(None)
+    hints.remember_home(None)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def given() -> Iterator[None]:
 )
 def test_a_command_for_this_machine_gets_the_home(given: None, sentence: str, told: str) -> None:
     option = hints.home_option()
-    assert hints.own(sentence) == told.replace(" --home X", option)
-    hints.remember(None)
-    assert hints.own(sentence) == sentence
+    assert hints.with_home(sentence) == told.replace(" --home X", option)
+    hints.remember_home(None)
+    assert hints.with_home(sentence) == sentence
 
 
 def test_an_example_that_is_told_after_a_mistake_is_for_this_home(poolhouse: Any, home: Path) -> None:
@@ -53,14 +53,14 @@ def test_an_example_that_is_told_after_a_mistake_is_for_this_home(poolhouse: Any
 
 def test_a_home_is_told_whole_and_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: None) -> None:
     monkeypatch.chdir(tmp_path)
-    hints.remember(Path("a b"))
+    hints.remember_home(Path("a b"))
     quote = '"' if os.name == "nt" else "'"
     assert hints.home_option() == f" --home {quote}{tmp_path.resolve() / 'a b'}{quote}"
 
 
 def test_which_sentences_send_to_another_machine(given: None) -> None:
     named = {code for code, words in SENTENCES.items() if "`poolhouse " in words}
-    plain = {code for code in named if hints.own(SENTENCES[code]) == SENTENCES[code]}
+    plain = {code for code in named if hints.with_home(SENTENCES[code]) == SENTENCES[code]}
     assert plain == {
         "admin_stays", "copy_not_there", "discovery_identity_copied", "guest_alone", "home_missing",
         "pairing_nobody_near",

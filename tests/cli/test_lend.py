@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.api.lending import LendingState
-from app.cli.output import Face
-from app.cli.views import lend_view
+from app.cli.commands import lend_command
+from app.cli.output import Output
 from app.decoding import convert
 from tests.cli.fake_node import Failed, error, has_all_of
 
@@ -133,7 +133,7 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
 def test_the_headline(changes: Json, sentence: str) -> None:
     shown = convert({**SHOWN, "lending": {**LENDING, **changes}}, LendingState)
     now = dt.datetime(2026, 11, 21, 17, 30, tzinfo=dt.UTC)
-    assert lend_view.headline(shown, now) == sentence
+    assert lend_command.headline(shown, now) == sentence
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def types(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(Face, "is_live", True)
+    monkeypatch.setattr(Output, "is_live", True)
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
 
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from app.cli.no_gc_import import unswept
+from app.cli.commands.node_commands import unswept
 
 
 def test_what_is_imported_is_left_alone_and_what_comes_later_is_not() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.one_command import behind_the_command
+from app.cli.entry_point import behind_the_command
 
 
 @pytest.mark.parametrize(

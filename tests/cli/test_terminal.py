@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.one_command import NO_TEXT
+from app.cli.entry_point import NO_TEXT
 from tests.cli.answers import LOADED, PLAN, SNAPSHOT, progress, streamed
 from tests.cli.fake_node import Lines
 from tests.cli.test_pairing import PAIRED, WAITING, WINDOW
@@ -315,7 +315,7 @@ def test_ctrl_c_is_quiet_while_the_command_is_still_being_read() -> None:
         "import sys; from app.cli import main\n"
         "class Pressed:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'app.cli.one_command': raise KeyboardInterrupt\n"
+        "        if name == 'app.cli.entry_point': raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Pressed())\n"
         "sys.exit(main(['status']))"
     )
@@ -327,7 +327,7 @@ def test_nothing_is_read_before_an_interrupt_is_quiet() -> None:
     """Ctrl-C amid that would show a trace: `main` catches it only around what it reads itself."""
     code = "import sys, app.cli; print(sorted(one for one in sys.modules if one.startswith('app')))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
-    assert shown.stdout.strip() == "['app', 'app.cli', 'app.cli.exit_codes']"
+    assert shown.stdout.strip() == "['app', 'app.cli']"
 
 
 def test_help_loads_no_network_and_no_engine() -> None:

@@ -14,8 +14,8 @@ from keyring.errors import KeyringLocked
 
 from app.core.errors import Reason, Refused
 from app.core.reasons import said
-from app.machine.chat_key import ChatKey
 from app.machine.paths import Home
+from app.machine.secret_stores import ChatKey
 from app.network.identity import reset
 
 

@@ -9,7 +9,7 @@ import typer
 from app.cli import hints, safe_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_name
-from app.cli.output import Face
+from app.cli.output import Output
 from app.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -97,17 +97,13 @@ RotateOption = Annotated[bool, typer.Option("--rotate", help="A new key; the one
 RemoveOption = Annotated[bool, typer.Option("--remove", help="The key opens nothing more.")]
 
 
-def add_to(program: typer.Typer) -> None:
+def api_group() -> typer.Typer:
     commands = typer.Typer(
         name="api", help="Let other programs use the pool: OpenAI's API and its like.", no_args_is_help=True
     )
-    commands.command("on")(on)
-    commands.command("off")(off)
-    commands.command("status")(status)
-    commands.command("key")(key)
-    commands.command("limit")(limit)
-    commands.command("certificate")(certificate)
-    program.add_typer(commands, rich_help_panel="Every day")
+    for command in (on, off, status, key, limit, certificate):
+        commands.command(command.__name__)(command)
+    return commands
 
 
 def on(  # noqa: PLR0913  one for each option
@@ -171,7 +167,7 @@ def key(
 
     answer = ask_node(home, work)
     removed = f"The key {safe_text.name(name)} opens nothing more."
-    Face(as_json).result(answer, lambda: answer.key if isinstance(answer, ApiKey) else removed)
+    Output(as_json).result(answer, lambda: answer.key if isinstance(answer, ApiKey) else removed)
 
 
 def limit(
@@ -193,7 +189,7 @@ def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
     answer = ask_node(home, lambda node: node.get("/api/certificate", Certificate))
     none = "There is none: other computers cannot use the pool. `poolhouse api on --lan` lets them."
     pem = (answer.certificate or "").rstrip()
-    Face(as_json).result(answer, lambda: pem or hints.text(none))
+    Output(as_json).result(answer, lambda: pem or hints.text(none))
 
 
 def _post(home: Path | None, path: str, body: Json, as_json: bool) -> None:
@@ -208,7 +204,7 @@ def _show(api: ChatApi, as_json: bool) -> None:
 
         return Group(*map(hints.text, _lines(api)))
 
-    Face(as_json).result(api, view)
+    Output(as_json).result(api, view)
 
 
 def _lines(api: ChatApi) -> list[str]:

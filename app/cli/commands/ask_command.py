@@ -13,7 +13,8 @@ import typer
 from app.cli import safe_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption
-from app.cli.output import Face
+from app.cli.output import Output
+from app.cli.views.amounts import rate, seconds
 from app.core.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
@@ -55,11 +56,6 @@ ThinkTokensOption = Annotated[
 ]
 
 
-def add_to(program: typer.Typer) -> None:
-    example = 'For example: poolhouse ask "Why is the sky blue?"'
-    program.command(rich_help_panel="Every day", epilog=example)(ask)
-
-
 def ask(  # noqa: PLR0913  one for each option
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to ask; `-` reads it from standard input.")],
     model: Annotated[
@@ -96,7 +92,7 @@ def ask(  # noqa: PLR0913  one for each option
         raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
     if raw and (think is not None or think_tokens is not None):
         raise typer.BadParameter("Thinking needs a chat template, and --raw leaves it out.")
-    face = Face(as_json)
+    out = Output(as_json)
     body = {
         **_words(_read(prompt), system, raw),
         "model": model,
@@ -106,11 +102,11 @@ def ask(  # noqa: PLR0913  one for each option
         **({"think": think} if think is not None else {}),
         **({"think_tokens": think_tokens} if think_tokens is not None else {}),
     }
-    answer, said_first = ask_node(home, lambda node: streamed(node, face, body))
+    answer, said_first = ask_node(home, lambda node: streamed(node, out, body))
     if as_json:
-        face.json(answer_json(answer, said_first))
+        out.json(answer_json(answer, said_first))
     else:
-        _say_figures(face, answer, max_tokens)
+        _say_figures(out, answer, max_tokens)
 
 
 def _read(prompt: str) -> str:
@@ -133,35 +129,35 @@ def _words(prompt: str, system: str | None, raw: bool) -> Json:
     return {"messages": messages}
 
 
-async def streamed(node: NodeClient, face: Face, body: Json) -> tuple[Answer, str]:
+async def streamed(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
     """Return the answer, and what was said first about the model that gives it.
 
     Unless the face speaks JSON, the text is written while it comes.
     """
     from app.api.answers import AnswerLine
 
-    thinks, notices = False, _Notices(face)
+    thinks, notices = False, _Notices(out)
     try:
         async with aclosing(node.stream("POST", "/ask", body, each=AnswerLine)) as lines:
-            line, said_first = await _loaded(lines, face)
+            line, said_first = await _loaded(lines, out)
             while line.done is None:
                 if line.recovery:
                     notices.show(line.recovery)
                 if line.delta and line.delta.thought:
-                    face.whisper(line.delta.thought)
+                    out.whisper(line.delta.thought)
                     thinks = True
                 text = line.delta.text if line.delta else ""
                 if text and thinks:
-                    face.whisper("\n\n")
+                    out.whisper("\n\n")
                     thinks = False
-                if text and not face.as_json:
-                    face.write(text)
+                if text and not out.as_json:
+                    out.write(text)
                 line = await anext(lines)
             return line.done, said_first
     except StopAsyncIteration:
         raise Unreachable("node_went_away") from None
     finally:
-        face.end_line()  # also after Ctrl-C
+        out.end_line()  # also after Ctrl-C
 
 
 def answer_json(answer: Answer, said_first: str) -> Json:
@@ -173,8 +169,8 @@ def answer_json(answer: Answer, said_first: str) -> Json:
 class _Notices:
     """Shows what happens while an answer recovers: a line for each event, not for each step of it."""
 
-    def __init__(self, face: Face) -> None:
-        self._face, self._states = face, set[str]()  # of the current event
+    def __init__(self, out: Output) -> None:
+        self._face, self._states = out, set[str]()  # of the current event
 
     def show(self, notice: Notice) -> None:
         """`lost` and `reconnecting` are followed by what is done about it; the answer itself shows that it goes on."""
@@ -187,39 +183,37 @@ class _Notices:
             self._face.note(notice.text or "")
 
 
-async def _loaded(lines: AsyncGenerator[AnswerLine, None], face: Face) -> tuple[AnswerLine, str]:
+async def _loaded(lines: AsyncGenerator[AnswerLine, None], out: Output) -> tuple[AnswerLine, str]:
     """Return the first line of the answer itself, after a load if there is one, and what was said about the model."""
     from app.cli.progress import shown
 
     said_first = ""
-    with shown(face) as show:
+    with shown(out) as show:
         while True:
             line = await anext(lines)
             if line.by:
                 said_first = line.by.text
-                face.note(said_first)
+                out.note(said_first)
             elif line.progress:
                 show(line.progress)
             else:
                 return line, said_first
 
 
-def _say_figures(face: Face, answer: Answer, max_tokens: int | None) -> None:
-    from app.cli.views.amounts import rate, seconds
-
+def _say_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     machines = len({stage.key for stage in answer.placement})
     where = f" · {machines} machines" if machines > 1 else ""
     n_tokens = len(answer.token_ids)
     if answer.finish_reason == "length":
-        face.note(_cut_off(answer, max_tokens))
-    face.dim(
+        out.note(_cut_off(answer, max_tokens))
+    out.dim(
         f"{safe_text.name(answer.model)} · {n_tokens:,} tokens · first after {seconds(answer.ttft_s)} · "
         f"{rate(answer.decode_tok_s)}{where}"
     )
     if answer.guessed:
-        face.dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
+        out.dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
     for sentence in (*answer.notes, *answer.doubted):
-        face.note(safe_text.line(sentence))
+        out.note(safe_text.line(sentence))
 
 
 def _cut_off(answer: Answer, max_tokens: int | None) -> str:

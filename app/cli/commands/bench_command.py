@@ -13,7 +13,7 @@ import typer
 from app.cli.commands.load_commands import NumberName
 from app.cli.node_calls import ask_node
 from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
-from app.cli.output import Face
+from app.cli.output import Output
 from app.core.errors import AppError
 from app.core.reasons import said
 
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 MAX_CHOSEN_SEED = 1 << 31
-
-
-def add_to(program: typer.Typer) -> None:
-    example = "For example: poolhouse bench llama-3.2-3b"
-    program.command(rich_help_panel="Checks and figures", epilog=example)(bench)
 
 
 def bench(  # noqa: PLR0913  one for each option
@@ -71,59 +66,59 @@ def bench(  # noqa: PLR0913  one for each option
             "number": number.value if number else None,
         },
     )
-    face = Face(as_json)
-    ask_node(home, lambda node: _measured(node, face, task))
+    out = Output(as_json)
+    ask_node(home, lambda node: _measured(node, out, task))
 
 
 def _answers(count: int) -> str:
     return "1 answer" if count == 1 else f"{count} answers"
 
 
-async def _measured(node: NodeClient, face: Face, task: Task) -> None:
+async def _measured(node: NodeClient, out: Output, task: Task) -> None:
     """Says the figures as soon as they are there: what comes after them may fail, or be ended."""
     from app.cli.benchmark import Bench
     from app.cli.progress import shown
 
-    with _counting(face, task.steps) as count:
+    with _counting(out, task.steps) as count:
         benchmark = Bench(node, task, count)
         try:
-            with shown(face) as show:
+            with shown(out) as show:
                 placed = await benchmark.loaded(show)
-            face.note(f"Measuring: {_answers(task.steps)} of {task.output} tokens.")
+            out.note(f"Measuring: {_answers(task.steps)} of {task.output} tokens.")
             results = await benchmark.measured()
         except asyncio.CancelledError:  # whoever ends it does not want to wait for a load
             if benchmark.has_loaded:
-                face.note("What the benchmark loaded is still there, with its short context.")
+                out.note("What the benchmark loaded is still there, with its short context.")
             raise
         except AppError:
-            await _restored(benchmark, face)
+            await _restored(benchmark, out)
             raise
     report = _report(task, placed, results)
 
-    from app.cli.views.bench_view import bench_view
+    from app.cli.benchmark import bench_view
 
     try:
-        face.result(report, lambda: bench_view(report))
+        out.result(report, lambda: bench_view(report))
     finally:  # whoever reads it may have gone
-        await _restored(benchmark, face)
+        await _restored(benchmark, out)
 
 
-async def _restored(benchmark: Bench, face: Face) -> None:
+async def _restored(benchmark: Bench, out: Output) -> None:
     """Restore the former placement. A failure is reported beside the result, not instead of it."""
     from app.cli.progress import shown
 
     try:
-        with shown(face) as show:
+        with shown(out) as show:
             await benchmark.restored(show)
     except AppError as error:
-        face.note(said(error))
+        out.note(said(error))
     except asyncio.CancelledError:  # Ctrl-C ends the load, and with it the command: all else is done
         task = asyncio.current_task()
         assert task is not None
         task.uncancel()
     else:
         return
-    face.note("What was loaded before the benchmark is not loaded again.")
+    out.note("What was loaded before the benchmark is not loaded again.")
 
 
 def _report(task: Task, placed: Plan, results: list[Json]) -> Json:
@@ -146,14 +141,14 @@ def _report(task: Task, placed: Plan, results: list[Json]) -> Json:
 
 
 @contextmanager
-def _counting(face: Face, steps: int) -> Iterator[Any]:
+def _counting(out: Output, steps: int) -> Iterator[Any]:
     """A bar of finished answers, where a person watches."""
-    if not face.is_live:
+    if not out.is_live:
         yield lambda finished: None
         return
     from app.cli.progress import bars
 
-    bar = bars(face.err)
+    bar = bars(out.stderr)
     tasks: list[Any] = []
 
     def update(finished: int) -> None:

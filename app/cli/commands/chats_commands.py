@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from app.cli.options import HomeOption, JsonOption
-from app.cli.output import Face
+from app.cli.output import Output
 from app.core.errors import Refused, Unreachable
 from app.core.reasons import said
 
@@ -25,7 +25,7 @@ KEY = "/history/key"
 LATER = "System messages that were chosen in the window follow when it opens next."
 
 
-def add_to(program: typer.Typer) -> None:
+def chats_group() -> typer.Typer:
     commands = typer.Typer(
         name="chats",
         help="Encrypt the chats of the window on this disk, or make them readable again.",
@@ -34,7 +34,7 @@ def add_to(program: typer.Typer) -> None:
     )
     for command in (status, encrypt, decrypt):
         commands.command(command.__name__)(command)
-    program.add_typer(commands, rich_help_panel="Every day")
+    return commands
 
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -55,7 +55,7 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
         except Refused as error:
             problem = error
     sentence = said(problem) if problem else None
-    _show(Face(as_json), chats, {"key_place": place, "problem": sentence}, lambda: _state(chats, place, sentence))
+    _show(Output(as_json), chats, {"key_place": place, "problem": sentence}, lambda: _state(chats, place, sentence))
 
 
 def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -64,11 +64,11 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
 
-    at, face = _home(home), Face(as_json)
+    at, out = _home(home), Output(as_json)
     file = file_of(at)
     chats = look(file)
     if chats.encrypted and chats.swept:
-        _show(face, chats, {"changed": False}, lambda: "The chats are encrypted already.")
+        _show(out, chats, {"changed": False}, lambda: "The chats are encrypted already.")
         return
     key, place = asyncio.run(_key(at, make=not chats.encrypted))
     if key is None:
@@ -79,7 +79,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
         turn = Turn.SWEEP
     now = change(file, turn, cipher, _quiet)
     words = f"{_counted(now)} are encrypted. Their key is {place}: without it nobody reads them."
-    _show(face, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
+    _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
 
 
 def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -88,11 +88,11 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
 
-    at, face = _home(home), Face(as_json)
+    at, out = _home(home), Output(as_json)
     file = file_of(at)
     chats = look(file)
     if not chats.encrypted:
-        _show(face, chats, {"changed": False}, lambda: "The chats are not encrypted.")
+        _show(out, chats, {"changed": False}, lambda: "The chats are not encrypted.")
         return
     key, place = asyncio.run(_key(at, make=False))
     if key is None:
@@ -100,7 +100,7 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     check_key(file, Cipher(key), place)
     now = change(file, Turn.OPEN, Cipher(key), _quiet)
     words = f"{_counted(now)} can be read by whoever reads this disk. Their key stays, for copies of the file."
-    _show(face, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
+    _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
 
 
 def _home(home: Path | None) -> Home:
@@ -113,7 +113,7 @@ async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
     """The key and its place: as the node has it while one runs, else from its place itself. Raises Refused."""
     from app.api.computer import HistoryKey
     from app.client import with_node
-    from app.machine.chat_key import ChatKey
+    from app.machine.secret_stores import ChatKey
 
     try:
         answer = await with_node(
@@ -127,10 +127,10 @@ async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
     return (base64.b64decode(key) if key is not None else None), place
 
 
-def _show(face: Face, chats: Chats, more: Json, words: Callable[[], str]) -> None:
+def _show(out: Output, chats: Chats, more: Json, words: Callable[[], str]) -> None:
     import msgspec
 
-    face.result({**msgspec.to_builtins(chats), **more}, words)
+    out.result({**msgspec.to_builtins(chats), **more}, words)
 
 
 def _state(chats: Chats, place: str | None, problem: str | None) -> str:

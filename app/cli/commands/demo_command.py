@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from app.cli import safe_text
-from app.cli.node_calls import together
+from app.cli.node_calls import gather_first_error
 from app.cli.options import JsonOption, read_home
-from app.cli.output import Face
+from app.cli.output import Output
+from app.cli.views.amounts import rate, seconds
 from app.core.errors import BadInput, StageLost
 from app.machine.paths import expanded
 
@@ -30,10 +31,6 @@ Json = dict[str, Any]
 QUESTION = "How do I add a computer?"
 JOINED_SECONDS = 30
 POLL_SECONDS = 0.1
-
-
-def add_to(program: typer.Typer) -> None:
-    program.command(rich_help_panel="Every day")(demo)
 
 
 def demo(
@@ -53,24 +50,24 @@ def demo(
 ) -> None:
     """Watch it work: nodes on this computer pair, share a model and answer a question."""
     try:
-        asyncio.run(_demo(Face(as_json), machines, question, home))
+        asyncio.run(_demo(Output(as_json), machines, question, home))
     except asyncio.CancelledError:  # ended by the system; Ctrl-C comes as KeyboardInterrupt
         raise KeyboardInterrupt from None
 
 
-async def _demo(face: Face, machines: int, question: str, home: Path | None) -> None:
+async def _demo(out: Output, machines: int, question: str, home: Path | None) -> None:
     from app.cli.demo_nodes import DemoNodes
 
-    face.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
+    out.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
     began = time.perf_counter()
     with _ended_with_us():
         async with DemoNodes(machines, home and expanded(home).absolute()) as nodes:
-            face.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
+            out.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
             async with AsyncExitStack() as stack:
-                report = await _shown(face, await _reached(stack, nodes.all), nodes.all, question)
-    if face.as_json:
-        face.json(report)
-    face.note(f"{_nodes(machines).capitalize()} ended, and nothing is left behind.")
+                report = await _shown(out, await _reached(stack, nodes.all), nodes.all, question)
+    if out.as_json:
+        out.json(report)
+    out.note(f"{_nodes(machines).capitalize()} ended, and nothing is left behind.")
 
 
 @contextmanager
@@ -94,7 +91,7 @@ async def _reached(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeCli
     return [await stack.enter_async_context(NodeClient(Home.at(node.home))) for node in nodes]
 
 
-async def _shown(face: Face, clients: list[NodeClient], nodes: list[DemoNode], question: str) -> Json:
+async def _shown(out: Output, clients: list[NodeClient], nodes: list[DemoNode], question: str) -> Json:
     import msgspec
     from rich.console import Group
     from rich.text import Text
@@ -104,29 +101,29 @@ async def _shown(face: Face, clients: list[NodeClient], nodes: list[DemoNode], q
 
     host = clients[0]
     for lender, node in zip(clients[1:], nodes[1:], strict=True):
-        await _paired(face, host, lender, node.name)
+        await _paired(out, host, lender, node.name)
     await _all_online(host, len(nodes))
-    loaded = await _loaded(face, host, len(nodes))
-    if not face.as_json:
-        face.show(Group("", plan_view(loaded), ""))
-        face.write(f"> {question}\n")
+    loaded = await _loaded(out, host, len(nodes))
+    if not out.as_json:
+        out.show(Group("", plan_view(loaded), ""))
+        out.write(f"> {question}\n")
     sampling = {"temperature": 0.0, "seed": 0}
     body = {"prompt": question, "model": loaded.model, "sampling": sampling}
-    answer, said_first = await streamed(host, face, body)
-    if not face.as_json:
-        face.show(Text(_figures(answer), style="dim"))
+    answer, said_first = await streamed(host, out, body)
+    if not out.as_json:
+        out.show(Text(_figures(answer), style="dim"))
     names = [node.name for node in nodes]
     return {"machines": names, "loaded": msgspec.to_builtins(loaded), "answer": answer_json(answer, said_first)}
 
 
-async def _paired(face: Face, host: NodeClient, lender: NodeClient, name: str) -> None:
+async def _paired(out: Output, host: NodeClient, lender: NodeClient, name: str) -> None:
     from app.api.answers import PairingCode
 
     window = await host.post("/pairing", {"role": "use_and_lend"}, answer=PairingCode)
-    face.note(f"Pairing {name} by the code {window.code} at {window.address}…")
+    out.note(f"Pairing {name} by the code {window.code} at {window.address}…")
     typed = {"address": window.address, "code": window.code}
     # Both ends: the window is free for the next machine only when this one's link stands.
-    await together([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
+    await gather_first_error([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
 
 
 async def _all_online(host: NodeClient, machines: int) -> None:
@@ -144,7 +141,7 @@ async def _all_online(host: NodeClient, machines: int) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _loaded(face: Face, host: NodeClient, machines: int) -> LoadedModel:
+async def _loaded(out: Output, host: NodeClient, machines: int) -> LoadedModel:
     """Load the built-in model, split over all machines."""
     from app.api.answers import Loaded
     from app.api.models import Models
@@ -155,9 +152,9 @@ async def _loaded(face: Face, host: NodeClient, machines: int) -> LoadedModel:
     if model is None:
         raise BadInput("demo_without_model")
     split = even_split(model.n_layers, machines)
-    face.note(f"Loading {_described(model)} over {_machines(machines)}…")
+    out.note(f"Loading {_described(model)} over {_machines(machines)}…")
     body = {"model": model.name, "split": split}
-    with shown(face) as show:
+    with shown(out) as show:
         return (await host.work("POST", "/load", body, show, answer=Loaded)).loaded
 
 
@@ -184,8 +181,6 @@ def _described(model: ShelfModel) -> str:
 
 
 def _figures(answer: Answer) -> str:
-    from app.cli.views.amounts import rate, seconds
-
     return f"{len(answer.token_ids):,} tokens · first after {seconds(answer.ttft_s)} · {rate(answer.decode_tok_s)}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,19 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from app.cli import hints, safe_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_duration, read_size
-from app.cli.output import Face
+from app.cli.output import Output
+from app.cli.views.amounts import duration, size
 from app.core.errors import BadInput, Reason
 
 if TYPE_CHECKING:
-    from app.api.lending import LendingState
+    from rich.console import RenderableType
+
+    from app.api.lending import BatteryReading, Lending, LendingReadings, LendingRules, LendingState
 
 Json = dict[str, Any]
-Text = Optional[str]  # noqa: UP045  typer reads it at run time
+Words = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
 MOST_DRAIN_SECONDS = 600.0  # as the node has it
 MOST_DIGITS = 6  # of Mbit/s
+SECONDS_MATTER = 600  # of a pause: below this its end is told to the second
 UNCHANGED = object()  # None means something for some rules
 
 
@@ -29,17 +35,17 @@ def _option(names: str, metavar: str, words: str) -> Any:
     return typer.Option(names, metavar=metavar, help=words, show_default=False)
 
 
-TimeArgument = Annotated[Text, typer.Argument(metavar="[TIME]", help="With --pause: for how long, as 1h or 30m.")]
+TimeArgument = Annotated[Words, typer.Argument(metavar="[TIME]", help="With --pause: for how long, as 1h or 30m.")]
 PauseOption = Annotated[bool, typer.Option("--pause", help="Lend nothing until --resume.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again by the rules.")]
 StopOption = Annotated[bool, typer.Option("--stop", help="Take all back at once, also from a running answer.")]
-MemoryOption = Annotated[Text, _option("--memory", "4GiB", "Others at most so much; `off`, or `half`.")]
+MemoryOption = Annotated[Words, _option("--memory", "4GiB", "Others at most so much; `off`, or `half`.")]
 LimitOption = Annotated[
-    Text, _option("--limit", "8GiB", "All models here at most so much, yours too; `off`: no limit.")
+    Words, _option("--limit", "8GiB", "All models here at most so much, yours too; `off`: no limit.")
 ]
 DeviceOption = Annotated[Names, _option("--device", "cpu", "Lend only this one, or `all`. May be repeated.")]
-IdleOption = Annotated[Text, _option("--idle", "5m", "Only after so long unused; 0: always.")]
-ScheduleOption = Annotated[Text, _option("--schedule", "HOURS", "As `mon-fri 18:00-08:00, sat, sun`, or `always`.")]
+IdleOption = Annotated[Words, _option("--idle", "5m", "Only after so long unused; 0: always.")]
+ScheduleOption = Annotated[Words, _option("--schedule", "HOURS", "As `mon-fri 18:00-08:00, sat, sun`, or `always`.")]
 BatteryOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
@@ -100,12 +106,8 @@ NetworkOption = Annotated[
         help="Whether to pause on a VPN or a metered network.",
     ),
 ]
-LinkOption = Annotated[Text, _option("--link", "50", "Use at most so many Mbit/s of the network, each way; or `off`.")]
-DrainOption = Annotated[Text, _option("--drain", "30s", "How long a running answer may take to end.")]
-
-
-def add_to(program: typer.Typer) -> None:
-    program.command(rich_help_panel="Every day")(lend)
+LinkOption = Annotated[Words, _option("--link", "50", "Use at most so many Mbit/s of the network, each way; or `off`.")]
+DrainOption = Annotated[Words, _option("--drain", "30s", "How long a running answer may take to end.")]
 
 
 def lend(  # noqa: PLR0913  one for each option
@@ -153,9 +155,7 @@ def lend(  # noqa: PLR0913  one for each option
     rules = {name: value for name, value in changes.items() if value is not UNCHANGED}
     state = _carried_out(home, rules, (not_with or [], with_again or []), step)
 
-    from app.cli.views.lend_view import lend_view
-
-    Face(as_json).result(state, lambda: lend_view(state))
+    Output(as_json).result(state, lambda: lend_view(state))
 
 
 def _drain(typed: str) -> float:
@@ -248,3 +248,128 @@ def _programs(known: list[str], more: Sequence[str], fewer: Sequence[str]) -> li
         raise BadInput("program_unknown", name=strange[0], there=", ".join(known) or Reason("none"))
     kept = [name for name in known if name.casefold() not in gone]
     return kept + [name for name in more if name.casefold() not in there]
+
+
+def lend_view(shown: LendingState) -> RenderableType:
+    """All of `poolhouse lend`, 80 columns wide."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from app.cli.views.machines_view import COLOR_OF_STATE
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, words in _rows(shown):
+        table.add_row(name, words)
+    lending = shown.lending
+    color = COLOR_OF_STATE.get(lending.state, "default")
+    return Group(hints.text(headline(shown), f"bold {color}"), Text(), table)
+
+
+def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
+    """Return the state of lending and its reason, in one sentence (UX.md 4)."""
+    lending = shown.lending
+    users = ", ".join(map(safe_text.name, lending.used_by))
+    why = safe_text.line(lending.reason or "")
+    match lending.state:
+        case "working" | "lending":
+            return f"Lending {size(lending.used_bytes)} to {users or 'another machine'}."
+        case "ready":
+            return f"Ready: others may use {size(lending.lent_bytes)}."
+        case "draining":
+            left = duration(lending.gives_back_in_s or 0)
+            return f"Finishing what runs for {users or 'others'}, at most {left}. {_until(why, lending, now)}"
+        case "paused":
+            return _until(why, lending, now)
+        case _:
+            return why or "Lends nothing."
+
+
+def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
+    """The reason of a pause, with its end where it has one."""
+    if lending.resumes_in_s is None:
+        return why or "Lends nothing."
+    local = now or dt.datetime.now().astimezone()
+    until = local + dt.timedelta(seconds=lending.resumes_in_s)
+    clock = "%H:%M:%S" if lending.resumes_in_s < SECONDS_MATTER else "%H:%M"
+    return f"{why.rstrip('.')} until {until:{clock}}."
+
+
+def _rows(shown: LendingState) -> list[tuple[str, str]]:
+    rules, reads = shown.rules, shown.readings
+    half = "" if rules.memory_bytes is not None else " (half of what was free at start)"
+    memory = f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
+    if memory != "nothing":
+        memory += f" for others{_fewer_now(shown)}"
+    rows = [("Memory", memory)]
+    own = shown.lending.own_bytes
+    holds = f"; yours hold {size(own)} now" if own else ""
+    if shown.own_most_bytes:
+        rows.append(("Own use", f"models of yours may take {size(shown.own_most_bytes)} here{holds}"))
+    if rules.limit_bytes:
+        rows.append(("Limit", f"all models here together at most {size(rules.limit_bytes)}"))
+    rows += [("Devices", ", ".join(rules.devices) or "all")]
+    away = "while it is used, too"
+    if rules.idle_s:
+        seen = "nobody sits here, as far as it can tell"
+        if reads.idle_s is not None:
+            seen = f"now: {duration(reads.idle_s)}"
+        away = f"after {duration(rules.idle_s)} unused ({seen})"
+    rows += [("Owner", away), ("Hours", rules.hours)]
+    rows += [("Battery", _battery(rules.battery_percent, reads.battery))]
+    running = f" (running: {', '.join(reads.programs)})" if reads.programs else ""
+    rows += [("Not with", (", ".join(rules.programs) or "no program named") + running)]
+    card = "lends beside other programs"
+    if rules.gpu:
+        busy = "not told" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f} %"
+        card = f"pauses while another program keeps it busy (now: {busy})"
+    rows += [("Graphics", card)]
+    heat = "lends at any heat"
+    if rules.hot:
+        warm = "not told" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"
+        heat = f"pauses while the processor is above {rules.hot_celsius} °C (now: {warm})"
+    rows += [("Heat", heat), ("Screen", _screen(rules, reads)), ("Network", _network(rules, reads))]
+    if rules.link_mbit:
+        rows += [("Link", f"at most {rules.link_mbit:,} Mbit/s of the network, each way")]
+    if rules.threads:
+        rows += [("Threads", f"at most {rules.threads} of the processor")]
+    rows += [("Answers", f"may take {duration(rules.drain_s)} to end when it pauses")]
+    return [(name, safe_text.line(words)) for name, words in rows]
+
+
+def _fewer_now(shown: LendingState) -> str:
+    """Why others may use less at this moment than the owner set; nothing where they may not."""
+    lending, limit = shown.lending, shown.rules.limit_bytes
+    if not 0 < lending.lent_bytes < shown.most_bytes:
+        return ""
+    left = max(0, limit - lending.own_bytes) if limit else shown.most_bytes
+    why = "the limit leaves no more" if left <= lending.lent_bytes else "no more is free"
+    return f"; {size(lending.lent_bytes)} now, as {why}"
+
+
+def _screen(rules: LendingRules, reads: LendingReadings) -> str:
+    if not rules.screen:
+        return "lends beside full-screen programs"
+    now = {True: "filled", False: "not filled", None: "not told"}[reads.full_screen]
+    return f"pauses while a program fills it (now: {now})"
+
+
+def _network(rules: LendingRules, reads: LendingReadings) -> str:
+    if not rules.network:
+        return "lends on any"
+    words = {"free": "neither", "metered": "metered", "vpn": "VPN"}
+    return f"pauses on a VPN or a metered one (now: {words.get(reads.network or '', 'not told')})"
+
+
+def _battery(percent: int, reading: BatteryReading | None) -> str:
+    rule = f"on battery only above {percent} %"
+    if percent == 0:
+        return "at any level"
+    if percent == 100:
+        rule = "only while it is plugged in"
+    if reading is None:
+        return f"{rule} (now: no battery)"
+    power = "plugged in" if reading.plugged else "on battery"
+    return f"{rule} (now: {reading.percent:.0f} %, {power})"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from app.cli import safe_text
-from app.cli.interrupted import Stopped
-from app.cli.node_calls import ask_node
+from app.cli.node_calls import Stopped, ask_node
 from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
-from app.cli.output import Face
+from app.cli.output import Output
 from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
 from backends.contract import KvType
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from app.api.answers import Loaded, LoadedEmbedderAnswer
     from app.cli.progress import Show
     from app.client import NodeClient
-
-PANEL = "Models"
 
 
 class NumberName(StrEnum):
@@ -81,13 +78,6 @@ BesideOption = Annotated[
 ]
 
 
-def add_to(program: typer.Typer) -> None:
-    for command in (plan, load, unload):
-        name = command.__name__
-        example = None if command is unload else f"For example: poolhouse {name} llama-3.2-3b"
-        program.command(rich_help_panel=PANEL, epilog=example)(command)
-
-
 def placing(
     model: str,
     context: int | None,
@@ -130,15 +120,15 @@ def plan(  # noqa: PLR0913  one for each option
     from app.api.plans import Plan
     from app.cli.progress import shown
 
-    face = Face(as_json)
+    out = Output(as_json)
     body = placing(model, context, users, split, kv, shape, number, beside=beside)
-    with shown(face) as show:
+    with shown(out) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show, answer=Plan))
 
     from app.cli.views.placement_view import plan_view
 
-    _say_taken(face, model, answer.model)
-    face.result(answer, lambda: plan_view(answer))
+    _say_taken(out, model, answer.model)
+    out.result(answer, lambda: plan_view(answer))
 
 
 def load(  # noqa: PLR0913  one for each option
@@ -156,17 +146,17 @@ def load(  # noqa: PLR0913  one for each option
     """Place a model on the machines, ready to answer."""
     from app.cli.progress import shown
 
-    face = Face(as_json)
+    out = Output(as_json)
     body = placing(model, context, users, split, kv, shape, number, beside=beside)
-    with shown(face) as show:
+    with shown(out) as show:
         answer = ask_node(home, lambda node: _load(node, body, show))
 
     from app.cli.views.placement_view import loaded_line, plan_view
 
-    _say_taken(face, model, answer.loaded.model)
-    face.result(answer, lambda: plan_view(answer.loaded))
+    _say_taken(out, model, answer.loaded.model)
+    out.result(answer, lambda: plan_view(answer.loaded))
     if not as_json:
-        face.dim(loaded_line(answer.loaded))
+        out.dim(loaded_line(answer.loaded))
 
 
 async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> Loaded | LoadedEmbedderAnswer:
@@ -181,10 +171,10 @@ async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> Loaded | 
     return convert(answer, LoadedEmbedderAnswer) if "wished" in answer["loaded"] else convert(answer, Loaded)
 
 
-def _say_taken(face: Face, typed: str, name: str) -> None:
+def _say_taken(out: Output, typed: str, name: str) -> None:
     """Report which model the beginning of a name was taken for, before anything else."""
-    if not face.as_json and typed.casefold() != name.casefold():
-        face.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
+    if not out.as_json and typed.casefold() != name.casefold():
+        out.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
 
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -195,4 +185,4 @@ def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: Jso
     gone = [name for name in (answer.unloaded, *answer.also) if name]
     sentence = " ".join(f"{safe_text.name(name)} is unloaded." for name in gone)
     nothing = f"{safe_text.name(model)} was not loaded." if model else "No model was loaded."
-    Face(as_json).result(answer, lambda: sentence or nothing)
+    Output(as_json).result(answer, lambda: sentence or nothing)

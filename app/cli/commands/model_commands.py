@@ -1,33 +1,29 @@
-"""The shelf: list models, import a file, delete one."""
+"""The models of this computer: the shelf, the folder in which they are kept, and sharing them with the household."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from app.cli import safe_text
-from app.cli.confirmation import be_sure
+from app.cli import hints, safe_text
 from app.cli.node_calls import ask_node
-from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption
-from app.cli.output import Face
-from app.core.errors import BadInput
+from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption, read_folder
+from app.cli.output import Output
+from app.cli.views.amounts import size
+from app.core.errors import AppError, BadInput
 from app.machine.paths import expanded
 
 if TYPE_CHECKING:
+    from app.api.computer import Settings
+    from app.api.downloads import ModelsFolderRoom
     from app.api.models import Models, StarterAnswer
+    from app.cli.progress import Show
     from app.client import NodeClient
-
-PANEL = "Models"
-
-
-def add_to(program: typer.Typer) -> None:
-    program.command(rich_help_panel=PANEL)(models)
-    importing = "For example: poolhouse import ~/models/some-model.Q4_K_M.gguf"
-    program.command("import", rich_help_panel=PANEL, epilog=importing)(import_file)
-    program.command(rich_help_panel=PANEL, epilog="For example: poolhouse rm some-model")(rm)
 
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -41,7 +37,7 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     starter = suggested.starter if suggested else None
     content = msgspec.to_builtins(known) | (msgspec.to_builtins(suggested) if suggested else {})
-    Face(as_json).result(
+    Output(as_json).result(
         content, lambda: Group(*starter_view(starter), *offered_view(known.offered), models_view(known.models))
     )
 
@@ -74,18 +70,18 @@ def import_file(
         raise BadInput("file_is_folder", path=str(path))
     if not path.is_file():
         raise BadInput("file_odd" if path.exists() else "file_missing", path=str(path))
-    face, body = Face(as_json), {"path": str(path), "name": name}
-    with shown(face) as show:
+    out, body = Output(as_json), {"path": str(path), "name": name}
+    with shown(out) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/models", body, show, answer=ModelAnswer))
 
     from app.cli.views.models_view import models_view
 
     model = answer.model
     if name is None and _is_elsewhere(model.path, path):
-        face.note(_as_known(safe_text.name(model.name), model.file_bytes, path))
+        out.note(_as_known(safe_text.name(model.name), model.file_bytes, path))
     elif name is not None and name != model.name:
-        face.note(f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}.")
-    face.result(answer, lambda: models_view([model]))
+        out.note(f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}.")
+    out.result(answer, lambda: models_view([model]))
 
 
 def _as_known(known: str, known_bytes: int, path: Path) -> str:
@@ -119,19 +115,153 @@ def _whole(path: Path) -> str:
 def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Take a model off the shelf; only a file that was downloaded here is deleted with it."""
     from app.api.models import ModelAnswer, ModelRemoved
-    from app.cli.views.amounts import size
     from app.client import segment
 
-    face, path = Face(as_json), f"/models/{segment(model)}"
+    out, path = Output(as_json), f"/models/{segment(model)}"
     if not yes:  # which one is meant is said, and one that is not there needs no consent
         meant = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
         if meant.builtin:
             raise BadInput("model_builtin", name=meant.name)
         name = safe_text.name(meant.name)
-        be_sure(face, f"Take {name} off the shelf?", yes)
+        out.confirm(f"Take {name} off the shelf?", yes)
     answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
     name = safe_text.name(answer.removed)
     file = "its file is deleted" if answer.file_deleted else "its file stays where it is"
     of_what = "" if answer.file_deleted else " of cut layers"
     cut = f" {size(answer.freed_bytes)}{of_what} are freed." if answer.freed_bytes else ""
-    face.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")
+    out.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")
+
+
+LOOK_SECONDS = 0.3
+
+
+def folder(
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Argument(
+            metavar="[FOLDER]",
+            show_default=False,
+            parser=read_folder,
+            help="Where models are kept from now on. In one that is not empty they get a folder of their own, "
+            "`Poolhouse models`. Without it, the folder is shown.",
+        ),
+    ] = None,
+    move: Annotated[
+        bool, typer.Option("--move", help="Bring the models that lie elsewhere; Ctrl-C stops that.")
+    ] = False,
+    create: Annotated[bool, typer.Option("--create", help="Make the folder where it is not there yet.")] = False,
+    default: Annotated[bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where models are kept, or choose another folder, on a disk with more room."""
+    if default and path is not None:
+        raise typer.BadParameter("Give a folder or --default, not both.")
+    if create and path is None:
+        raise typer.BadParameter("--create needs the folder that is to be made.")
+    out, place = Output(as_json), None
+    if path is not None:
+        place = expanded(path).absolute()  # the node has another working directory
+        create = _is_to_be_made(out, place, create)
+    chosen = "" if default else None if place is None else str(place)
+
+    from app.cli.progress import shown
+
+    with shown(out) as show:
+        answer = ask_node(home, lambda node: _choose_folder(node, chosen, (move, create), show))
+    out.result(answer, lambda: "\n".join(_folder_lines(answer, place)))
+
+
+def _is_to_be_made(out: Output, place: Path, create: bool) -> bool:
+    """Ask whether to make a missing folder, which may be mistyped. Raises BadInput if nobody can be asked."""
+    if create or place.exists():
+        return create  # the node says what is wrong with it
+    lacks = place
+    while not lacks.parent.is_dir():
+        lacks = lacks.parent
+    if lacks != place and not lacks.exists():
+        raise BadInput("models_folder_nested", folder=str(lacks))
+    if not out.can_ask:
+        raise BadInput("models_folder_new", folder=str(place))
+    typer.confirm(f"There is no folder {safe_text.line(str(place))}. Make it?", abort=True)
+    return True
+
+
+async def _choose_folder(node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: Show) -> ModelsFolderRoom:
+    """how: whether to bring the models, and whether the folder is to be made."""
+    from app.api.downloads import ModelsFolderRoom
+    from app.api.plans import Progress
+
+    move, create = how
+    if chosen is not None:
+        answer = await node.post("/folder", {"path": chosen, "move": move, "new": create}, answer=ModelsFolderRoom)
+    elif move:
+        answer = await node.post("/folder/move", answer=ModelsFolderRoom)
+    else:
+        return await node.get("/folder", ModelsFolderRoom)
+    try:
+        while moving := answer.move:
+            if moving.total_bytes:  # else there is nothing to move, or it is not known yet
+                show(Progress("moving", None, moving.done_bytes, moving.total_bytes, "bytes"))
+            await asyncio.sleep(LOOK_SECONDS)
+            answer = await node.get("/folder", ModelsFolderRoom)
+    except asyncio.CancelledError:
+        await node.delete("/folder/move")
+        raise
+    if answer.stopped:
+        raise AppError("models_move_ended", why=answer.stopped)
+    return answer
+
+
+def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
+    place = safe_text.line(answer.folder)
+    free = f" {size(answer.free_bytes)} are free." if answer.free_bytes else ""
+    lines = [f"Models are kept in {place}.{free}"]
+    if chosen is not None and Path(answer.folder).parent == chosen.resolve():
+        lines.append("They have a folder of their own there, as that one is not empty.")
+    if answer.room_bytes == 0:
+        lines.append("5 GiB stay free there, so nothing can be downloaded to it now.")
+    if answer.reason:
+        lines.append(safe_text.line(answer.reason))
+    for former in answer.elsewhere:
+        if former.reason:
+            lines.append(safe_text.line(former.reason))
+        else:
+            models = f"{former.models} model{'s' if former.models != 1 else ''}"
+            lines.append(f"{models} ({size(former.bytes)}) in {safe_text.line(former.folder)}: --move brings them.")
+    return lines
+
+
+SHARED = (
+    "Machines of this household that use models may copy those that were downloaded or imported here, "
+    "over your own network."
+)
+NOT_SHARED = "No other machine copies models from here. `poolhouse share on` allows it."
+
+
+class ShareAction(StrEnum):
+    """The actions of `share`."""
+
+    ON = "on"
+    OFF = "off"
+
+
+def share(
+    action: Annotated[
+        Optional[ShareAction],  # noqa: UP045
+        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose whether your other machines may copy models from this one, instead of downloading them again."""
+    shares = ask_node(home, lambda node: _settings(node, action)).share_models
+    Output(as_json).result({"on": shares}, lambda: hints.with_home(SHARED if shares else NOT_SHARED))
+
+
+async def _settings(node: NodeClient, action: ShareAction | None) -> Settings:
+    from app.api.computer import Settings
+
+    if action is None:
+        return await node.get("/settings", Settings)
+    return await node.post("/settings", {"share_models": action is ShareAction.ON}, answer=Settings)

@@ -1,20 +1,29 @@
-"""`poolhouse node`: the node of this machine, in the foreground."""
+"""The node of this computer: run it, start it at sign-in, check it, and erase its data."""
 
 from __future__ import annotations
 
 import _thread
+import asyncio
+import gc
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from typing import Annotated, Any, Optional
 
 import typer
 
 from app.cli import hints, safe_text
-from app.cli.no_gc_import import unswept
-from app.cli.options import HomeOption, JsonOption, read_size
+from app.cli.options import HomeOption, JsonOption, YesOption, read_size
+from app.cli.output import Output
+from app.core.errors import Refused
 from app.core.ids import MAX_NAME_CHARACTERS
+from app.core.reasons import said, size
+
+Json = dict[str, Any]
 
 NameOption = Annotated[
     Optional[str],  # noqa: UP045
@@ -62,10 +71,6 @@ InterfaceOption = Annotated[
 ]
 
 
-def add_to(program: typer.Typer) -> None:
-    program.command(rich_help_panel="Every day")(node)
-
-
 def node(  # noqa: PLR0913  one for each option
     name: NameOption = None,
     port: PortOption = None,
@@ -108,13 +113,26 @@ def node(  # noqa: PLR0913  one for each option
     run(options, _tell_ready if to_a_person else say_ready)
 
 
+@contextmanager
+def unswept() -> Iterator[None]:
+    """A node's 900 modules are there in about nine tenths of the time, and no later sweep goes through them."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+        gc.freeze()
+
+
 def _tell_ready(facts: dict[str, Any]) -> None:
     how = (
         "In another terminal: `poolhouse status` shows it; `poolhouse pair --open` shows a code and an address, "
         "and another computer joins with them: `poolhouse pair ADDRESS` there, or “Join a household” in its window."
     )
     name = safe_text.line(facts["name"])
-    sys.stdout.write(f"{name} is ready. {hints.own(how)} Ctrl-C stops it.\n")
+    sys.stdout.write(f"{name} is ready. {hints.with_home(how)} Ctrl-C stops it.\n")
     sys.stdout.flush()
 
 
@@ -127,3 +145,77 @@ def _stop_when_stdin_ends() -> None:
         _thread.interrupt_main(signal.SIGINT)
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+NOW = "To start it now: systemctl --user daemon-reload && systemctl --user start poolhouse"
+EARLY = "To have it run while nobody is signed in: loginctl enable-linger"
+RUNS = "One that runs goes on; this ends it: systemctl --user stop poolhouse"
+
+
+class Turn(StrEnum):
+    """The actions of `autostart`."""
+
+    ON = "on"
+    OFF = "off"
+
+
+def autostart(
+    turn: Annotated[
+        Optional[Turn],  # noqa: UP045
+        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
+    ] = None,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="A node without a window, as a unit of systemd (Linux).")
+    ] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start Poolhouse when you sign in, or stop doing so. Only what you order is changed."""
+    from app.machine import autostart as system
+    from app.machine.paths import Home
+
+    entry = system.unit_here() if headless else system.entry_here()
+    if turn is None:
+        entry_state = system.state(entry)
+    else:
+        entry_state = system.choose(turn is Turn.ON, Home.at(home), entry, headless=headless)
+    answer: Json = {"on": entry_state.on, "where": entry_state.where, "headless": headless}
+    Output(as_json).result(answer, lambda: "\n".join(_lines(answer, turn)))
+
+
+def _lines(answer: Json, turn: Turn | None) -> list[str]:
+    on, where = answer["on"], answer["where"]
+    if not answer["headless"]:
+        words = f"Poolhouse starts at sign-in, with its tray alone ({where})."
+        return [words if on else "Poolhouse does not start at sign-in."]
+    if on:
+        return [f"A node starts at sign-in ({where}).", EARLY, *([NOW] if turn else [])]
+    return ["No node starts by itself.", *([RUNS] if turn else [])]
+
+
+def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Check this machine; works whether a node runs or not."""
+    from app.cli.doctor import all_checks, checks_json, checks_view
+    from app.machine.paths import Home
+
+    checks = asyncio.run(all_checks(Home.at(home)))
+    report = checks_json(checks)
+    Output(as_json).result(report, lambda: checks_view(checks))
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Delete all of Poolhouse's data here: identity, models, chats, settings, keys. Before removing the app."""
+    from app.machine import running_node, uninstall
+    from app.machine.paths import Home
+
+    out, own = Output(as_json), Home.at(home)
+    if running_node.read(own.runtime_file) is not None:
+        raise Refused("erase_while_running", home=str(own.root))
+    uninstall.require_own(own)  # what is nobody's needs no consent
+    out.confirm(f"Delete all models, chats, settings and keys in {own.root}? Nothing brings them back.", yes)
+    done = asyncio.run(uninstall.erase(own))
+    left = [said(reason) for reason in done.left]
+    text = "\n".join([f"{size(done.n_bytes)} deleted in {own.root}.", *left])
+    out.result({"erased": str(own.root), "bytes": done.n_bytes, "left": left}, lambda: text)

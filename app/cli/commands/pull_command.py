@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from app.cli import hints, safe_text
-from app.cli.interrupted import Stopped
-from app.cli.node_calls import ask_node
+from app.cli.node_calls import Stopped, ask_node
 from app.cli.options import HomeOption, JsonOption
-from app.cli.output import Face
+from app.cli.output import Output
+from app.cli.views.amounts import size
 from app.core.errors import AppError, BadInput, Reason, Unreachable
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from app.cli.progress import Show
     from app.client import NodeClient
 
-PANEL = "Models"
 LOOK_SECONDS = 0.3
 STEPS = {"waiting": "waiting", "starting": "starting", "checking": "checking"}  # by the download's state
 SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
@@ -38,10 +37,6 @@ class Wanted:
     file: str
     revision: str | None = None
     sha256: str | None = None
-
-
-def add_to(program: typer.Typer) -> None:
-    program.command(rich_help_panel=PANEL)(pull)
 
 
 def pull(
@@ -74,35 +69,35 @@ def pull(
     as_json: JsonOption = False,
 ) -> None:
     """Download a model; Ctrl-C pauses it, the same command goes on."""
-    face = Face(as_json)
+    out = Output(as_json)
     if online and source is not None:
         raise typer.BadParameter("Give --from or --online, not both.")
     if model is None:
         if cancel or name is not None:
             raise typer.BadParameter("Name the model too: `poolhouse pull MODEL`.")
-        _list(face, home)
+        _list(out, home)
     elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))
-        face.result(answer, lambda: _cancelled(answer))
+        out.result(answer, lambda: _cancelled(answer))
     else:
-        _follow(face, home, (model, name), (source, online))
+        _follow(out, home, (model, name), (source, online))
 
 
-def _follow(face: Face, home: Path | None, choice: tuple[str, str | None], where: tuple[str | None, bool]) -> None:
+def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], where: tuple[str | None, bool]) -> None:
     """See `_pull`."""
     import msgspec
 
     from app.cli.progress import shown
     from app.cli.views.models_view import models_view
 
-    with shown(face) as show:
-        download, model = ask_node(home, lambda node: _pull(node, choice, where, show, face))
+    with shown(out) as show:
+        download, model = ask_node(home, lambda node: _pull(node, choice, where, show, out))
     content = {"download": msgspec.to_builtins(download), "model": msgspec.to_builtins(model)}
-    face.result(content, lambda: models_view([model]))
+    out.result(content, lambda: models_view([model]))
 
 
 async def _pull(
-    node: NodeClient, choice: tuple[str, str | None], where: tuple[str | None, bool], show: Show, face: Face
+    node: NodeClient, choice: tuple[str, str | None], where: tuple[str | None, bool], show: Show, out: Output
 ) -> tuple[Download, ShelfModel]:
     """what: the model, and its name on the shelf. where: the machine that shall give it, and whether none shall."""
     from app.api.downloads import DownloadAnswer
@@ -110,25 +105,25 @@ async def _pull(
     from app.client import segment
 
     model, name = choice
-    with _patience(face):
+    with _patience(out):
         version = await _chosen_version(node, model)
     order = {"repository": version.repository, "file": version.file, "revision": version.revision, "name": name}
-    if machine := await _given_by(node, version, where, face):
+    if machine := await _given_by(node, version, where, out):
         order |= {"machine": machine, "sha256": version.sha256}
     begun = (await node.post("/downloads", order, answer=DownloadAnswer)).download
     try:
-        done = await _followed(node, begun.id, show, face)
+        done = await _followed(node, begun.id, show, out)
     except asyncio.CancelledError:
         await node.post(f"/downloads/{segment(begun.id)}/pause")
         raise Stopped("pull_paused", model=model) from None
     called = done.model or ""
     if name is not None and called != name:
-        face.note(f"It is on the shelf already, as {safe_text.name(called)}.")
+        out.note(f"It is on the shelf already, as {safe_text.name(called)}.")
     shelf = (await node.get("/models", Models)).models
     return done, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
 
-async def _given_by(node: NodeClient, version: Wanted, where: tuple[str | None, bool], face: Face) -> str | None:
+async def _given_by(node: NodeClient, version: Wanted, where: tuple[str | None, bool], out: Output) -> str | None:
     """The id of the machine that has this very file; None: it is downloaded. Raises BadInput."""
     source, online = where
     if online:
@@ -149,11 +144,11 @@ async def _given_by(node: NodeClient, version: Wanted, where: tuple[str | None, 
     if not holders:
         return None
     name = safe_text.name(holders[0].name)
-    face.note(f"{name} has this very file: it is copied from there and checked by its hash. --online downloads it.")
+    out.note(f"{name} has this very file: it is copied from there and checked by its hash. --online downloads it.")
     return holders[0].id
 
 
-async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) -> Download:
+async def _followed(node: NodeClient, download_id: str, show: Show, out: Output) -> Download:
     """Show the download until it is done, and return it. Raises AppError when it failed."""
     from app.api.downloads import Downloads
     from app.api.plans import Progress
@@ -168,7 +163,7 @@ async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) 
             return now
         if now.state in ("failed", "paused"):
             raise AppError("pull_ended", why=now.reason or "It was paused elsewhere.")
-        reported = _tell_held_up(now.held_up, reported, face)
+        reported = _tell_held_up(now.held_up, reported, out)
         step = STEPS.get("waiting" if now.held_up else now.state, "downloading")
         if step == "checking" and not now.sha256:  # there is nothing to check it against
             step = "hashing"
@@ -178,22 +173,22 @@ async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) 
 
 
 @contextmanager
-def _patience(face: Face) -> Iterator[None]:
+def _patience(out: Output) -> Iterator[None]:
     """Says what it waits for, and what ends that, where the hub is slow to tell of a repository."""
     words = "There is no answer yet from where models come from. Poolhouse goes on trying; Ctrl-C ends that."
-    slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, face.note, words)
+    slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, out.note, words)
     try:
         yield
     finally:
         slow.cancel()
 
 
-def _tell_held_up(why: str | None, reported: set[str], face: Face) -> set[str]:
+def _tell_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
     """Say once why nothing comes, and that it goes on trying."""
     if why is None:
         return set()
     if why not in reported:
-        face.note(f"{why} Poolhouse goes on trying; Ctrl-C pauses the download.")
+        out.note(f"{why} Poolhouse goes on trying; Ctrl-C pauses the download.")
     return reported | {why}
 
 
@@ -246,13 +241,11 @@ async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
 
 
 def _cancelled(answer: DownloadRemoved) -> str:
-    from app.cli.views.amounts import size
-
     freed = answer.freed_bytes
     return "The download is off the list." + (f" {size(freed)} are freed." if freed else "")
 
 
-def _list(face: Face, home: Path | None) -> None:
+def _list(out: Output, home: Path | None) -> None:
     import msgspec
 
     from app.catalog.catalogue import shipped
@@ -262,7 +255,7 @@ def _list(face: Face, home: Path | None) -> None:
     starter = answer.starter if answer else None
     listed = msgspec.to_builtins(known) | {"starter": msgspec.to_builtins(starter)}
     none_fits = answer is not None and starter is None
-    face.result(listed, lambda: _table(known.models, starter, none_fits=none_fits))
+    out.result(listed, lambda: _table(known.models, starter, none_fits=none_fits))
 
 
 def _starter(home: Path | None) -> StarterAnswer | None:
@@ -286,7 +279,6 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from app.cli.views.amounts import size
     from app.cli.views.models_view import starter_view
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")

@@ -14,7 +14,7 @@ import typer
 from app.cli import hints, safe_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_name
-from app.cli.output import Face
+from app.cli.output import Output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +56,7 @@ CertificateOption = Annotated[
 ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Count its tokens anew.")]
 
 
-def add_to(program: typer.Typer) -> None:
+def upstream_group() -> typer.Typer:
     commands = typer.Typer(
         name="upstream",
         help="Let another server answer when the pool is full or lacks the model.",
@@ -66,7 +66,7 @@ def add_to(program: typer.Typer) -> None:
         commands.command(command.__name__)(command)
     commands.command("list")(listed)
     commands.command("test")(tried)
-    program.add_typer(commands, rich_help_panel="Every day")
+    return commands
 
 
 def add(
@@ -121,7 +121,7 @@ def tried(name: NameArgument, home: HomeOption = None, as_json: JsonOption = Fal
 
     path = f"/api/upstreams/{segment(name)}/test"
     test = ask_node(home, lambda node: node.post(path, {}, answer=UpstreamTest))
-    Face(as_json).result(test, lambda: _tested(test))
+    Output(as_json).result(test, lambda: _tested(test))
 
 
 def _tested(test: UpstreamTest) -> RenderableType:
@@ -199,7 +199,7 @@ def _show(known: Upstreams, as_json: bool, first: str = "") -> None:
         none = "No other server is asked. `poolhouse upstream add --help` tells how one is named."
         return Group(*map(hints.text, filter(None, [first, *(lines or [none])])))
 
-    Face(as_json).result(known, view)
+    Output(as_json).result(known, view)
 
 
 def _lines(upstream: Upstream) -> list[str]:

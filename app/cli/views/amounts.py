@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from app.core.reasons import size
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 BAR_CELLS = 10
 
@@ -13,6 +16,8 @@ __all__ = ["duration", "memory_bar", "milliseconds", "rate", "seconds", "size"]
 
 def memory_bar(used: int, whole: int, color: str = "blue") -> Text:
     """Return how much of `whole` is used: `███░░░░░░░ 1.1 of 4.0 GiB`."""
+    from rich.text import Text
+
     share = min(1.0, used / whole) if whole > 0 else 0.0
     full = round(share * BAR_CELLS)
     if used > 0:

@@ -1,24 +1,48 @@
-"""The machines of the household as a table."""
+"""The machines of the household, the machines nearby, and the links between them."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from app.api.snapshot import Machine
-from app.cli import safe_text
-from app.cli.views.status_view import state_of
+from app.api.links import Link, LinkMeasurement, LinkReport
+from app.api.snapshot import Machine, Snapshot, Stranger
+from app.cli import hints, safe_text
+from app.cli.views.amounts import milliseconds
+from app.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.console import Console, ConsoleOptions
 
 ID_SHOWN = 8  # `remove` takes any six or more
 ANY_WIDTH = 1_000
 IPV4_WIDTH = 21  # with its port: never broken; a longer address is, where it must be
+NAMELESS = "name unknown"
+MOST_SHOWN = 8  # whoever announces more wants the screen
+COLOR_OF_STATE = {
+    "ready": "green",
+    "loaded": "green",
+    "lending": "green",
+    "working": "blue",
+    "draining": "yellow",
+    "paused": "yellow",
+    "failed": "red",
+    "lost": "red",
+}
+KINDS = {
+    "ethernet": "cable",
+    "wifi": "Wi-Fi",
+    "thunderbolt": "Thunderbolt",
+    "vpn": "VPN",
+    "loopback": "this computer",
+    "virtual": "virtual network",
+}
 
 
 class MachinesView:
@@ -50,11 +74,8 @@ class MachinesView:
         if with_devices:
             table.add_column("Device")
         for machine, address in zip(self._machines, addresses, strict=True):
-            name = Text(safe_text.name(machine.name))
-            if machine.this:
-                name.append(" (this)", style="dim")
             table.add_row(
-                name,
+                named(machine),
                 safe_text.line(machine.id[:ID_SHOWN]),
                 state_of(machine),
                 safe_text.line(", ".join(machine.roles)),
@@ -70,3 +91,124 @@ def _address(machine: Machine) -> str:
 
 def _device(machine: Machine) -> str:
     return safe_text.line(machine.device or "not known")
+
+
+def named(machine: Machine) -> Text:
+    """Return the name of a machine, marked if it is this one."""
+    name = Text(safe_text.name(machine.name))
+    if machine.this:
+        name.append(" (this)", style="dim")
+    return name
+
+
+def state_of(machine: Machine) -> Text:
+    """One word: `loaded` where layers lie and nothing computes, `working` where something does."""
+    state = machine.state if machine.online or machine.this else "offline"
+    return Text(safe_text.line(state), style=COLOR_OF_STATE.get(state, "dim"))
+
+
+def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
+    """Return the machines nearby with what to type, the ones that let a machine in first; empty if there is none."""
+    if not strangers:
+        return []
+    ranked = sorted(strangers, key=lambda stranger: (not stranger.pairing_address, stranger.id))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    # A stranger chooses its name, and it is not to fill the screen.
+    table.add_column("Nearby", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("Address", overflow="fold")
+    table.add_column("", overflow="fold")
+    fits, typed = not hints.home_option(), list[str]()  # a command that is cut off helps nobody
+    for stranger in ranked[:MOST_SHOWN]:
+        relation = "not of this household"
+        if stranger.pairing_address:
+            typed.append(f"poolhouse pair {shlex.quote(_typed(stranger))}{hints.home_option()}")
+            relation = f"lets a machine in: {typed[-1]}" if fits else "lets a machine in"
+        address = stranger.addresses[0] if stranger.addresses else ""
+        table.add_row(_shown(stranger), safe_text.line(address), Text(relation, style="dim"))
+    claimed = [claims for stranger in ranked[:MOST_SHOWN] if (claims := _claims(stranger))]
+    rest = len(ranked) - MOST_SHOWN
+    below = [f"and {rest} more"] if rest > 0 else []
+    below += claimed
+    below += [] if fits else [f"Join by: {command}" for command in typed]
+    lines = (Text(line, "dim", no_wrap=True, overflow="ignore") for line in below)
+    return [Text(), table, *lines]
+
+
+def only_open(snapshot: Snapshot) -> Stranger:
+    """The one machine nearby that lets others in. Raises BadInput for none, or for several."""
+    is_open = [stranger for stranger in snapshot.strangers.values() if stranger.pairing_address]
+    if not is_open:
+        raise BadInput("pairing_nobody_near")
+    if len(is_open) > 1:
+        there = ", ".join(f"{_shown(stranger)} ({stranger.pairing_address})" for stranger in is_open[:MOST_SHOWN])
+        raise BadInput("pairing_several_near", there=there)
+    return is_open[0]
+
+
+def _shown(stranger: Stranger) -> str:
+    """An id is no name: whoever lets nobody in says none, and its address stands beside it."""
+    return safe_text.name(stranger.name) if stranger.name else NAMELESS
+
+
+def _claims(stranger: Stranger) -> str:
+    """Return what a machine says about itself; empty if it says nothing."""
+    parts = [safe_text.name(part) for part in (stranger.system, stranger.device) if part]
+    return f"{_shown(stranger)} says it is: {', '.join(parts)}" if parts else ""
+
+
+def _typed(stranger: Stranger) -> str:
+    """Return what `pair` understands: the name, unless it could be an option or an address."""
+    name = safe_text.name(stranger.name or "")
+    return stranger.id[:ID_SHOWN] if not name or name.startswith("-") or ":" in name else name
+
+
+def links_view(links: Sequence[LinkReport]) -> RenderableType:
+    """A row for each link; below, why some were not measured."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in ("Machine", "There", "Back", "Round trip", "95 %", "Jitter", "By"):
+        table.add_column(title, overflow="fold")
+    for link in links:
+        table.add_row(
+            safe_text.name(link.name),
+            megabits(link.out_bytes_per_s),
+            megabits(link.in_bytes_per_s),
+            milliseconds(link.measured_round_trip_seconds),
+            milliseconds(link.round_trip_p95_seconds),
+            milliseconds(link.jitter_seconds),
+            way(link),
+        )
+    why = [hints.text(safe_text.line(link.reason), "dim") for link in links if link.reason]
+    return Group(table, *why)
+
+
+def megabits(bytes_per_s: float | None) -> str:
+    """A rate as networks are sold: `94 Mb/s`, `2.1 Gb/s`."""
+    if bytes_per_s is None:
+        return "not measured"
+    bits = bytes_per_s * 8
+    if bits >= 1e9:
+        return f"{bits / 1e9:.1f} Gb/s"
+    return f"{bits / 1e6:.0f} Mb/s" if bits >= 1e7 else f"{bits / 1e6:.1f} Mb/s"
+
+
+def way(link: LinkMeasurement) -> str:
+    """Return what carries a link: `cable (eth0)`, and `Wi-Fi there` if only the other end is on it."""
+    if not link.kind:
+        return ""
+    words = KINDS.get(link.kind, "")
+    if link.interface:
+        words = f"{words} ({safe_text.line(link.interface)})".strip()
+    if link.far_kind != link.kind and link.far_kind in KINDS:
+        words += f", {KINDS[link.far_kind]} there"
+        if link.far_interface:
+            words += f" ({safe_text.line(link.far_interface)})"
+    return words
+
+
+def in_short(link: LinkMeasurement) -> str:
+    """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, at the slower rate; other kinds than cable are named."""
+    if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
+        return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
+    slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))
+    named = [KINDS[kind] for kind in ("wifi", "vpn") if kind in (link.kind, link.far_kind)]
+    return ", ".join((slower, milliseconds(link.measured_round_trip_seconds), *named))

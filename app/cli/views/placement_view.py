@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from app.api.plans import Forecast, LoadedEmbedder, LoadedModel, Plan, Replica, Stage
 from app.cli import hints, safe_text
 from app.cli.views.amounts import memory_bar, rate, seconds, size
-from app.cli.views.layer_strip import COLORS, Strip, in_words, joined
 from app.core.planner.speed_estimates import is_rough
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+
+
+NARROWEST, WIDEST = 4, 40
+COLORS = ("blue", "green", "magenta", "cyan", "yellow")
+HELD, ELSEWHERE = "█", "░"
+
+ROUGH = "Rough: with so small a model, what else the computers do weighs as much."
+
+Run = tuple[int, int]
 
 
 def plan_view(plan: Plan) -> RenderableType:
@@ -23,9 +36,6 @@ def plan_view(plan: Plan) -> RenderableType:
     rows += [hints.text(safe_text.line(reason), "dim") for reason in plan.reasons]
     rows += [hints.text(safe_text.line(advice.sentence), "green") for advice in plan.advice]
     return Group(*rows)
-
-
-ROUGH = "Rough: with so small a model, what else the computers do weighs as much."
 
 
 def forecast_line(plan: Plan, forecast: Forecast) -> str:
@@ -108,3 +118,44 @@ def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
     for stage in sorted(stages, key=lambda stage: stage.first):
         held.setdefault(stage.key, []).append(stage)
     return held
+
+
+class Strip:
+    """`n_layers` cells, or fewer that each stand for several: at most 40, and whatever a narrow terminal leaves."""
+
+    def __init__(self, runs: Sequence[Run], n_layers: int, color: str) -> None:
+        self._runs, self._n_layers, self._color = runs, n_layers, color
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        most = min(self._n_layers, WIDEST)
+        return Measurement(min(most, NARROWEST), most)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield strip(self._runs, self._n_layers, self._color, options.max_width)
+
+
+def strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) -> Text:
+    """A cell for each layer, as far as they have room; else each stands for several."""
+    width = min(n_layers, widest, WIDEST)
+    picture = Text()
+    for cell in range(width):
+        layer = int((cell + 0.5) * n_layers / width)
+        held = any(first <= layer < last for first, last in runs)
+        picture.append(HELD if held else ELSEWHERE, style=color if held else "dim")
+    return picture
+
+
+def in_words(runs: Sequence[Run]) -> str:
+    """Runs as people count: `1–4, 13–16`. Layers are counted from one."""
+    return ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs)
+
+
+def joined(runs: Sequence[Run]) -> list[Run]:
+    """Runs in order; where one begins at the end of another, they are one."""
+    together: list[Run] = []
+    for first, last in sorted(runs):
+        if together and together[-1][1] == first:
+            together[-1] = (together[-1][0], last)
+        else:
+            together.append((first, last))
+    return together

@@ -13,11 +13,8 @@ from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
 from app.api.snapshot import ForecastErrors, Machine, Snapshot
 from app.cli import hints, safe_text
 from app.cli.views.amounts import memory_bar, rate, seconds
-from app.cli.views.links_view import in_short
-from app.cli.views.nearby_machines import nearby_view
+from app.cli.views.machines_view import in_short, named, nearby_view, state_of
 from app.cli.views.placement_view import by_machine, forecast_line, headline, placement_view, replicas_line
-
-# Forecast against fact, in two sentences.
 
 
 def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Text]:
@@ -48,18 +45,6 @@ def _last(outcome: AnswerOutcome) -> str:
         f"(forecast for just this answer: {seconds(outcome.forecast_ttft_s)}), "
         f"then {rate(outcome.tok_s)} ({rate(outcome.forecast_tok_s)}).{how}"
     )
-
-
-COLOR_OF_STATE = {
-    "ready": "green",
-    "loaded": "green",
-    "lending": "green",
-    "working": "blue",
-    "draining": "yellow",
-    "paused": "yellow",
-    "failed": "red",
-    "lost": "red",
-}
 
 
 def status_view(snapshot: Snapshot) -> RenderableType:
@@ -165,7 +150,7 @@ def machines_view(snapshot: Snapshot) -> Table:
     table.add_column("Used of lent", overflow="fold")
     table.add_column("Link", overflow="fold")
     for machine in sorted(snapshot.machines.values(), key=lambda known: (not known.this, known.name)):
-        table.add_row(_named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))
+        table.add_row(named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))
     return table
 
 
@@ -188,19 +173,6 @@ def _reasons(snapshot: Snapshot) -> list[Text]:
         for machine in snapshot.machines.values()
         if machine.reason
     ]
-
-
-def _named(machine: Machine) -> Text:
-    name = Text(safe_text.name(machine.name))
-    if machine.this:
-        name.append(" (this)", style="dim")
-    return name
-
-
-def state_of(machine: Machine) -> Text:
-    """One word: `loaded` where layers lie and nothing computes, `working` where something does."""
-    state = machine.state if machine.online or machine.this else "offline"
-    return Text(safe_text.line(state), style=COLOR_OF_STATE.get(state, "dim"))
 
 
 def _lends(machine: Machine) -> RenderableType:

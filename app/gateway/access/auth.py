@@ -24,8 +24,8 @@ from app.gateway.metrics import Figures
 from app.gateway.open_requests import WHOLE, UnderWay, in_pieces
 from app.gateway.refusals import Api, api_of, explained, shaped, status_of, too_deep
 from app.gateway.upstreams.upstreams import MOST_PASSED, PASSED
+from app.machine.paths import with_home
 from app.machine.secret_stores import ApiKeys
-from app.machine.typed_commands import with_home
 from app.network.peer.bounded_body import TooLong, TooSlow
 from app.node.control.guard import GARBLED, MAX_BODY_BYTES, MAX_OPEN, TOO_LARGE, TOO_SLOW, at_once, retry_s
 

@@ -37,10 +37,9 @@ from app.gateway.servers.lan_server import LanDoor
 from app.gateway.upstreams.upstream_admin import UpstreamDesk
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.keystore import open_keystore
-from app.machine.paths import Home
+from app.machine.paths import Home, home_option
 from app.machine.secret_stores import ApiKeys, SecretMap
 from app.machine.settings import ApiChoice, Choices, KeyLimits, Upstream
-from app.machine.typed_commands import home_option
 from app.node.control.guard import MAX_BODY_BYTES, own_names
 from app.node.control.shelf_routes import Models
 from app.node.journal import Journal

@@ -15,8 +15,7 @@ from app.core.reasons import with_reason
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.servers.local_server import ChatApi
-from app.machine import release_address
-from app.machine.chat_key import ChatKey
+from app.machine.secret_stores import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
 from app.node.control import api_routes, model_routes
 from app.node.control.answer_routes import AnswerRoutes
@@ -28,6 +27,7 @@ from app.node.control.node_settings import OwnSettings
 from app.node.control.request_body import body
 from app.node.control.state_routes import StateRoutes
 from app.node.doctor import Doctor
+from app.node.downloads import updates
 from app.node.downloads.updates import Updates
 from app.node.known_household import KnownHousehold
 from app.node.lending.lending_policy import LendingPolicy
@@ -159,7 +159,7 @@ class Servers:
         )
         self._updates = Updates(
             node.home.root / "updates.json",
-            release_address.named(),
+            updates.release_place(),
             lambda: choices.now.look_for_updates,
             node.journal.note,
         )

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from app.api.links import Link, LinkReport
-from app.cli.views.links_view import in_short, links_view, megabits, way
+from app.cli.views.machines_view import in_short, links_view, megabits, way
 
 MEASURED = LinkReport(
     name="attic",

@@ -14,9 +14,8 @@ from aiohttp import web
 
 from app import __version__
 from app.core.errors import AppError, Busy, Reason, Unreachable
-from app.machine.release_address import ReleasePlace, place_in
 from app.node.downloads import updates as looking
-from app.node.downloads.updates import DAY_SECONDS, Updates
+from app.node.downloads.updates import DAY_SECONDS, ReleasePlace, Updates, place_among
 from tests.catalog.hub_server import closed_hub
 from tests.network.nodes import until
 from tests.node.pool import node
@@ -206,7 +205,7 @@ async def test_by_itself_only_where_that_was_chosen_and_once_a_day(
     ],
 )
 def test_the_place_is_what_the_build_names(line: str, repository: str | None) -> None:
-    found = place_in(["Documentation, https://example.org", line])
+    found = place_among(["Documentation, https://example.org", line])
     assert (found.repository if found else None) == repository
 
 

@@ -9,12 +9,37 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from app.cli import hints
-from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE
-from app.cli.interrupted import Stopped
-from app.cli.output import Face
+from app.cli.node_calls import Stopped
+from app.cli.output import Output
 from app.core.errors import AppError, BadInput
 
-# Standard input, output and error of a command, also where whoever started it closed one.
+if TYPE_CHECKING:
+    from typer import TyperException
+
+FAILED = 1
+WRONG_USAGE = 2
+STOPPED = 130  # what shells report after Ctrl-C
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+EARLY = ("--home", "--json")
+NO_TEXT = "What was typed holds bytes that are no text (UTF-8). Type it again; rename a file of such a name."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the process's exit code comes back."""
+    complete()
+    hints.remember_home(None)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    out = Output(as_json="--json" in words)
+    try:
+        return _run(words, out)
+    except BrokenPipeError:  # `poolhouse models | head`: whoever read has enough
+        return FAILED
+    except KeyboardInterrupt:
+        out.fail(AppError("stopped"))
+        return STOPPED
+    finally:
+        give_up_the_unwritten()
 
 
 def complete() -> None:
@@ -35,32 +60,6 @@ def give_up_the_unwritten() -> None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
-
-
-if TYPE_CHECKING:
-    from typer import TyperException
-
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-_NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-EARLY = ("--home", "--json")
-NO_TEXT = "What was typed holds bytes that are no text (UTF-8). Type it again; rename a file of such a name."
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the process's exit code comes back."""
-    complete()
-    hints.remember(None)
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    face = Face(as_json="--json" in words)
-    try:
-        return _run(words, face)
-    except BrokenPipeError:  # `poolhouse models | head`: whoever read has enough
-        return FAILED
-    except KeyboardInterrupt:
-        face.fail(AppError("stopped"))
-        return STOPPED
-    finally:
-        give_up_the_unwritten()
 
 
 def behind_the_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
@@ -89,7 +88,7 @@ def _early(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at:]
 
 
-def _run(words: list[str], face: Face) -> int:
+def _run(words: list[str], out: Output) -> int:
     import typer
 
     from app.cli.program import build
@@ -101,24 +100,24 @@ def _run(words: list[str], face: Face) -> int:
         code = program(typed, prog_name="poolhouse", standalone_mode=False)
         sys.stdout.flush()  # that there is no room for it is told below
     except AppError as error:
-        face.fail(error)
+        out.fail(error)
         return STOPPED if isinstance(error, Stopped) else FAILED
     except typer.Abort:
-        face.fail(AppError("stopped"))
+        out.fail(AppError("stopped"))
         return STOPPED
     except typer.TyperException as error:  # what was typed; it names the option and the cure
-        face.fail(BadInput("usage", sentence=_what_to_type(error)))
+        out.fail(BadInput("usage", sentence=_what_to_type(error)))
         return WRONG_USAGE
     except UnicodeEncodeError:  # bytes of an argument that were no text in the first place
-        face.fail(BadInput("usage", sentence=NO_TEXT))
+        out.fail(BadInput("usage", sentence=NO_TEXT))
         return WRONG_USAGE
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        face.fail(_refused(error))
+        out.fail(_refused(error))
         return FAILED
     if code == STOPPED:  # typer turns Ctrl-C into this code
-        face.fail(AppError("stopped"))
+        out.fail(AppError("stopped"))
     return code if isinstance(code, int) else 0
 
 

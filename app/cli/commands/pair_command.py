@@ -1,0 +1,215 @@
+"""`poolhouse pair`: let a machine into the household, or join one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.node_calls import ask_node
+from app.cli.options import HomeOption, JsonOption, read_code
+from app.cli.output import Output
+from app.core.errors import AppError, BadInput
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from app.api.answers import MachineAnswer, PairingCode
+    from app.api.plans import Progress
+    from app.client import NodeClient
+
+HEAR_SECONDS, LOOK_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
+CLOSING_SECONDS = 2.0
+BAR_CELLS = 40
+TRUST = (
+    "Machines of a household can in principle work out what is typed "
+    "from the numbers they process: pair only machines you trust."
+)
+
+GUEST = (
+    "As a guest it may ask the models of your hosts, in turn with everybody else. It uses no other machine's memory, "
+    "lends none, and cannot change the household. The host that answers works with what is typed there."
+)
+
+IS_GUEST = (
+    "This machine is a guest there: the hosts answer what is asked here, and work with what is typed. It uses no other "
+    "machine's memory, lends none, and cannot change the household."
+)
+
+RENAMED = "Another machine there has the name of this one, which is called {name} from now on."
+
+
+class RoleName(StrEnum):
+    """The roles of a new machine."""
+
+    LEND = "lend"
+    GUEST = "guest"
+    USE_AND_LEND = "use-and-lend"
+    ADMIN = "admin"
+
+
+def pair(
+    address: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(
+            help="The address the other machine shows, or its name; nothing: the only one nearby.", show_default=False
+        ),
+    ] = None,
+    open_window: Annotated[
+        bool, typer.Option("--open", help="Let one machine in: show a code and the address.")
+    ] = False,
+    code: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--code", help="The six digits the other machine shows.", show_default=False),
+    ] = None,
+    role: Annotated[
+        RoleName, typer.Option("--role", help="What the new machine may do; guest: use models only.")
+    ] = RoleName.USE_AND_LEND,
+    close: Annotated[bool, typer.Option("--close", help="Call off what --open began; the code is void then.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --open --json: wait, then a second JSON line.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Pair two machines: `--open` on one; on the other its ADDRESS, or its name when it is near."""
+    if open_window and address is not None:
+        raise typer.BadParameter("Give either --open, or the address another machine shows.")
+    if open_window and code:
+        raise typer.BadParameter("--open shows a code of its own. Give --code on the other machine.")
+    if close and (open_window or address is not None or code):
+        raise typer.BadParameter("--close stands alone.")
+    out = Output(as_json)
+    if close:
+        ask_node(home, lambda node: node.delete("/pairing"))
+        out.result({}, lambda: "Pairing is closed.")
+    elif open_window:
+        _let_in(out, home, role.value.replace("-", "_"), wait or not as_json)
+    else:
+        typed = read_code(code) if code else None
+        place = address or _found_nearby(out, home)
+        _join(out, home, place, typed or read_code(_typed_code(out)))
+
+
+def _found_nearby(out: Output, home: Path | None) -> str:
+    """The only machine nearby that lets others in; one that began just now may not be heard of yet."""
+    from app.api.snapshot import Snapshot
+    from app.cli.views.machines_view import only_open
+
+    late = time.monotonic() + HEAR_SECONDS
+    while True:
+        snapshot = ask_node(home, lambda node: node.get("/status", Snapshot))
+        try:
+            stranger = only_open(snapshot)
+            break
+        except BadInput as error:
+            if error.reason.code != "pairing_nobody_near" or time.monotonic() > late:
+                raise
+        time.sleep(LOOK_SECONDS)
+    out.note(f"Pairing with {safe_text.name(stranger.name or stranger.id)} at {stranger.pairing_address}.")
+    return stranger.id
+
+
+def _typed_code(out: Output) -> str:
+    if not out.can_ask:
+        raise typer.BadParameter("Give the code with --code 123456.")
+    return str(typer.prompt("Code shown on the other machine"))
+
+
+def _let_in(out: Output, home: Path | None, role: str, wait: bool) -> None:
+    from app.api.answers import PairingCode
+
+    window = ask_node(home, lambda node: node.post("/pairing", {"role": role}, answer=PairingCode))
+    if out.as_json:
+        out.json({"code": window.code, "address": window.address, "seconds": window.seconds})
+    if not wait:
+        return
+    paired = ask_node(home, lambda node: _keep_open(node, out, window))
+    name = safe_text.name(paired.machine.name)
+    about = GUEST if role == RoleName.GUEST else TRUST
+    if out.as_json:
+        out.json({"machine": {"id": paired.machine.id, "name": paired.machine.name}})
+    else:
+        out.show(f"Paired with {name}. {about}")
+
+
+def _join(out: Output, home: Path | None, address: str, code: str) -> None:
+    from app.api.answers import Joined
+
+    body = {"address": address, "code": code}
+    joined = ask_node(home, lambda node: node.post("/pairing/join", body, answer=Joined))
+    about = IS_GUEST if joined.guest else TRUST
+    called = f"{RENAMED.format(name=safe_text.name(joined.called))} " if joined.called else ""
+    name = safe_text.name(joined.machine.name)
+    out.result(joined, lambda: f"Paired with {name}. {called}{about}")
+
+
+async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> MachineAnswer:
+    """Show the window until a machine joins or it closes; Ctrl-C closes it."""
+    from app.api.answers import MachineAnswer
+
+    try:
+        if out.is_live:
+            return await _counting_down(node, out, window)
+        if not out.as_json:
+            out.note(
+                f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, "
+                f"good for {int(window.seconds)} seconds."
+            )
+        return await node.work("GET", "/pairing/wait", answer=MachineAnswer)
+    except asyncio.CancelledError:
+        # The loop is ending: nothing else would close the window before its time is over.
+        with contextlib.suppress(AppError, TimeoutError):
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await node.delete("/pairing")
+        raise
+
+
+async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> MachineAnswer:
+    from rich.live import Live
+
+    from app.api.answers import MachineAnswer
+
+    ends = time.monotonic() + window.seconds
+    tries_left = window.tries
+
+    def heard(step: Progress) -> None:
+        nonlocal tries_left
+        if step.tries_left is not None:
+            tries_left = step.tries_left
+
+    with Live(
+        get_renderable=lambda: _window_view(window, ends - time.monotonic(), tries_left),
+        console=out.stderr,
+        refresh_per_second=4,
+        transient=True,
+    ):
+        return await node.work("GET", "/pairing/wait", progress=heard, answer=MachineAnswer)
+
+
+def _window_view(window: PairingCode, seconds_left: float, tries_left: int) -> RenderableType:
+    """The code in large spacing, what to type, and the time left as a bar."""
+    from rich.console import Group
+    from rich.text import Text
+
+    left = max(0, round(seconds_left))
+    code, address = safe_text.line(window.code), safe_text.line(window.address)
+    digits = Text("    " + "  ".join(code[:3]) + "     " + "  ".join(code[3:]), style="bold blue")
+    full = min(BAR_CELLS, round(BAR_CELLS * left / max(1, window.seconds)))
+    bar = Text("█" * full, style="blue").append("░" * (BAR_CELLS - full), style="dim")
+    return Group(
+        Text("On the machine to add, type:"),
+        Text(),
+        Text(f"    poolhouse pair {address}", style="bold"),
+        Text(),
+        Text("and then this code:"),
+        Text(),
+        digits,
+        Text(),
+        bar,
+        Text(f"{left} s left, {tries_left} tries. Ctrl-C closes the window.", style="dim"),
+    )
