@@ -20,7 +20,7 @@ from app.api.snapshot import Snapshot
 from app.cli import safe_text
 from app.cli.node_calls import gather_first_error
 from app.cli.views.amounts import milliseconds, seconds, size
-from app.cli.views.placement_view import in_words
+from app.cli.views.placement_view import layer_numbers
 from app.core.bench import WARM_UP_TOKENS, BenchRound, TimedAnswer, figures, is_same, is_still, question, same_orders
 from app.core.errors import AppError, BadInput, Unreachable
 
@@ -50,31 +50,31 @@ class Task:
 
 
 class Bench:
-    """One benchmark on one node. `told` hears how many answers are finished."""
+    """One benchmark on one node. `on_progress` is given the number of finished answers."""
 
     def __init__(self, node: NodeClient, task: Task, on_progress: Callable[[int], None]) -> None:
         self._node = node
         self._task = task
-        self._told = on_progress
+        self._on_progress = on_progress
         self._finished = 0
         self._model = task.model
         self._n_vocab: int | None = None
         self._before: LoadedModel | None = None  # what was loaded, if the benchmark loads its own
         self.has_loaded = False
 
-    async def loaded(self, progress: Callable[[Progress], None]) -> LoadedModel:
+    async def load(self, progress: Callable[[Progress], None]) -> LoadedModel:
         """The placement to measure: what is loaded if it will do, else loaded now."""
         placed = (await self._node.get("/status", Snapshot)).loaded
-        if placed is None or not self._suffices(placed):
+        if placed is None or not self._is_enough(placed):
             self._before, self.has_loaded = placed, True
-            body = {"model": self._task.model, **self._load()}
+            body = {"model": self._task.model, **self._load_options()}
             placed = (await self._node.work("POST", "/load", body, progress, answer=Loaded)).loaded
         self._model = placed.model  # what was asked for may be the beginning of the name
         shelf = (await self._node.get("/models", Models)).models
         self._n_vocab = next((model.n_vocab for model in shelf if model.name == placed.model), None)
         return placed
 
-    async def restored(self, progress: Callable[[Progress], None]) -> None:
+    async def restore(self, progress: Callable[[Progress], None]) -> None:
         """Load again what was loaded before: a benchmark's own context is short."""
         before = self._before
         if not self.has_loaded:
@@ -85,10 +85,10 @@ class Bench:
             return
         was = msgspec.to_builtins(before)
         if not is_still(was, msgspec.to_builtins(now.loaded)):
-            order = await self._again(was, list(now.machines))
+            order = await self._reload_order(was, list(now.machines))
             await self._node.work("POST", "/load", order, progress)
 
-    async def _again(self, was: Json, machines: list[str]) -> Json:
+    async def _reload_order(self, was: Json, machines: list[str]) -> Json:
         """The order that puts every layer where it lay; the planner's choice where none does."""
         orders = same_orders(was, machines)
         for order in orders:
@@ -98,7 +98,7 @@ class Bench:
                     return order
         return orders[0]
 
-    def _load(self) -> Json:
+    def _load_options(self) -> Json:
         need = self._task.prompt + self._task.output
         requested = self._task.load
         return {
@@ -108,9 +108,9 @@ class Bench:
             "users": requested.get("users") or max(self._task.streams),
         }
 
-    def _suffices(self, now: LoadedModel) -> bool:
+    def _is_enough(self, now: LoadedModel) -> bool:
         """Return whether the loaded model is the right one, with room for all streams."""
-        need = self._load()
+        need = self._load_options()
         return (
             now.model == self._task.model
             and now.state in ("ready", "")
@@ -119,7 +119,7 @@ class Bench:
             and now.users >= need["users"]
         )
 
-    async def measured(self) -> list[Json]:
+    async def measure(self) -> list[Json]:
         """The figures for each number of streams, after one warm-up."""
         await self._answer((0, 0, 0), min(WARM_UP_TOKENS, self._task.output))
         results = []
@@ -156,7 +156,7 @@ class Bench:
     def _count(self, sizes: tuple[int, int, int]) -> None:
         if sizes[0]:  # the warm-up does not count
             self._finished += 1
-            self._told(self._finished)
+            self._on_progress(self._finished)
 
 
 def bench_view(report: Json) -> RenderableType:
@@ -211,7 +211,7 @@ def _stages(stages: list[Json]) -> Table:
     for stage in stages:
         table.add_row(
             safe_text.name(stage["machine"]),
-            in_words([(stage["first"], stage["last"])]),
+            layer_numbers([(stage["first"], stage["last"])]),
             milliseconds(stage["busy_s"]) if stage["busy_s"] < 1 else seconds(stage["busy_s"]),
             milliseconds(stage["wait_s"]) if stage["wait_s"] < 1 else seconds(stage["wait_s"]),
             size(round(stage["bytes_in"])),

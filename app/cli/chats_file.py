@@ -31,7 +31,7 @@ class Chats:
     messages: int
 
 
-def file_of(home: Home) -> Path:
+def find_file(home: Home) -> Path:
     """Raises BadInput where there are no chats."""
     file = home.root / FILE
     if not file.is_file():
@@ -39,22 +39,22 @@ def file_of(home: Home) -> Path:
     return file
 
 
-def look(file: Path) -> Chats:
+def read_chats(file: Path) -> Chats:
     """Read the chats, also while the window is open. Raises AppError."""
-    with _said(file), contextlib.closing(history_file.connect(file)) as db:
-        return _look(db, file)
+    with _explained_errors(file), contextlib.closing(history_file.connect(file)) as db:
+        return _read_chats(db, file)
 
 
 def check_key(file: Path, cipher: Cipher, place: str) -> None:
     """Raises Refused where the encrypted file has another key than the one in `place`."""
-    with _said(file), contextlib.closing(history_file.connect(file)) as db:
+    with _explained_errors(file), contextlib.closing(history_file.connect(file)) as db:
         if history_file.why_locked(db, file, cipher) is not None:
             raise Refused("history_key_wrong", place=place, path=str(file))
 
 
-def change(file: Path, turn: Turn, cipher: Cipher, progress: Callable[[int, int], None]) -> Chats:
+def rewrite(file: Path, turn: Turn, cipher: Cipher, progress: Callable[[int, int], None]) -> Chats:
     """Write the chats completely or not at all. Raises Busy while the window is open, and AppError."""
-    with _said(file), at_work(file, threading.Event()) as db:
+    with _explained_errors(file), at_work(file, threading.Event()) as db:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         db.execute("PRAGMA locking_mode = EXCLUSIVE")  # not even an idle window may hold it
         try:
@@ -65,10 +65,10 @@ def change(file: Path, turn: Turn, cipher: Cipher, progress: Callable[[int, int]
             raise
         db.execute("COMMIT")
         carry_out(turn, db, file, cipher, progress)
-        return _look(db, file)
+        return _read_chats(db, file)
 
 
-def _look(db: sqlite3.Connection, file: Path) -> Chats:
+def _read_chats(db: sqlite3.Connection, file: Path) -> Chats:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > history_file.SEALED:
         raise Refused("history_newer", path=str(file))
@@ -82,7 +82,7 @@ def _look(db: sqlite3.Connection, file: Path) -> Chats:
 
 
 @contextlib.contextmanager
-def _said(file: Path) -> Iterator[None]:
+def _explained_errors(file: Path) -> Iterator[None]:
     """Turn errors of the file or the disk into sentences."""
     try:
         yield

@@ -42,26 +42,26 @@ class DemoNode:
 
 
 class DemoNodes:
-    """`async with DemoNodes(3) as nodes`: `nodes.all`, this machine first.
+    """`async with DemoNodes(3) as demo`: `demo.nodes`, this machine first.
 
-    within: a folder for their homes, made where it is not there; without it, where temporary files go.
+    parent: a folder for their homes, made where it is not there; without it, where temporary files go.
     """
 
-    def __init__(self, machines: int, within: Path | None = None) -> None:
-        self._within = within
-        new = (within, *within.parents) if within else ()
-        self._made = [folder for folder in new if not folder.exists()]  # the innermost first
-        self._names = [named(number) for number in range(machines)]
+    def __init__(self, machines: int, parent: Path | None = None) -> None:
+        self._parent = parent
+        new = (parent, *parent.parents) if parent else ()
+        self._created = [folder for folder in new if not folder.exists()]  # the innermost first
+        self._names = [machine_name(number) for number in range(machines)]
         self._threads = max(1, (os.cpu_count() or 1) // machines)
         self._processes: list[asyncio.subprocess.Process] = []
-        self.all: list[DemoNode] = []
+        self.nodes: list[DemoNode] = []
 
     async def __aenter__(self) -> Self:
-        if self._within is not None:
-            self._within.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix="poolhouse-demo-", dir=self._within))
+        if self._parent is not None:
+            self._parent.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="poolhouse-demo-", dir=self._parent))
         try:
-            self.all = await gather_first_error(self._started(name) for name in self._names)
+            self.nodes = await gather_first_error(self._start(name) for name in self._names)
         except BaseException:
             await self._end()
             raise
@@ -72,7 +72,7 @@ class DemoNodes:
     ) -> None:
         await self._end()
 
-    async def _started(self, name: str) -> DemoNode:
+    async def _start(self, name: str) -> DemoNode:
         home = self._folder / name
         home.mkdir()
         with (home / LOG).open("wb") as log:
@@ -83,7 +83,7 @@ class DemoNodes:
                 stderr=log,
                 # The system's keyring must not hear of homes that will be gone.
                 env=paths.python_environment(POOLHOUSE_KEYSTORE="file"),
-                **_apart(),
+                **_in_own_group(),
             )
         self._processes.append(process)
         assert process.stdout is not None
@@ -105,15 +105,15 @@ class DemoNodes:
             if process.stdin is not None:
                 process.stdin.close()  # the sign they wait for
         try:
-            await asyncio.gather(*(_ended(process) for process in self._processes))
+            await asyncio.gather(*(_end_process(process) for process in self._processes))
         finally:
-            await asyncio.to_thread(_removed, self._folder)
+            await asyncio.to_thread(_remove, self._folder)
             with contextlib.suppress(OSError):  # something else lies in it by now
-                for folder in self._made:
+                for folder in self._created:
                     folder.rmdir()
 
 
-def named(number: int) -> str:
+def machine_name(number: int) -> str:
     return NAMES[number] if number < len(NAMES) else f"machine-{number + 1}"
 
 
@@ -126,7 +126,7 @@ def node_command(home: Path, name: str, threads: int) -> list[str]:
     )  # fmt: skip
 
 
-def _apart() -> dict[str, Any]:
+def _in_own_group() -> dict[str, Any]:
     """Ctrl-C is for the demo, which then ends its nodes in order."""
     if sys.platform == "win32":
         apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -135,7 +135,7 @@ def _apart() -> dict[str, Any]:
     return apart
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _end_process(process: asyncio.subprocess.Process) -> None:
     workers = _children(process.pid)
     try:
         async with asyncio.timeout(ENDING_SECONDS):
@@ -157,7 +157,7 @@ def _children(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _removed(folder: Path) -> None:
+def _remove(folder: Path) -> None:
     for _ in range(REMOVING_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -31,7 +31,7 @@ Json = dict[str, Any]
 # What a node reads before anything else, checked without one: damaged, it keeps every node from starting.
 
 
-async def kept(home: Home) -> list[Check]:
+async def damaged_files(home: Home) -> list[Check]:
     """List the damaged files, each with its cure; none where a node could start. Writes nothing."""
 
     async def of_settings() -> object:
@@ -64,15 +64,15 @@ async def all_checks(home: Home) -> list[Check]:
         [
             Check("Poolhouse", True, Reason("check_version", {"version": __version__, "python": _python()})),
             *here,
-            *await node(home, [check.cause for check in here]),
+            *await node_checks(home, [check.cause for check in here]),
         ]
     )
 
 
-async def node(home: Home, known: Collection[Reason | None] = ()) -> list[Check]:
+async def node_checks(home: Home, known: Collection[Reason | None] = ()) -> list[Check]:
     """The running node: its version, and what it found itself; without one, what keeps it from starting.
 
-    told: causes that another check names already.
+    known: causes that another check names already.
     """
     try:
         async with NodeClient(home, any_version=True) as client:
@@ -83,12 +83,15 @@ async def node(home: Home, known: Collection[Reason | None] = ()) -> list[Check]
     except AppError as error:
         ok = None if error.reason.code in ("node_not_running", "home_missing") else False
         stopped = Check("Node", ok, error.reason)
-        damaged = [] if ok is False else await kept(home)
+        damaged = [] if ok is False else await damaged_files(home)
         return [*(check for check in damaged if check.cause not in known), stopped]
-    return [Check("Node", True, Reason("check_node_runs", {"version": runs})), *(_of_node(check) for check in checks)]
+    return [
+        Check("Node", True, Reason("check_node_runs", {"version": runs})),
+        *(_check_of_node(check) for check in checks),
+    ]
 
 
-def _of_node(check: NodeCheck) -> Check:
+def _check_of_node(check: NodeCheck) -> Check:
     return Check(
         check.name,
         check.ok,
@@ -105,7 +108,7 @@ def _python() -> str:
     return ".".join(str(part) for part in sys.version_info[:3])
 
 
-WORDS = {True: ("fine", "green"), False: ("problem", "red"), None: ("note", "yellow")}
+STATES = {True: ("fine", "green"), False: ("problem", "red"), None: ("note", "yellow")}
 
 
 def checks_json(checks: Sequence[Check]) -> Json:
@@ -125,7 +128,7 @@ def checks_view(checks: Sequence[Check]) -> RenderableType:
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for check in checks:
-        word, style = WORDS[check.ok]
+        word, style = STATES[check.ok]
         text = Text(_sentence(check.cause))
         if check.cure and check.ok is not True:
             text.append(f" {_sentence(check.cure)}", style="bold")

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 FAILED = 1
 WRONG_USAGE = 2
 STOPPED = 130  # what shells report after Ctrl-C
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-EARLY = ("--home", "--json")
-NO_TEXT = "What was typed holds bytes that are no text (UTF-8). Type it again; rename a file of such a name."
+GLOBAL_OPTIONS = ("--home", "--json")
+NOT_UTF8 = "What was typed holds bytes that are no text (UTF-8). Type it again; rename a file of such a name."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code comes back."""
-    complete()
+    open_missing_streams()
     hints.remember_home(None)
     words = list(sys.argv[1:] if arguments is None else arguments)
     out = Output(as_json="--json" in words)
@@ -39,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out.fail(AppError("stopped"))
         return STOPPED
     finally:
-        give_up_the_unwritten()
+        discard_unwritten()
 
 
-def complete() -> None:
+def open_missing_streams() -> None:
     """A closed one leads nowhere: Python leaves it out, and the next file or socket would get its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -51,7 +51,7 @@ def complete() -> None:
             setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8"))
 
 
-def give_up_the_unwritten() -> None:
+def discard_unwritten() -> None:
     """Drop what cannot be written: at its end Python would try once more, and complain in its own words."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -62,17 +62,17 @@ def give_up_the_unwritten() -> None:
             os.close(nowhere)
 
 
-def behind_the_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
+def with_options_after_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
     """`--home DIR` and `--json` may stand before the command too, or amid it: there they mean the same.
 
     groups: words that only begin a command's name, as `api` does that of `api on`; alone they list those.
     """
-    early, rest = _early(words)
+    early, rest = _leading_options(words)
     if not rest or rest[0].startswith("-"):
         return words  # for the window itself, or something that typer will refuse
     if rest[0] not in groups:
         return [rest[0], *early, *rest[1:]]
-    group, (amid, rest) = rest[0], _early(rest[1:])
+    group, (amid, rest) = rest[0], _leading_options(rest[1:])
     if not rest:
         return [group]
     if rest[0].startswith("-"):
@@ -80,10 +80,10 @@ def behind_the_command(words: list[str], groups: Collection[str] = ()) -> list[s
     return [group, rest[0], *early, *amid, *rest[1:]]
 
 
-def _early(words: list[str]) -> tuple[list[str], list[str]]:
+def _leading_options(words: list[str]) -> tuple[list[str], list[str]]:
     """The options at the beginning that may stand early, and the rest."""
     at = 0
-    while at < len(words) and words[at].partition("=")[0] in EARLY:
+    while at < len(words) and words[at].partition("=")[0] in GLOBAL_OPTIONS:
         at += 2 if words[at] == "--home" else 1
     return words[:at], words[at:]
 
@@ -96,7 +96,7 @@ def _run(words: list[str], out: Output) -> int:
     program = build()
     groups = {str(group.typer_instance.info.name) for group in program.registered_groups if group.typer_instance}
     try:
-        typed = behind_the_command(words, groups)
+        typed = with_options_after_command(words, groups)
         code = program(typed, prog_name="poolhouse", standalone_mode=False)
         sys.stdout.flush()  # that there is no room for it is told below
     except AppError as error:
@@ -106,22 +106,22 @@ def _run(words: list[str], out: Output) -> int:
         out.fail(AppError("stopped"))
         return STOPPED
     except typer.TyperException as error:  # what was typed; it names the option and the cure
-        out.fail(BadInput("usage", sentence=_what_to_type(error)))
+        out.fail(BadInput("usage", sentence=_usage_sentence(error)))
         return WRONG_USAGE
     except UnicodeEncodeError:  # bytes of an argument that were no text in the first place
-        out.fail(BadInput("usage", sentence=NO_TEXT))
+        out.fail(BadInput("usage", sentence=NOT_UTF8))
         return WRONG_USAGE
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        out.fail(_refused(error))
+        out.fail(_os_error(error))
         return FAILED
     if code == STOPPED:  # typer turns Ctrl-C into this code
         out.fail(AppError("stopped"))
     return code if isinstance(code, int) else 0
 
 
-def _what_to_type(error: TyperException) -> str:
+def _usage_sentence(error: TyperException) -> str:
     """Return what was wrong, in typer's words, and how the command is written or where its options are listed."""
     import typer
 
@@ -129,7 +129,7 @@ def _what_to_type(error: TyperException) -> str:
         name = error.param_hint or (error.param and error.param.opts[0])
         if error.param is not None and error.param.param_type_name == "argument":
             name = error.param.human_readable_name
-        sentence = _number_wanted(error.param) or error.message
+        sentence = _number_range(error.param) or error.message
         return f"{name}: {sentence}" if name else sentence
     sentence = str(getattr(error, "format_message", error.__str__)())
     context = getattr(error, "ctx", None)
@@ -154,7 +154,7 @@ def _what_to_type(error: TyperException) -> str:
 KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a number"}  # by the name of typer's type
 
 
-def _number_wanted(parameter: object) -> str | None:
+def _number_range(parameter: object) -> str | None:
     """Return which number an option takes; None where it takes none."""
     parameter_type = getattr(parameter, "type", None)
     kind = KINDS.get(str(getattr(parameter_type, "name", "")).partition(" ")[0])
@@ -168,8 +168,8 @@ def _number_wanted(parameter: object) -> str | None:
     return f"Give {kind}, {most} or less." if most is not None else f"Give {kind}."
 
 
-def _refused(error: OSError) -> AppError:
-    if error.errno in _NO_ROOM:
+def _os_error(error: OSError) -> AppError:
+    if error.errno in _DISK_FULL:
         return AppError("no_room_left", detail=_system_message(error))
     if error.errno in _NOT_ALLOWED:
         return AppError("not_allowed", detail=_system_message(error))

@@ -40,7 +40,7 @@ class Output:
         self.as_json = as_json
         self._is_amid_line = False  # of what `write` wrote
         for stream in (sys.stdout, sys.stderr):
-            _never_fail(stream)
+            _replace_unencodable(stream)
 
     @cached_property
     def stdout(self) -> Console:
@@ -119,7 +119,7 @@ class Output:
         if self._is_amid_line:
             self.write("\n")
 
-    def whisper(self, foreign: str) -> None:
+    def write_dim(self, foreign: str) -> None:
         """A piece of streamed text that is no result: for people who watch, and of less weight."""
         from rich.text import Text
 
@@ -128,11 +128,11 @@ class Output:
 
     def note(self, sentence: str) -> None:
         """A message beside the result, on a line of its own. Commands in it are to be typed as they stand."""
-        begins = "\n" if self._is_amid_line and _one_output() else ""
+        begins = "\n" if self._is_amid_line and _share_one_file() else ""
         sys.stderr.write(f"{begins}{safe_text.line(hints.with_home(sentence))}\n")
         sys.stderr.flush()
 
-    def dim(self, sentence: str) -> None:
+    def note_dim(self, sentence: str) -> None:
         """A message of less weight, for people only."""
         if self.is_live:
             self.stderr.print(safe_text.line(sentence), style="dim")
@@ -156,11 +156,11 @@ def _sentence_of(error: AppError) -> str:
     if name.casefold().endswith(".gguf"):  # as llama.cpp's own programs take it
         return said(error) + " A file is put on the shelf first: `poolhouse import FILE`."
     with suppress(BadInput):  # a list that is damaged: the shelf's own words stay
-        return _offered(name) or said(error)
+        return _pull_hint(name) or said(error)
     return said(error)
 
 
-def _offered(name: str) -> str:
+def _pull_hint(name: str) -> str:
     """ "" where the catalogue has none of this name either."""
     from app.catalog.catalogue import shipped
 
@@ -174,7 +174,7 @@ def _offered(name: str) -> str:
     return in_words("model_not_pulled", model=pulled)
 
 
-def _one_output() -> bool:
+def _share_one_file() -> bool:
     """Tell whether results and messages come out at one place, as on a terminal or after `2>&1`.
 
     Only there may a message break a line: elsewhere the text would no longer be what was answered.
@@ -186,7 +186,7 @@ def _one_output() -> bool:
     return (stdout.st_dev, stdout.st_ino) == (stderr.st_dev, stderr.st_ino)
 
 
-def _never_fail(stream: TextIO) -> None:
+def _replace_unencodable(stream: TextIO) -> None:
     """A sign the output cannot show must not end the command."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import Task
 
-Show = Callable[[Progress], None]
+ShowProgress = Callable[[Progress], None]
 
 QUARTERS = 4
-ALL = "Sending layers to all machines"
+SENDING_TO_ALL = "Sending layers to all machines"
 ONE_FILE = ("waiting", "starting", "downloading")  # it is one of these at a time
 WORDS = {
     "starting": "Starting",
@@ -41,7 +41,7 @@ WORDS = {
 
 
 @contextmanager
-def shown(out: Output) -> Iterator[Show]:
+def show_progress(out: Output) -> Iterator[ShowProgress]:
     """Show progress lines of the node: pass them to the yielded function."""
     if not out.is_live:
         yield _Lines(out).show
@@ -89,7 +89,7 @@ class _Bars:
             if len(self._copies) > 1:
                 done = sum(copy.done for copy in self._copies.values())
                 total = sum(copy.total for copy in self._copies.values())
-                self._bar(ALL, Progress("sending", None, done, total, "bytes"))
+                self._bar(SENDING_TO_ALL, Progress("sending", None, done, total, "bytes"))
 
     def _bar(self, title: str, step: Progress, of: str = "") -> None:
         """of: what is shown by one bar, whatever its title is now."""
@@ -108,7 +108,7 @@ def bars(console: Console) -> RichProgress:
 
     class Figures(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(figures(task), style="dim")
+            return Text(bar_figures(task), style="dim")
 
     return RichProgress(
         TextColumn("{task.description}", markup=False),
@@ -119,7 +119,7 @@ def bars(console: Console) -> RichProgress:
     )
 
 
-def figures(task: Task) -> str:
+def bar_figures(task: Task) -> str:
     """`12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
     done, total = task.completed, task.total
     if total is None:

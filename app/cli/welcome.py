@@ -17,7 +17,7 @@ from app.cli.output import Output
 from app.core.errors import AppError
 
 # What the window toolkit's own packages do not bring along on Linux, and Debian's packages of it.
-DRAWING = {
+DRAWING_LIBRARIES = {
     "libglib-2.0.so.0": "libglib2.0-0",
     "libEGL.so.1": "libegl1",
     "libGL.so.1": "libgl1",
@@ -25,14 +25,14 @@ DRAWING = {
     "libfontconfig.so.1": "libfontconfig1",
     "libxkbcommon.so.0": "libxkbcommon0",
 }
-X11 = {
+X11_LIBRARIES = {
     "libxcb-cursor.so.0": "libxcb-cursor0",
     "libxcb-icccm.so.4": "libxcb-icccm4",
     "libxcb-keysyms.so.1": "libxcb-keysyms1",
     "libxcb-shape.so.0": "libxcb-shape0",
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
 }
-WAYLAND = {"libwayland-cursor.so.0": "libwayland-cursor0", "libwayland-egl.so.1": "libwayland-egl1"}
+WAYLAND_LIBRARIES = {"libwayland-cursor.so.0": "libwayland-cursor0", "libwayland-egl.so.1": "libwayland-egl1"}
 
 
 def has_screen() -> bool:
@@ -46,13 +46,13 @@ def require_libraries() -> None:
     """Raises AppError with the packages to install: Qt itself would end the process, without a word why."""
     if not sys.platform.startswith("linux"):
         return
-    libraries = DRAWING | (WAYLAND if os.environ.get("WAYLAND_DISPLAY") else X11)
-    missing = sorted(package for name, package in libraries.items() if not _loads(name))
+    libraries = DRAWING_LIBRARIES | (WAYLAND_LIBRARIES if os.environ.get("WAYLAND_DISPLAY") else X11_LIBRARIES)
+    missing = sorted(package for name, package in libraries.items() if not _can_load(name))
     if missing:
         raise AppError("window_libraries", packages=" ".join(missing))
 
 
-def _loads(name: str) -> bool:
+def _can_load(name: str) -> bool:
     try:
         ctypes.CDLL(name)
     except OSError:
@@ -75,7 +75,7 @@ FIRST_STEPS = (
     ("poolhouse doctor", "checks, each with its cause and its cure"),
     ("poolhouse --help", "all commands"),
 )
-SENTENCE = "There is no screen here for the window. Everything works from here:"
+NO_SCREEN = "There is no screen here for the window. Everything works from here:"
 
 VersionOption = Annotated[bool, typer.Option("--version", help="Show the version.")]
 
@@ -95,13 +95,13 @@ def welcome(
     out = Output(as_json)
     steps = [{"command": command, "does": does} for command, does in FIRST_STEPS]
     known = {"version": __version__, "note": _note(), "commands": steps}
-    out.result(known, lambda: f"Poolhouse {__version__}" if version else _screen())
+    out.result(known, lambda: f"Poolhouse {__version__}" if version else _welcome_view())
 
 
 def _note() -> str:
     """Return the step with its `--home`, if the home is not the usual one; the demo needs none."""
     option = hints.home_option()
-    return f"{SENTENCE} (with{option} behind each but the demo)" if option else SENTENCE
+    return f"{NO_SCREEN} (with{option} behind each but the demo)" if option else NO_SCREEN
 
 
 def _open_window(home: Path | None, hidden: bool) -> NoReturn:
@@ -118,7 +118,7 @@ def _open_window(home: Path | None, hidden: bool) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _screen() -> RenderableType:
+def _welcome_view() -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

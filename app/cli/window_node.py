@@ -19,7 +19,7 @@ from app.network import identity
 
 LOG = "start.log"  # what it says while it starts; from then on it writes a log of its own
 LAST_WORDS_BYTES = 4096
-PATIENCE_S, LOOK_S = 12.0, 0.1  # for a node to end; after eight seconds it is ended
+END_WAIT_S, POLL_S = 12.0, 0.1  # for a node to end; after eight seconds it is ended
 
 
 class NodeLauncher:
@@ -30,7 +30,7 @@ class NodeLauncher:
         self.home = home.root
         self._process: subprocess.Popen[bytes] | None = None
         self._erases = False
-        self._before: list[subprocess.Popen[bytes]] = []  # that may still be ending
+        self._earlier: list[subprocess.Popen[bytes]] = []  # that may still be ending
 
     def find(self) -> Endpoint | None:
         runtime = running_node.read(self._home.runtime_file)
@@ -40,8 +40,8 @@ class NodeLauncher:
 
     def start(self) -> None:
         command = paths.python_command("-m", "app", "node", "--home", str(self._home.root), *self._options)
-        earlier = (*self._before, *([self._process] if self._process else ()))
-        self._before = [process for process in earlier if process.poll() is None]
+        processes = (*self._earlier, *([self._process] if self._process else ()))
+        self._earlier = [process for process in processes if process.poll() is None]
         try:
             self._home.create()
             with self._log.open("wb") as log:
@@ -51,7 +51,7 @@ class NodeLauncher:
                     stdout=log,
                     stderr=log,
                     env=paths.python_environment() | {running_node.BY_WINDOW: "1"},
-                    **_apart(),
+                    **_in_own_group(),
                 )
         except OSError as error:
             raise AppError("system_error", detail=str(error)) from None
@@ -74,10 +74,10 @@ class NodeLauncher:
         """Do what is due once the window has ended; return why some of it could not be done."""
         if not self._erases:
             return []
-        for _ in range(round(PATIENCE_S / LOOK_S)):
+        for _ in range(round(END_WAIT_S / POLL_S)):
             if running_node.read(self._home.runtime_file) is None and not self.started:
                 break
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         else:
             return [said(Refused("erase_while_running", home=str(self.home)))]
         try:
@@ -89,7 +89,7 @@ class NodeLauncher:
     def fate(self) -> str | None:
         if self._process is None or not self._process.poll():
             return None  # none was started, it runs, or it ended in order
-        return _last_words(self._log) or said(AppError("node_stopped"))
+        return _start_failure(self._log) or said(AppError("node_stopped"))
 
     @property
     def started(self) -> bool:
@@ -103,7 +103,7 @@ class NodeLauncher:
         return self._home.logs / LOG
 
 
-def _apart() -> dict[str, Any]:
+def _in_own_group() -> dict[str, Any]:
     """A Ctrl-C or a crash of the window must not end the node."""
     if os.name == "nt":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW  # type: ignore[attr-defined,unused-ignore]
@@ -111,7 +111,7 @@ def _apart() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def _last_words(log: Path) -> str:
+def _start_failure(log: Path) -> str:
     """Why it did not start. One that had said that it is ready, in one line of JSON, said nothing of its end."""
     try:
         with log.open("rb") as file:

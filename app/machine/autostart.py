@@ -46,13 +46,13 @@ class Autostart:
 
 def state(entry: Entry | None = None) -> Autostart:
     """Read the state back from the system, whatever program wrote it. Blocks for a moment."""
-    entry = entry or entry_here()
+    entry = entry or system_entry()
     return Autostart(entry.is_on(), entry.where)
 
 
-def choose(on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False) -> Autostart:
+def set_enabled(on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False) -> Autostart:
     """Turn it on or off; return the state of the system afterwards. headless: a node alone. Raises Refused."""
-    entry = entry or entry_here()
+    entry = entry or system_entry()
     try:
         if on:
             entry.write(command(home, headless=headless))
@@ -63,7 +63,7 @@ def choose(on: bool, home: Home, entry: Entry | None = None, *, headless: bool =
     return state(entry)
 
 
-def entry_here() -> Entry:
+def system_entry() -> Entry:
     """Return the entry of this system."""
     if sys.platform == "win32":
         return RunKey()
@@ -72,7 +72,7 @@ def entry_here() -> Entry:
     return DesktopEntry(desktop_folder(os.environ, Path.home()))
 
 
-def unit_here() -> Entry:
+def user_unit() -> Entry:
     """Return the unit that starts a node where there is no desktop. Raises Refused where the system has none of that
     kind."""
     if not sys.platform.startswith("linux"):
@@ -80,10 +80,10 @@ def unit_here() -> Entry:
     return UserUnit(unit_folder(os.environ, Path.home()))
 
 
-def entries_here() -> list[Entry]:
+def all_entries() -> list[Entry]:
     """Return all entries that may start Poolhouse on this system."""
-    units = [unit_here()] if sys.platform.startswith("linux") else []
-    return [entry_here(), *units]
+    units = [user_unit()] if sys.platform.startswith("linux") else []
+    return [system_entry(), *units]
 
 
 def command(home: Home, *, headless: bool = False) -> list[str]:
@@ -124,7 +124,7 @@ class DesktopEntry:
     """One file. Desktops turn entries off by a line in it, and ignore one whose program is gone."""
 
     def __init__(self, directory: Path, find_program: Callable[[str], object] = shutil.which) -> None:
-        self._path, self._found = directory / DESKTOP_FILE, find_program
+        self._path, self._find_program = directory / DESKTOP_FILE, find_program
         self.where = str(self._path)
 
     def is_on(self) -> bool:
@@ -132,7 +132,7 @@ class DesktopEntry:
             text = self._path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return False
-        return entry_is_on(text) and bool(self._found(program_of(text)))
+        return entry_is_on(text) and bool(self._find_program(program_of(text)))
 
     def write(self, command: Sequence[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +191,7 @@ def _exec_argument(text: str) -> str:
 # the link that `systemctl --user enable` makes; nothing is started or stopped here.
 
 UNIT_FILE = "poolhouse.service"
-OURS = "# Made by `poolhouse autostart`, which removes it again."
+UNIT_HEADER = "# Made by `poolhouse autostart`, which removes it again."
 
 
 def unit_folder(environment: Mapping[str, str], home: Path) -> Path:
@@ -205,29 +205,29 @@ class UserUnit:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / UNIT_FILE
-        self._wanted = directory / "default.target.wants" / UNIT_FILE
+        self._link = directory / "default.target.wants" / UNIT_FILE
         self.where = str(self._path)
 
     def is_on(self) -> bool:
-        return self._wanted.is_symlink() and self._path.is_file()
+        return self._link.is_symlink() and self._path.is_file()
 
     def write(self, command: Sequence[str]) -> None:
-        self._wanted.parent.mkdir(parents=True, exist_ok=True)
+        self._link.parent.mkdir(parents=True, exist_ok=True)
         if self._is_ours() or not self._path.exists():
             write_atomically(self._path, unit_text(command).encode())
-        self._wanted.unlink(missing_ok=True)
-        self._wanted.symlink_to(self._path)
+        self._link.unlink(missing_ok=True)
+        self._link.symlink_to(self._path)
 
     def remove(self) -> None:
-        self._wanted.unlink(missing_ok=True)
+        self._link.unlink(missing_ok=True)
         with suppress(OSError):  # others are in it, or it is not there
-            self._wanted.parent.rmdir()
+            self._link.parent.rmdir()
         if self._is_ours():
             self._path.unlink()
 
     def _is_ours(self) -> bool:
         try:
-            return self._path.read_text(encoding="utf-8", errors="replace").startswith(OURS)
+            return self._path.read_text(encoding="utf-8", errors="replace").startswith(UNIT_HEADER)
         except FileNotFoundError:
             return False
 
@@ -235,7 +235,7 @@ class UserUnit:
 def unit_text(command: Sequence[str]) -> str:
     """The whole file."""
     return (
-        f"{OURS}\n"
+        f"{UNIT_HEADER}\n"
         "[Unit]\n"
         "Description=Poolhouse node\n"
         "\n"
@@ -273,18 +273,18 @@ class LaunchAgent:
             starts = agent_is_on(self._path.read_bytes())
         except OSError:
             return False
-        return starts and not turned_off(self._run(("launchctl", "print-disabled", _domain())))
+        return starts and not is_disabled(self._run(("launchctl", "print-disabled", _domain())))
 
     def write(self, command: Sequence[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._path, agent(command))
+        write_atomically(self._path, agent_plist(command))
         self._run(("launchctl", "enable", f"{_domain()}/{LABEL}"))  # undoes the system's own switch
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
 
 
-def agent(command: Sequence[str]) -> bytes:
+def agent_plist(command: Sequence[str]) -> bytes:
     """The whole file: started once at each sign-in at a screen, and not again when it ends."""
     return plistlib.dumps(
         {
@@ -308,7 +308,7 @@ def agent_is_on(content: bytes) -> bool:
     return bool(properties.get("RunAtLoad") and properties.get("ProgramArguments")) and not properties.get("Disabled")
 
 
-def turned_off(listing: str | None) -> bool:
+def is_disabled(listing: str | None) -> bool:
     """Return whether `launchctl print-disabled` names it as disabled; older systems write `true`."""
     match = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
     return match is not None and match[1] in ("disabled", "true")

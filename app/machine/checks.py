@@ -46,7 +46,7 @@ async def engines() -> list[Check]:
     probed = await probe_all()
     processor = processor_name()
     checks = [check for probe in probed for check in (engine(probe, processor), *devices(probe))]
-    return [*checks, *unused_graphics(probed, await asyncio.to_thread(graphics.listed))]
+    return [*checks, *unused_graphics(probed, await asyncio.to_thread(graphics.list_cards))]
 
 
 def engine(probe: Engine, processor: str) -> Check:
@@ -87,7 +87,7 @@ def devices(probe: Engine) -> list[Check]:
 
 def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
     """Report a card that is present but not used, so that nobody wonders why it is slow."""
-    why = graphics.unused(probed, listed)
+    why = graphics.unused_cards(probed, listed)
     cure = Reason("cure_graphics_unused")
     return [Check("Device", None, why, cure, why.code)] if why else []
 

@@ -20,7 +20,7 @@ import psutil
 
 from app.core.household.link import LinkKind
 
-UNASKED = frozenset(
+USED_BY_DEFAULT = frozenset(
     [LinkKind.ETHERNET, LinkKind.WIFI, LinkKind.THUNDERBOLT, LinkKind.UNKNOWN]
 )  # what joins computers of one household, as far as we can tell
 SYS_NET = Path("/sys/class/net")
@@ -75,7 +75,7 @@ def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[In
     return tuple(
         interface
         for interface in all_of_them
-        if interface.is_up and interface.addresses and (interface.kind in UNASKED or interface.name in chosen)
+        if interface.is_up and interface.addresses and (interface.kind in USED_BY_DEFAULT or interface.name in chosen)
     )
 
 

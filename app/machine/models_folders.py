@@ -17,7 +17,7 @@ from app.machine.settings import UNCHOSEN, ModelsChoice
 
 MARKER = "poolhouse-models.json"  # tells our folder from another disk at the same place
 NAME = "Poolhouse models"
-MARKER_MOST_BYTES = 4096
+MAX_MARKER_BYTES = 4096
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 MOST_NAMES = 100
 
@@ -186,7 +186,7 @@ def _marker_of(folder: Path) -> Marker | None:
     """Return a folder's marker; None where there is none. One that cannot be read has no owner."""
     try:
         with (folder / MARKER).open("rb") as file:
-            return decode(file.read(MARKER_MOST_BYTES), Marker)
+            return decode(file.read(MAX_MARKER_BYTES), Marker)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
@@ -213,6 +213,6 @@ def _drop(path: Path) -> None:
 def _unusable(folder: Path, error: OSError) -> AppError:
     if error.errno in FULL:
         free = shutil.disk_usage(folder).free if folder.is_dir() else 0
-        needed = MARKER_MOST_BYTES
+        needed = MAX_MARKER_BYTES
         return DoesNotFit("disk_full", folder=str(folder), needed_bytes=needed, free_bytes=free)
     return BadInput("models_folder_unusable", folder=str(folder), why=os_cause(error))

@@ -26,9 +26,9 @@ class SecretMap:
     """
 
     def __init__(self, home: Home, secret_name: str) -> None:
-        self._home, self._what = home, secret_name
+        self._home, self._secret_name = home, secret_name
         self._lock = asyncio.Lock()
-        self._found: FileStore | KeyringStore | None = None
+        self._opened_store: FileStore | KeyringStore | None = None
         self._secrets: dict[str, str] | None = None
 
     async def where(self) -> Reason:
@@ -70,9 +70,9 @@ class SecretMap:
         return Reason("keyring_entry", {"entry": store.entry})
 
     async def _store(self) -> FileStore | KeyringStore:
-        if self._found is None:
-            self._found = await open_beside(self._home, self._what)
-        return self._found
+        if self._opened_store is None:
+            self._opened_store = await open_beside(self._home, self._secret_name)
+        return self._opened_store
 
 
 FIRST = "default"
@@ -110,19 +110,19 @@ class ApiKeys:
             raise BadInput("api_key_name", name=name[:40])
         new = _new()
 
-        def with_it(keys: dict[str, str]) -> dict[str, str]:
+        def with_key(keys: dict[str, str]) -> dict[str, str]:
             keys = keys or {FIRST: _new()}
             if name not in keys and len(keys) >= MOST_KEYS:
                 raise BadInput("api_keys_many", most=MOST_KEYS)
             return keys | {name: new}
 
-        await self._kept.change(with_it)
+        await self._kept.change(with_key)
         return new
 
     async def remove(self, name: str) -> None:
         """Revoke the key. Raises BadInput, Refused."""
 
-        def without_it(keys: dict[str, str]) -> dict[str, str]:
+        def without_key(keys: dict[str, str]) -> dict[str, str]:
             if name not in keys:
                 raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(keys)))
             if len(keys) == 1:
@@ -130,7 +130,7 @@ class ApiKeys:
             del keys[name]
             return keys
 
-        await self._kept.change(without_it)
+        await self._kept.change(without_key)
 
     def owner(self, presented: str) -> str | None:
         """Return the name of the key's owner. It takes as long for a wrong key as for a right one."""
@@ -154,7 +154,7 @@ class TokenStore:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._lock = asyncio.Lock()
-        self._found: FileStore | KeyringStore | None = None
+        self._opened_store: FileStore | KeyringStore | None = None
         self._read = False
         self._token: str | None = None
 
@@ -191,9 +191,9 @@ class TokenStore:
 
     async def _store(self) -> FileStore | KeyringStore:
         """Return the store beside the passphrase of this home's key."""
-        if self._found is None:
-            self._found = await open_beside(self._home, "hub token")
-        return self._found
+        if self._opened_store is None:
+            self._opened_store = await open_beside(self._home, "hub token")
+        return self._opened_store
 
 
 CHAT_KEY_BYTES = 32

@@ -77,9 +77,9 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
     except AppError:
         done.left.append(Reason("erase_keyring"))
     if home.is_default:  # else the entry may be another home's
-        for login_item in [entry] if entry else autostart.entries_here():
+        for login_item in [entry] if entry else autostart.all_entries():
             try:
-                await asyncio.to_thread(autostart.choose, False, home, login_item)
+                await asyncio.to_thread(autostart.set_enabled, False, home, login_item)
             except Refused as error:
                 done.left.append(error.reason)
     await asyncio.to_thread(_delete_models, home, done)
@@ -115,12 +115,12 @@ def _delete_models(home: Home, done: Erased) -> None:
             if not folders.give_up(folder):
                 (folder / MARKER).unlink()  # what else is in it is somebody else's
         except OSError as error:
-            done.left.append(_kept(folder, error))
+            done.left.append(_left_behind(folder, error))
 
 
 def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
     """The lock last: until then nobody begins anew here."""
-    for path in sorted(_ours(root)):
+    for path in sorted(_own_paths(root)):
         _delete_one(path, done)
     with contextlib.suppress(OSError):
         (root / WINDOW_LOCK).unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
         if root.is_dir() and not any(root.iterdir()):
             root.rmdir()
     except OSError as error:  # of its parent's owner: an empty folder stays
-        done.left.append(_kept(root, error))
+        done.left.append(_left_behind(root, error))
 
 
 def _delete_one(path: Path, done: Erased) -> None:
@@ -140,12 +140,12 @@ def _delete_one(path: Path, done: Erased) -> None:
         else:
             path.unlink()
     except OSError as error:
-        done.left.append(_kept(path, error))
+        done.left.append(_left_behind(path, error))
     else:
         done.n_bytes += n_bytes
 
 
-def _ours(root: Path) -> Iterator[Path]:
+def _own_paths(root: Path) -> Iterator[Path]:
     for path in root.iterdir() if root.is_dir() else ():
         aside = any(path.name.startswith(name + end) for name in NAMES for end in ASIDE)
         broken_off = path.name.endswith(".part") and path.name.startswith(NAMES)
@@ -160,5 +160,5 @@ def _size(path: Path) -> int:
     return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)
 
 
-def _kept(path: Path, error: OSError) -> Reason:
+def _left_behind(path: Path, error: OSError) -> Reason:
     return Reason("erase_left", {"path": str(path), "why": os_cause(error)})

@@ -26,12 +26,12 @@ PROJECT = Path(__file__).resolve().parents[2]
 @asynccontextmanager
 async def household() -> AsyncIterator[list[DemoNode]]:
     """Nodes that know each other, the first one with a model over all."""
-    async with DemoNodes(MACHINES) as nodes, AsyncExitStack() as stack:
-        homes = [Home.at(node.home) for node in nodes.all]
+    async with DemoNodes(MACHINES) as demo, AsyncExitStack() as stack:
+        homes = [Home.at(node.home) for node in demo.nodes]
         clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
         await paired(clients)
         await loaded(clients[0], MACHINES)
-        yield nodes.all
+        yield demo.nodes
 
 
 async def used(node: DemoNode, guest: DemoNode, words: list[str]) -> int:

@@ -39,8 +39,8 @@ QUESTIONS = (
 
 async def household(words: Sequence[str], scenes: Sequence[str]) -> int:
     """Start the nodes, and show each wanted scene to a photographer: a process with `words` behind its name."""
-    async with DemoNodes(MACHINES) as nodes, AsyncExitStack() as stack:
-        homes = [Home.at(node.home) for node in nodes.all]
+    async with DemoNodes(MACHINES) as demo, AsyncExitStack() as stack:
+        homes = [Home.at(node.home) for node in demo.nodes]
         clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
         await paired(clients)
         await _busy_life(clients[0])

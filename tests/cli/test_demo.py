@@ -56,10 +56,10 @@ def below(folder: Path) -> list[str]:
 
 async def test_they_end_when_their_input_does(folder: Path, stand_in: Callable[..., None]) -> None:
     stand_in(READY)
-    async with DemoNodes(3) as nodes:
-        assert [node.name for node in nodes.all] == ["den-pc", "attic-pc", "kitchen-laptop"]
-        assert all((node.home / "worked").exists() for node in nodes.all)
-        pids = [node.process.pid for node in nodes.all]
+    async with DemoNodes(3) as demo:
+        assert [node.name for node in demo.nodes] == ["den-pc", "attic-pc", "kitchen-laptop"]
+        assert all((node.home / "worked").exists() for node in demo.nodes)
+        pids = [node.process.pid for node in demo.nodes]
     assert not any(psutil.pid_exists(pid) for pid in pids)
     assert is_empty(folder)
 
@@ -71,9 +71,9 @@ async def test_their_homes_stand_where_it_is_told(tmp_path: Path, stand_in: Call
     if there:
         chosen.mkdir(parents=True)
         (chosen / "mine").touch()
-    async with DemoNodes(2, chosen) as nodes:
-        assert all(node.home.parent.parent == chosen for node in nodes.all)
-        assert all((node.home / "worked").exists() for node in nodes.all)
+    async with DemoNodes(2, chosen) as demo:
+        assert all(node.home.parent.parent == chosen for node in demo.nodes)
+        assert all((node.home / "worked").exists() for node in demo.nodes)
     assert below(tmp_path) == (["a", "a/b", "a/b/mine"] if there else [])
 
 
@@ -106,8 +106,8 @@ async def test_one_that_does_not_hear_is_ended_and_an_error_inside_too(
     pids: list[int] = []
 
     async def fail_inside() -> None:
-        async with DemoNodes(2) as nodes:
-            pids.extend(node.process.pid for node in nodes.all)
+        async with DemoNodes(2) as demo:
+            pids.extend(node.process.pid for node in demo.nodes)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

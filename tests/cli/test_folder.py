@@ -22,7 +22,7 @@ MOVING: Json = HERE | {"move": {"name": "tiny", "done_bytes": 1, "total_bytes": 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_commands, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(model_commands, "POLL_SECONDS", 0.0)
 
 
 def test_the_folder_is_shown_with_what_lies_elsewhere(

@@ -22,7 +22,7 @@ def test_a_display_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="libraries come with Qt elsewhere")
 def test_missing_libraries_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    monkeypatch.setitem(welcome.X11, "libno-such-thing.so.9", "libno-such-thing9")
+    monkeypatch.setitem(welcome.X11_LIBRARIES, "libno-such-thing.so.9", "libno-such-thing9")
     with pytest.raises(AppError) as refused:
         welcome.require_libraries()
     assert "apt-get install libno-such-thing9" in said(refused.value)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.cli import hints
-from app.cli.commands.node_commands import _tell_ready
+from app.cli.commands.node_commands import _print_ready
 from app.core.reasons import SENTENCES
 
 
@@ -71,7 +71,7 @@ def test_which_sentences_send_to_another_machine(given: None) -> None:
 
 
 def test_a_node_that_is_ready_says_its_home(given: None, capsys: pytest.CaptureFixture[str]) -> None:
-    _tell_ready({"name": "den-pc"})
+    _print_ready({"name": "den-pc"})
     option = hints.home_option()
     assert capsys.readouterr().out == (
         f"den-pc is ready. In another terminal: `poolhouse status{option}` shows it; "

@@ -6,12 +6,12 @@ import gc
 
 import pytest
 
-from app.cli.commands.node_commands import unswept
+from app.cli.commands.node_commands import without_gc
 
 
 def test_what_is_imported_is_left_alone_and_what_comes_later_is_not() -> None:
     before = gc.get_freeze_count()
-    with unswept():
+    with without_gc():
         assert not gc.isenabled()
         made: list[object] = [[]]
     assert gc.isenabled()
@@ -20,6 +20,6 @@ def test_what_is_imported_is_left_alone_and_what_comes_later_is_not() -> None:
 
 
 def test_an_import_that_fails_leaves_nothing_switched_off() -> None:
-    with pytest.raises(ImportError), unswept():
+    with pytest.raises(ImportError), without_gc():
         raise ImportError
     assert gc.isenabled()

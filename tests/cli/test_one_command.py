@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.entry_point import behind_the_command
+from app.cli.entry_point import with_options_after_command
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from app.cli.entry_point import behind_the_command
     ],
 )
 def test_options_before_the_command(given: list[str], read: list[str]) -> None:
-    assert behind_the_command(given, {"api"}) == read
+    assert with_options_after_command(given, {"api"}) == read
 
 
 def test_json_before_the_command(poolhouse: Any, answering: Any) -> None:

@@ -38,7 +38,7 @@ def following(states: list[Json]) -> dict[tuple[str, str], Any]:
 def test_why_nothing_comes_is_said_once_and_again_after_it_came(
     poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_command, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(pull_command, "POLL_SECONDS", 0.0)
     away, ended = state("starting", held_up=AWAY), "It could not be reached in 9 tries."
     states = [state("starting"), away, away, state("running"), away, state("failed", reason=ended)]
     answering(following(states))
@@ -50,7 +50,7 @@ def test_why_nothing_comes_is_said_once_and_again_after_it_came(
 def test_who_waits_for_the_network_is_not_told_that_it_starts(
     poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_command, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(pull_command, "POLL_SECONDS", 0.0)
     size = {"total_bytes": 10, "done_bytes": 0}
     away, ended = state("starting", held_up=AWAY, **size), state("failed", reason="No.")
     answering(following([state("starting", **size), away, away, ended]))

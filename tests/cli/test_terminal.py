@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.entry_point import NO_TEXT
+from app.cli.entry_point import NOT_UTF8
 from tests.cli.answers import LOADED, PLAN, SNAPSHOT, progress, streamed
 from tests.cli.fake_node import Lines
 from tests.cli.test_pairing import PAIRED, WAITING, WINDOW
@@ -201,7 +201,7 @@ def test_bytes_that_are_no_text_are_said_so(poolhouse: Any, answering: Any, comm
     """As the shell gives them: what is no UTF-8 comes as lone surrogates."""
     node = answering({})
     said = poolhouse(command, "\udcff", *(["--yes"] if command.startswith("r") else []))
-    assert (said.code, said.out, said.err) == (2, "", f"{NO_TEXT}\n")
+    assert (said.code, said.out, said.err) == (2, "", f"{NOT_UTF8}\n")
     assert not node.asked
 
 

@@ -75,7 +75,7 @@ def test_its_end_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_what_was_asked_to_be_erased_goes_once_all_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
-    monkeypatch.setattr(window_node, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(window_node, "END_WAIT_S", 0.2)
     home = Home.at(tmp_path / "den").create()
     (home.identity / "identity.pem").write_text("me")
     launcher = NodeLauncher(home)

@@ -40,13 +40,13 @@ def test_the_desktop_entry_goes_and_comes(tmp_path: Path) -> None:
     entry = autostart.DesktopEntry(tmp_path / "config" / "autostart")
     home = Home.at(tmp_path / "home")
     assert not autostart.state(entry).on
-    assert autostart.choose(True, home, entry) == autostart.Autostart(True, entry.where)
+    assert autostart.set_enabled(True, home, entry) == autostart.Autostart(True, entry.where)
     text = Path(entry.where).read_text()
     assert f"--hidden --home {home.root}" in text
     assert "Terminal=false" in text
-    assert not autostart.choose(False, home, entry).on
+    assert not autostart.set_enabled(False, home, entry).on
     assert not list((tmp_path / "config" / "autostart").iterdir())
-    assert not autostart.choose(False, home, entry).on  # once more harms nothing
+    assert not autostart.set_enabled(False, home, entry).on  # once more harms nothing
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "autostart").write_text("a file in the way")
     entry = autostart.DesktopEntry(tmp_path / "autostart")
     with pytest.raises(Refused) as caught:
-        autostart.choose(True, Home.at(tmp_path), entry)
+        autostart.set_enabled(True, Home.at(tmp_path), entry)
     assert caught.value.reason.code == "autostart_failed"
 
 
@@ -135,7 +135,7 @@ def test_the_launch_agent_goes_and_comes(tmp_path: Path) -> None:
      ("", False), (None, False)],
 )  # fmt: skip
 def test_macos_settings_may_have_turned_it_off(listing: str | None, off: bool) -> None:
-    assert autostart.turned_off(listing) is off
+    assert autostart.is_disabled(listing) is off
 
 
 @pytest.mark.parametrize("content", [b"", b"<plist", b"bplist00garbage", b"<plist><array/></plist>"])

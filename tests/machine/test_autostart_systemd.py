@@ -22,22 +22,22 @@ def test_the_unit_goes_and_comes_and_leaves_nothing(tmp_path: Path) -> None:
     units, home = tmp_path / "systemd" / "user", Home.at(tmp_path / "home")
     entry = UserUnit(units)
     assert not autostart.state(entry).on
-    assert autostart.choose(True, home, entry, headless=True).on
+    assert autostart.set_enabled(True, home, entry, headless=True).on
     text = (units / UNIT_FILE).read_text()
     assert f'poolhouse" "node" "--home" "{home.root}"\n' in text
     assert (units / "default.target.wants" / UNIT_FILE).resolve() == units / UNIT_FILE
-    assert autostart.choose(True, home, entry, headless=True).on  # once more
-    assert not autostart.choose(False, home, entry).on
+    assert autostart.set_enabled(True, home, entry, headless=True).on  # once more
+    assert not autostart.set_enabled(False, home, entry).on
     assert not list(units.iterdir())
-    assert not autostart.choose(False, home, entry).on  # once more harms nothing
+    assert not autostart.set_enabled(False, home, entry).on  # once more harms nothing
 
 
 def test_a_unit_that_a_person_wrote_is_never_changed(tmp_path: Path) -> None:
     (tmp_path / UNIT_FILE).write_text(BY_HAND)
     entry, home = UserUnit(tmp_path), Home.at(tmp_path / "home")
     assert not entry.is_on()
-    assert autostart.choose(True, home, entry, headless=True).on
-    assert not autostart.choose(False, home, entry).on
+    assert autostart.set_enabled(True, home, entry, headless=True).on
+    assert not autostart.set_enabled(False, home, entry).on
     assert (tmp_path / UNIT_FILE).read_text() == BY_HAND
 
 
@@ -46,8 +46,8 @@ def test_what_others_start_stays_enabled(tmp_path: Path) -> None:
     other.parent.mkdir()
     other.symlink_to("/etc/backup.service")
     entry = UserUnit(tmp_path)
-    autostart.choose(True, Home.at(tmp_path / "home"), entry, headless=True)
-    autostart.choose(False, Home.at(tmp_path / "home"), entry)
+    autostart.set_enabled(True, Home.at(tmp_path / "home"), entry, headless=True)
+    autostart.set_enabled(False, Home.at(tmp_path / "home"), entry)
     assert other.is_symlink()
 
 
@@ -75,5 +75,5 @@ def test_systemd_takes_it(tmp_path: Path) -> None:
 def test_another_system_has_no_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(Refused) as refused:
-        autostart.unit_here()
+        autostart.user_unit()
     assert refused.value.reason.code == "autostart_no_unit"

@@ -67,7 +67,7 @@ async def test_what_a_worker_says_of_its_engines(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(checks, "probe_all", answer)
     monkeypatch.setattr(checks, "processor_name", lambda: "A CPU")
-    monkeypatch.setattr(graphics, "listed", list)
+    monkeypatch.setattr(graphics, "list_cards", list)
     assert [(check.ok, cause_of(check)) for check in await checks.engines()] == expected
 
 
@@ -76,7 +76,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
         return [Engine("llamacpp", PROVED, devices=[Device("CPU", kind="cpu")])]
 
     monkeypatch.setattr(checks, "probe_all", answer)
-    monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
+    monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
     card = (await checks.engines())[-1]
     assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
     assert cure_of(card) == "No driver and no setting changes that. Smaller models answer faster."

@@ -235,29 +235,29 @@ def _access(api: ChatApi) -> list[str]:
     """Return what was allowed beside this computer's own names and programs."""
     lines = []
     if names := api.host_names:
-        lines.append(f"It also answers by these host names: {_listed(names)}.")
+        lines.append(f"It also answers by these host names: {_joined(names)}.")
     if origins := api.origins:
-        shown = _listed(origins)
+        shown = _joined(origins)
         lines.append(f"Web pages and apps from these origins may ask and read answers: {shown}.")
     return lines
 
 
-def _listed(names: list[str]) -> str:
+def _joined(names: list[str]) -> str:
     return ", ".join(map(safe_text.line, names))
 
 
 def _limits(api: ChatApi) -> list[str]:
     lines, of_all = [], (api.at_once, api.tokens_a_minute)
     if api.at_once != USUAL_AT_ONCE or api.tokens_a_minute:
-        lines.append(f"Each key may have {_much(*of_all)}.")
+        lines.append(f"Each key may have {_limit_words(*of_all)}.")
     for name, own in sorted(api.limits.items()):
         at_once = api.at_once if own.at_once is None else own.at_once
         tokens = api.tokens_a_minute if own.tokens_a_minute is None else own.tokens_a_minute
         if (at_once, tokens) != of_all:
-            lines.append(f"{safe_text.name(name)} may have {_much(at_once, tokens)}.")
+            lines.append(f"{safe_text.name(name)} may have {_limit_words(at_once, tokens)}.")
     return lines
 
 
-def _much(at_once: int, tokens_a_minute: int) -> str:
+def _limit_words(at_once: int, tokens_a_minute: int) -> str:
     rate = f"{tokens_a_minute:,} tokens a minute" if tokens_a_minute else "any number of tokens"
     return f"{at_once} request{'s' if at_once > 1 else ''} at once and {rate}"

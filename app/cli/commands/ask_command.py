@@ -27,7 +27,7 @@ Json = dict[str, Any]
 MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
 
 
-def _number(value: float) -> float:
+def _not_nan(value: float) -> float:
     """`nan` is within all bounds."""
     if math.isnan(value):
         raise typer.BadParameter("'nan' is no number. Choose one from 0 to 10.")
@@ -35,7 +35,7 @@ def _number(value: float) -> float:
 
 
 TemperatureOption = Annotated[
-    float, typer.Option("--temperature", "-t", min=0, max=10, help="0: the likeliest token.", callback=_number)
+    float, typer.Option("--temperature", "-t", min=0, max=10, help="0: the likeliest token.", callback=_not_nan)
 ]
 NoGuessesOption = Annotated[
     bool, typer.Option("--no-guesses", help="Idle machines compute nothing ahead, to compare its speed.")
@@ -94,7 +94,7 @@ def ask(  # noqa: PLR0913  one for each option
         raise typer.BadParameter("Thinking needs a chat template, and --raw leaves it out.")
     out = Output(as_json)
     body = {
-        **_words(_read(prompt), system, raw),
+        **_prompt_fields(_read_prompt(prompt), system, raw),
         "model": model,
         "max_tokens": max_tokens,
         "sampling": {"temperature": temperature, "seed": seed},
@@ -102,14 +102,14 @@ def ask(  # noqa: PLR0913  one for each option
         **({"think": think} if think is not None else {}),
         **({"think_tokens": think_tokens} if think_tokens is not None else {}),
     }
-    answer, said_first = ask_node(home, lambda node: streamed(node, out, body))
+    answer, said_first = ask_node(home, lambda node: stream_answer(node, out, body))
     if as_json:
         out.json(answer_json(answer, said_first))
     else:
-        _say_figures(out, answer, max_tokens)
+        _note_figures(out, answer, max_tokens)
 
 
-def _read(prompt: str) -> str:
+def _read_prompt(prompt: str) -> str:
     if prompt != "-":
         text = prompt
     else:
@@ -122,14 +122,14 @@ def _read(prompt: str) -> str:
     return text
 
 
-def _words(prompt: str, system: str | None, raw: bool) -> Json:
+def _prompt_fields(prompt: str, system: str | None, raw: bool) -> Json:
     if system is None:
         return {"prompt": prompt, "raw": raw}
     messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
     return {"messages": messages}
 
 
-async def streamed(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
+async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
     """Return the answer, and what was said first about the model that gives it.
 
     Unless the face speaks JSON, the text is written while it comes.
@@ -139,16 +139,16 @@ async def streamed(node: NodeClient, out: Output, body: Json) -> tuple[Answer, s
     thinks, notices = False, _Notices(out)
     try:
         async with aclosing(node.stream("POST", "/ask", body, each=AnswerLine)) as lines:
-            line, said_first = await _loaded(lines, out)
+            line, said_first = await _first_answer_line(lines, out)
             while line.done is None:
                 if line.recovery:
                     notices.show(line.recovery)
                 if line.delta and line.delta.thought:
-                    out.whisper(line.delta.thought)
+                    out.write_dim(line.delta.thought)
                     thinks = True
                 text = line.delta.text if line.delta else ""
                 if text and thinks:
-                    out.whisper("\n\n")
+                    out.write_dim("\n\n")
                     thinks = False
                 if text and not out.as_json:
                     out.write(text)
@@ -183,12 +183,12 @@ class _Notices:
             self._face.note(notice.text or "")
 
 
-async def _loaded(lines: AsyncGenerator[AnswerLine, None], out: Output) -> tuple[AnswerLine, str]:
+async def _first_answer_line(lines: AsyncGenerator[AnswerLine, None], out: Output) -> tuple[AnswerLine, str]:
     """Return the first line of the answer itself, after a load if there is one, and what was said about the model."""
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
     said_first = ""
-    with shown(out) as show:
+    with show_progress(out) as show:
         while True:
             line = await anext(lines)
             if line.by:
@@ -200,18 +200,18 @@ async def _loaded(lines: AsyncGenerator[AnswerLine, None], out: Output) -> tuple
                 return line, said_first
 
 
-def _say_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
+def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     machines = len({stage.key for stage in answer.placement})
     where = f" · {machines} machines" if machines > 1 else ""
     n_tokens = len(answer.token_ids)
     if answer.finish_reason == "length":
         out.note(_cut_off(answer, max_tokens))
-    out.dim(
+    out.note_dim(
         f"{safe_text.name(answer.model)} · {n_tokens:,} tokens · first after {seconds(answer.ttft_s)} · "
         f"{rate(answer.decode_tok_s)}{where}"
     )
     if answer.guessed:
-        out.dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
+        out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
     for sentence in (*answer.notes, *answer.doubted):
         out.note(safe_text.line(sentence))
 

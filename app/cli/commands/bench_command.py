@@ -67,31 +67,31 @@ def bench(  # noqa: PLR0913  one for each option
         },
     )
     out = Output(as_json)
-    ask_node(home, lambda node: _measured(node, out, task))
+    ask_node(home, lambda node: _run_benchmark(node, out, task))
 
 
 def _answers(count: int) -> str:
     return "1 answer" if count == 1 else f"{count} answers"
 
 
-async def _measured(node: NodeClient, out: Output, task: Task) -> None:
+async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
     """Says the figures as soon as they are there: what comes after them may fail, or be ended."""
     from app.cli.benchmark import Bench
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
-    with _counting(out, task.steps) as count:
+    with _answer_bar(out, task.steps) as count:
         benchmark = Bench(node, task, count)
         try:
-            with shown(out) as show:
-                placed = await benchmark.loaded(show)
+            with show_progress(out) as show:
+                placed = await benchmark.load(show)
             out.note(f"Measuring: {_answers(task.steps)} of {task.output} tokens.")
-            results = await benchmark.measured()
+            results = await benchmark.measure()
         except asyncio.CancelledError:  # whoever ends it does not want to wait for a load
             if benchmark.has_loaded:
                 out.note("What the benchmark loaded is still there, with its short context.")
             raise
         except AppError:
-            await _restored(benchmark, out)
+            await _restore(benchmark, out)
             raise
     report = _report(task, placed, results)
 
@@ -100,16 +100,16 @@ async def _measured(node: NodeClient, out: Output, task: Task) -> None:
     try:
         out.result(report, lambda: bench_view(report))
     finally:  # whoever reads it may have gone
-        await _restored(benchmark, out)
+        await _restore(benchmark, out)
 
 
-async def _restored(benchmark: Bench, out: Output) -> None:
+async def _restore(benchmark: Bench, out: Output) -> None:
     """Restore the former placement. A failure is reported beside the result, not instead of it."""
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
     try:
-        with shown(out) as show:
-            await benchmark.restored(show)
+        with show_progress(out) as show:
+            await benchmark.restore(show)
     except AppError as error:
         out.note(said(error))
     except asyncio.CancelledError:  # Ctrl-C ends the load, and with it the command: all else is done
@@ -141,7 +141,7 @@ def _report(task: Task, placed: Plan, results: list[Json]) -> Json:
 
 
 @contextmanager
-def _counting(out: Output, steps: int) -> Iterator[Any]:
+def _answer_bar(out: Output, steps: int) -> Iterator[Any]:
     """A bar of finished answers, where a person watches."""
     if not out.is_live:
         yield lambda finished: None

@@ -39,12 +39,12 @@ def chats_group() -> typer.Typer:
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Say where the chats are, whether they are encrypted, and whether their key is there."""
-    from app.cli.chats_file import check_key, file_of, look
+    from app.cli.chats_file import check_key, find_file, read_chats
     from app.gui.chat.history.history_cipher import Cipher
 
     at = _home(home)
-    file = file_of(at)
-    chats, problem, place = look(file), None, None
+    file = find_file(at)
+    chats, problem, place = read_chats(file), None, None
     if chats.encrypted:
         try:
             key, place = asyncio.run(_key(at, make=False))
@@ -60,13 +60,13 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Encrypt every text of the chats. Close the window first."""
-    from app.cli.chats_file import change, check_key, file_of, look
+    from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
 
     at, out = _home(home), Output(as_json)
-    file = file_of(at)
-    chats = look(file)
+    file = find_file(at)
+    chats = read_chats(file)
     if chats.encrypted and chats.swept:
         _show(out, chats, {"changed": False}, lambda: "The chats are encrypted already.")
         return
@@ -77,20 +77,20 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     if chats.encrypted:
         check_key(file, cipher, place)
         turn = Turn.SWEEP
-    now = change(file, turn, cipher, _quiet)
-    words = f"{_counted(now)} are encrypted. Their key is {place}: without it nobody reads them."
+    now = rewrite(file, turn, cipher, _no_progress)
+    words = f"{_counts(now)} are encrypted. Their key is {place}: without it nobody reads them."
     _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
 
 
 def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Make the chats readable again. Close the window first."""
-    from app.cli.chats_file import change, check_key, file_of, look
+    from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
 
     at, out = _home(home), Output(as_json)
-    file = file_of(at)
-    chats = look(file)
+    file = find_file(at)
+    chats = read_chats(file)
     if not chats.encrypted:
         _show(out, chats, {"changed": False}, lambda: "The chats are not encrypted.")
         return
@@ -98,8 +98,8 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     if key is None:
         raise Refused("history_key_gone", place=place, path=str(file))
     check_key(file, Cipher(key), place)
-    now = change(file, Turn.OPEN, Cipher(key), _quiet)
-    words = f"{_counted(now)} can be read by whoever reads this disk. Their key stays, for copies of the file."
+    now = rewrite(file, Turn.OPEN, Cipher(key), _no_progress)
+    words = f"{_counts(now)} can be read by whoever reads this disk. Their key stays, for copies of the file."
     _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
 
 
@@ -134,7 +134,7 @@ def _show(out: Output, chats: Chats, more: Json, words: Callable[[], str]) -> No
 
 
 def _state(chats: Chats, place: str | None, problem: str | None) -> str:
-    kept = f"{_counted(chats)}, in {chats.file}."
+    kept = f"{_counts(chats)}, in {chats.file}."
     if not chats.encrypted:
         return f"{kept} They are not encrypted."
     if problem is not None:
@@ -143,11 +143,11 @@ def _state(chats: Chats, place: str | None, problem: str | None) -> str:
     return f"{kept} They are encrypted, and their key, {place}, opens them.{rest}"
 
 
-def _counted(chats: Chats) -> str:
+def _counts(chats: Chats) -> str:
     n_chats = "1 chat" if chats.chats == 1 else f"{chats.chats} chats"
     n_messages = "1 message" if chats.messages == 1 else f"{chats.messages} messages"
     return f"{n_chats} with {n_messages}"
 
 
-def _quiet(done: int, of: int) -> None:
+def _no_progress(done: int, of: int) -> None:
     """Thousands of messages take a second."""

@@ -50,28 +50,28 @@ def demo(
 ) -> None:
     """Watch it work: nodes on this computer pair, share a model and answer a question."""
     try:
-        asyncio.run(_demo(Output(as_json), machines, question, home))
+        asyncio.run(_run_demo(Output(as_json), machines, question, home))
     except asyncio.CancelledError:  # ended by the system; Ctrl-C comes as KeyboardInterrupt
         raise KeyboardInterrupt from None
 
 
-async def _demo(out: Output, machines: int, question: str, home: Path | None) -> None:
+async def _run_demo(out: Output, machines: int, question: str, home: Path | None) -> None:
     from app.cli.demo_nodes import DemoNodes
 
     out.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
     began = time.perf_counter()
-    with _ended_with_us():
-        async with DemoNodes(machines, home and expanded(home).absolute()) as nodes:
-            out.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
+    with _cancelled_by_signals():
+        async with DemoNodes(machines, home and expanded(home).absolute()) as started:
+            out.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(started.nodes)}.")
             async with AsyncExitStack() as stack:
-                report = await _shown(out, await _reached(stack, nodes.all), nodes.all, question)
+                report = await _show_demo(out, await _connect(stack, started.nodes), started.nodes, question)
     if out.as_json:
         out.json(report)
     out.note(f"{_nodes(machines).capitalize()} ended, and nothing is left behind.")
 
 
 @contextmanager
-def _ended_with_us() -> Iterator[None]:
+def _cancelled_by_signals() -> Iterator[None]:
     """SIGTERM and a closed terminal end the demo in order, as Ctrl-C does."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
@@ -84,39 +84,39 @@ def _ended_with_us() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-async def _reached(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeClient]:
+async def _connect(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeClient]:
     from app.client import NodeClient
     from app.machine.paths import Home
 
     return [await stack.enter_async_context(NodeClient(Home.at(node.home))) for node in nodes]
 
 
-async def _shown(out: Output, clients: list[NodeClient], nodes: list[DemoNode], question: str) -> Json:
+async def _show_demo(out: Output, clients: list[NodeClient], nodes: list[DemoNode], question: str) -> Json:
     import msgspec
     from rich.console import Group
     from rich.text import Text
 
-    from app.cli.commands.ask_command import answer_json, streamed
+    from app.cli.commands.ask_command import answer_json, stream_answer
     from app.cli.views.placement_view import plan_view
 
     host = clients[0]
     for lender, node in zip(clients[1:], nodes[1:], strict=True):
-        await _paired(out, host, lender, node.name)
+        await _pair(out, host, lender, node.name)
     await _all_online(host, len(nodes))
-    loaded = await _loaded(out, host, len(nodes))
+    loaded = await _load(out, host, len(nodes))
     if not out.as_json:
         out.show(Group("", plan_view(loaded), ""))
         out.write(f"> {question}\n")
     sampling = {"temperature": 0.0, "seed": 0}
     body = {"prompt": question, "model": loaded.model, "sampling": sampling}
-    answer, said_first = await streamed(host, out, body)
+    answer, said_first = await stream_answer(host, out, body)
     if not out.as_json:
         out.show(Text(_figures(answer), style="dim"))
     names = [node.name for node in nodes]
     return {"machines": names, "loaded": msgspec.to_builtins(loaded), "answer": answer_json(answer, said_first)}
 
 
-async def _paired(out: Output, host: NodeClient, lender: NodeClient, name: str) -> None:
+async def _pair(out: Output, host: NodeClient, lender: NodeClient, name: str) -> None:
     from app.api.answers import PairingCode
 
     window = await host.post("/pairing", {"role": "use_and_lend"}, answer=PairingCode)
@@ -141,11 +141,11 @@ async def _all_online(host: NodeClient, machines: int) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _loaded(out: Output, host: NodeClient, machines: int) -> LoadedModel:
+async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
     """Load the built-in model, split over all machines."""
     from app.api.answers import Loaded
     from app.api.models import Models
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
     shelf = (await host.get("/models", Models)).models
     model = next((entry for entry in shelf if entry.builtin), None)
@@ -154,7 +154,7 @@ async def _loaded(out: Output, host: NodeClient, machines: int) -> LoadedModel:
     split = even_split(model.n_layers, machines)
     out.note(f"Loading {_described(model)} over {_machines(machines)}…")
     body = {"model": model.name, "split": split}
-    with shown(out) as show:
+    with show_progress(out) as show:
         return (await host.work("POST", "/load", body, show, answer=Loaded)).loaded
 
 

@@ -16,7 +16,7 @@ from app.core.errors import BadInput, Refused
 MachineArgument = Annotated[
     str, typer.Argument(metavar="MACHINE", help="Its name, or at least six letters of its id.", parser=read_name)
 ]
-WITHOUT = {  # a role that it had: what was done by it
+LOST_ROLE = {  # a role that it had: what was done by it
     "lender": "Layers that it held for others are given back; a model of which some lay there is loaded anew "
     "without it, or lost where it does not fit.",
     "host": "What it had loaded on other machines is unloaded there.",
@@ -96,7 +96,7 @@ def roles(
     answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}, answer=RolesSet))
     name = safe_text.name(answer.machine.name)
     has = [safe_text.line(role) for role in answer.machine.roles]
-    ends = [f" {words}" for role, words in WITHOUT.items() if role not in has]
+    ends = [f" {words}" for role, words in LOST_ROLE.items() if role not in has]
     Output(as_json).result(answer, lambda: f"{name} is {' and '.join(has)} now.{''.join(ends)}")
 
 
@@ -157,7 +157,7 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
 def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Measure the links to all machines now: round trips, and Mb/s each way. A few seconds each."""
     out = Output(as_json)
-    out.dim("Measuring the links…")
+    out.note_dim("Measuring the links…")
     from app.api.links import LinkReports
 
     reports = ask_node(home, lambda node: node.post("/measure", answer=LinkReports))

@@ -27,7 +27,7 @@ Words = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
 MOST_DRAIN_SECONDS = 600.0  # as the node has it
 MOST_DIGITS = 6  # of Mbit/s
-SECONDS_MATTER = 600  # of a pause: below this its end is told to the second
+EXACT_BELOW_SECONDS = 600  # of a pause: below this its end is told to the second
 UNCHANGED = object()  # None means something for some rules
 
 
@@ -135,7 +135,7 @@ def lend(  # noqa: PLR0913  one for each option
     as_json: JsonOption = False,
 ) -> None:
     """Show what this machine lends and when, change it, pause it, or take all back. It holds at once."""
-    step = _step(pause, resume, stop, time)
+    step = _pause_request(pause, resume, stop, time)
     changes: Json = {
         "memory_bytes": _memory(memory),
         "limit_bytes": _limit(limit),
@@ -153,7 +153,7 @@ def lend(  # noqa: PLR0913  one for each option
         "link_mbit": UNCHANGED if link is None else _megabits(link),
     }
     rules = {name: value for name, value in changes.items() if value is not UNCHANGED}
-    state = _carried_out(home, rules, (not_with or [], with_again or []), step)
+    state = _apply(home, rules, (not_with or [], with_again or []), step)
 
     Output(as_json).result(state, lambda: lend_view(state))
 
@@ -194,7 +194,7 @@ def _megabits(typed: str) -> int:
     return int(number)
 
 
-def _meant(typed: str) -> str:
+def _suggestion(typed: str) -> str:
     """The options that a word alone could have meant: how much, how long, or both."""
     meanings = []
     for read, way in (
@@ -207,11 +207,11 @@ def _meant(typed: str) -> str:
     return " ".join(meanings) or "`poolhouse lend --help` lists what can be written."
 
 
-def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str, Json] | None:
+def _pause_request(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str, Json] | None:
     if sum((pause, resume, stop)) > 1:
         raise typer.BadParameter("Give one of --pause [TIME], --resume and --stop.")
     if time is not None and not pause:
-        raise typer.BadParameter(f"What about '{time}'? {_meant(time)}")
+        raise typer.BadParameter(f"What about '{time}'? {_suggestion(time)}")
     seconds = read_duration(time) if time else None
     if seconds == 0:
         raise typer.BadParameter("A pause needs a time, as 30m. Without one it lasts until --resume.")
@@ -222,7 +222,7 @@ def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str,
     return ("/lending/resume", {}) if resume else None
 
 
-def _carried_out(
+def _apply(
     home: Path | None, rules: Json, programs: tuple[Sequence[str], Sequence[str]], step: tuple[str, Json] | None
 ) -> LendingState:
     """Apply the changes, then the step; return the state of lending after them."""
@@ -293,7 +293,7 @@ def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
         return why or "Lends nothing."
     local = now or dt.datetime.now().astimezone()
     until = local + dt.timedelta(seconds=lending.resumes_in_s)
-    clock = "%H:%M:%S" if lending.resumes_in_s < SECONDS_MATTER else "%H:%M"
+    clock = "%H:%M:%S" if lending.resumes_in_s < EXACT_BELOW_SECONDS else "%H:%M"
     return f"{why.rstrip('.')} until {until:{clock}}."
 
 

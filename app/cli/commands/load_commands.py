@@ -17,7 +17,7 @@ from backends.contract import KvType
 
 if TYPE_CHECKING:
     from app.api.answers import Loaded, LoadedEmbedderAnswer
-    from app.cli.progress import Show
+    from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
 
@@ -78,7 +78,7 @@ BesideOption = Annotated[
 ]
 
 
-def placing(
+def _load_request(
     model: str,
     context: int | None,
     users: int | None,
@@ -118,16 +118,16 @@ def plan(  # noqa: PLR0913  one for each option
 ) -> None:
     """Show where the layers would go, without loading anything."""
     from app.api.plans import Plan
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
     out = Output(as_json)
-    body = placing(model, context, users, split, kv, shape, number, beside=beside)
-    with shown(out) as show:
+    body = _load_request(model, context, users, split, kv, shape, number, beside=beside)
+    with show_progress(out) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show, answer=Plan))
 
     from app.cli.views.placement_view import plan_view
 
-    _say_taken(out, model, answer.model)
+    _show_full_name(out, model, answer.model)
     out.result(answer, lambda: plan_view(answer))
 
 
@@ -144,22 +144,22 @@ def load(  # noqa: PLR0913  one for each option
     as_json: JsonOption = False,
 ) -> None:
     """Place a model on the machines, ready to answer."""
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
     out = Output(as_json)
-    body = placing(model, context, users, split, kv, shape, number, beside=beside)
-    with shown(out) as show:
+    body = _load_request(model, context, users, split, kv, shape, number, beside=beside)
+    with show_progress(out) as show:
         answer = ask_node(home, lambda node: _load(node, body, show))
 
     from app.cli.views.placement_view import loaded_line, plan_view
 
-    _say_taken(out, model, answer.loaded.model)
+    _show_full_name(out, model, answer.loaded.model)
     out.result(answer, lambda: plan_view(answer.loaded))
     if not as_json:
-        out.dim(loaded_line(answer.loaded))
+        out.note_dim(loaded_line(answer.loaded))
 
 
-async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> Loaded | LoadedEmbedderAnswer:
+async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> Loaded | LoadedEmbedderAnswer:
     """Raises Stopped after Ctrl-C: the node gives up what it has begun."""
     from app.api.answers import Loaded, LoadedEmbedderAnswer
     from app.decoding import convert
@@ -171,7 +171,7 @@ async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> Loaded | 
     return convert(answer, LoadedEmbedderAnswer) if "wished" in answer["loaded"] else convert(answer, Loaded)
 
 
-def _say_taken(out: Output, typed: str, name: str) -> None:
+def _show_full_name(out: Output, typed: str, name: str) -> None:
     """Report which model the beginning of a name was taken for, before anything else."""
     if not out.as_json and typed.casefold() != name.casefold():
         out.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")

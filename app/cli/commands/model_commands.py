@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from app.api.computer import Settings
     from app.api.downloads import ModelsFolderRoom
     from app.api.models import Models, StarterAnswer
-    from app.cli.progress import Show
+    from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
 
@@ -63,7 +63,7 @@ def import_file(
 ) -> None:
     """Put a model file on the shelf."""
     from app.api.models import ModelAnswer
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
     path = expanded(file).absolute()  # the node has another working directory
     if path.is_dir():
@@ -71,20 +71,20 @@ def import_file(
     if not path.is_file():
         raise BadInput("file_odd" if path.exists() else "file_missing", path=str(path))
     out, body = Output(as_json), {"path": str(path), "name": name}
-    with shown(out) as show:
+    with show_progress(out) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/models", body, show, answer=ModelAnswer))
 
     from app.cli.views.models_view import models_view
 
     model = answer.model
     if name is None and _is_elsewhere(model.path, path):
-        out.note(_as_known(safe_text.name(model.name), model.file_bytes, path))
+        out.note(_same_model_note(safe_text.name(model.name), model.file_bytes, path))
     elif name is not None and name != model.name:
         out.note(f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}.")
     out.result(answer, lambda: models_view([model]))
 
 
-def _as_known(known: str, known_bytes: int, path: Path) -> str:
+def _same_model_note(known: str, known_bytes: int, path: Path) -> str:
     """Say that a file was taken for a model that is here.
 
     Its metadata and tensors are the same; what stands behind or between them can differ.
@@ -105,10 +105,10 @@ def _is_elsewhere(known: str, path: Path) -> bool:
     if not known:
         return False
     there = Path(known)
-    return (there.parent, _whole(there)) != (path.parent, _whole(path))
+    return (there.parent, _without_part(there)) != (path.parent, _without_part(path))
 
 
-def _whole(path: Path) -> str:
+def _without_part(path: Path) -> str:
     return re.sub(r"-[0-9]{5}-of-[0-9]{5}$", "", path.stem)
 
 
@@ -132,7 +132,7 @@ def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as
     out.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")
 
 
-LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.3
 
 
 def folder(
@@ -162,17 +162,17 @@ def folder(
     out, place = Output(as_json), None
     if path is not None:
         place = expanded(path).absolute()  # the node has another working directory
-        create = _is_to_be_made(out, place, create)
+        create = _may_create(out, place, create)
     chosen = "" if default else None if place is None else str(place)
 
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
 
-    with shown(out) as show:
+    with show_progress(out) as show:
         answer = ask_node(home, lambda node: _choose_folder(node, chosen, (move, create), show))
     out.result(answer, lambda: "\n".join(_folder_lines(answer, place)))
 
 
-def _is_to_be_made(out: Output, place: Path, create: bool) -> bool:
+def _may_create(out: Output, place: Path, create: bool) -> bool:
     """Ask whether to make a missing folder, which may be mistyped. Raises BadInput if nobody can be asked."""
     if create or place.exists():
         return create  # the node says what is wrong with it
@@ -187,7 +187,9 @@ def _is_to_be_made(out: Output, place: Path, create: bool) -> bool:
     return True
 
 
-async def _choose_folder(node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: Show) -> ModelsFolderRoom:
+async def _choose_folder(
+    node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: ShowProgress
+) -> ModelsFolderRoom:
     """how: whether to bring the models, and whether the folder is to be made."""
     from app.api.downloads import ModelsFolderRoom
     from app.api.plans import Progress
@@ -203,7 +205,7 @@ async def _choose_folder(node: NodeClient, chosen: str | None, how: tuple[bool, 
         while moving := answer.move:
             if moving.total_bytes:  # else there is nothing to move, or it is not known yet
                 show(Progress("moving", None, moving.done_bytes, moving.total_bytes, "bytes"))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             answer = await node.get("/folder", ModelsFolderRoom)
     except asyncio.CancelledError:
         await node.delete("/folder/move")

@@ -92,7 +92,7 @@ def node(  # noqa: PLR0913  one for each option
     if name is not None and (len(name) > MAX_NAME_CHARACTERS or not name.isprintable()):
         raise typer.BadParameter(f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters.")
 
-    with unswept():
+    with without_gc():
         from app.machine.settings import NodeOptions
         from app.node.start import run, say_ready
 
@@ -110,11 +110,11 @@ def node(  # noqa: PLR0913  one for each option
     if stop_with_stdin:
         _stop_when_stdin_ends()
     to_a_person = not (stop_with_stdin or as_json) and sys.stdout.isatty()
-    run(options, _tell_ready if to_a_person else say_ready)
+    run(options, _print_ready if to_a_person else say_ready)
 
 
 @contextmanager
-def unswept() -> Iterator[None]:
+def without_gc() -> Iterator[None]:
     """A node's 900 modules are there in about nine tenths of the time, and no later sweep goes through them."""
     before = gc.isenabled()
     gc.disable()
@@ -126,7 +126,7 @@ def unswept() -> Iterator[None]:
         gc.freeze()
 
 
-def _tell_ready(facts: dict[str, Any]) -> None:
+def _print_ready(facts: dict[str, Any]) -> None:
     how = (
         "In another terminal: `poolhouse status` shows it; `poolhouse pair --open` shows a code and an address, "
         "and another computer joins with them: `poolhouse pair ADDRESS` there, or “Join a household” in its window."
@@ -147,12 +147,12 @@ def _stop_when_stdin_ends() -> None:
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
-NOW = "To start it now: systemctl --user daemon-reload && systemctl --user start poolhouse"
-EARLY = "To have it run while nobody is signed in: loginctl enable-linger"
-RUNS = "One that runs goes on; this ends it: systemctl --user stop poolhouse"
+START_NOW = "To start it now: systemctl --user daemon-reload && systemctl --user start poolhouse"
+WITHOUT_SIGN_IN = "To have it run while nobody is signed in: loginctl enable-linger"
+STOP_NOW = "One that runs goes on; this ends it: systemctl --user stop poolhouse"
 
 
-class Turn(StrEnum):
+class AutostartAction(StrEnum):
     """The actions of `autostart`."""
 
     ON = "on"
@@ -160,8 +160,8 @@ class Turn(StrEnum):
 
 
 def autostart(
-    turn: Annotated[
-        Optional[Turn],  # noqa: UP045
+    action: Annotated[
+        Optional[AutostartAction],  # noqa: UP045
         typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
     ] = None,
     headless: Annotated[
@@ -174,23 +174,23 @@ def autostart(
     from app.machine import autostart as system
     from app.machine.paths import Home
 
-    entry = system.unit_here() if headless else system.entry_here()
-    if turn is None:
+    entry = system.user_unit() if headless else system.system_entry()
+    if action is None:
         entry_state = system.state(entry)
     else:
-        entry_state = system.choose(turn is Turn.ON, Home.at(home), entry, headless=headless)
+        entry_state = system.set_enabled(action is AutostartAction.ON, Home.at(home), entry, headless=headless)
     answer: Json = {"on": entry_state.on, "where": entry_state.where, "headless": headless}
-    Output(as_json).result(answer, lambda: "\n".join(_lines(answer, turn)))
+    Output(as_json).result(answer, lambda: "\n".join(_autostart_lines(answer, action)))
 
 
-def _lines(answer: Json, turn: Turn | None) -> list[str]:
+def _autostart_lines(answer: Json, action: AutostartAction | None) -> list[str]:
     on, where = answer["on"], answer["where"]
     if not answer["headless"]:
         words = f"Poolhouse starts at sign-in, with its tray alone ({where})."
         return [words if on else "Poolhouse does not start at sign-in."]
     if on:
-        return [f"A node starts at sign-in ({where}).", EARLY, *([NOW] if turn else [])]
-    return ["No node starts by itself.", *([RUNS] if turn else [])]
+        return [f"A node starts at sign-in ({where}).", WITHOUT_SIGN_IN, *([START_NOW] if action else [])]
+    return ["No node starts by itself.", *([STOP_NOW] if action else [])]
 
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from app.api.plans import Progress
     from app.client import NodeClient
 
-HEAR_SECONDS, LOOK_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
+DISCOVERY_SECONDS, POLL_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
 CLOSING_SECONDS = 2.0
 BAR_CELLS = 40
 TRUST = (
@@ -91,16 +91,16 @@ def pair(
         _let_in(out, home, role.value.replace("-", "_"), wait or not as_json)
     else:
         typed = read_code(code) if code else None
-        place = address or _found_nearby(out, home)
-        _join(out, home, place, typed or read_code(_typed_code(out)))
+        place = address or _open_nearby(out, home)
+        _join(out, home, place, typed or read_code(_ask_code(out)))
 
 
-def _found_nearby(out: Output, home: Path | None) -> str:
+def _open_nearby(out: Output, home: Path | None) -> str:
     """The only machine nearby that lets others in; one that began just now may not be heard of yet."""
     from app.api.snapshot import Snapshot
     from app.cli.views.machines_view import only_open
 
-    late = time.monotonic() + HEAR_SECONDS
+    late = time.monotonic() + DISCOVERY_SECONDS
     while True:
         snapshot = ask_node(home, lambda node: node.get("/status", Snapshot))
         try:
@@ -109,12 +109,12 @@ def _found_nearby(out: Output, home: Path | None) -> str:
         except BadInput as error:
             if error.reason.code != "pairing_nobody_near" or time.monotonic() > late:
                 raise
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     out.note(f"Pairing with {safe_text.name(stranger.name or stranger.id)} at {stranger.pairing_address}.")
     return stranger.id
 
 
-def _typed_code(out: Output) -> str:
+def _ask_code(out: Output) -> str:
     if not out.can_ask:
         raise typer.BadParameter("Give the code with --code 123456.")
     return str(typer.prompt("Code shown on the other machine"))

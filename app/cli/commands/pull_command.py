@@ -21,16 +21,16 @@ from app.core.errors import AppError, BadInput, Reason, Unreachable
 if TYPE_CHECKING:
     from app.api.downloads import Download, DownloadRemoved
     from app.api.models import ShelfModel, Starter, StarterAnswer
-    from app.cli.progress import Show
+    from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
-LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.3
 STEPS = {"waiting": "waiting", "starting": "starting", "checking": "checking"}  # by the download's state
 SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HubFile:
     """A file on the hub; `revision` is None for the catalogue's own or the newest."""
 
     repository: str
@@ -75,7 +75,7 @@ def pull(
     if model is None:
         if cancel or name is not None:
             raise typer.BadParameter("Name the model too: `poolhouse pull MODEL`.")
-        _list(out, home)
+        _list_catalogue(out, home)
     elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))
         out.result(answer, lambda: _cancelled(answer))
@@ -87,17 +87,17 @@ def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], wher
     """See `_pull`."""
     import msgspec
 
-    from app.cli.progress import shown
+    from app.cli.progress import show_progress
     from app.cli.views.models_view import models_view
 
-    with shown(out) as show:
+    with show_progress(out) as show:
         download, model = ask_node(home, lambda node: _pull(node, choice, where, show, out))
     content = {"download": msgspec.to_builtins(download), "model": msgspec.to_builtins(model)}
     out.result(content, lambda: models_view([model]))
 
 
 async def _pull(
-    node: NodeClient, choice: tuple[str, str | None], where: tuple[str | None, bool], show: Show, out: Output
+    node: NodeClient, choice: tuple[str, str | None], where: tuple[str | None, bool], show: ShowProgress, out: Output
 ) -> tuple[Download, ShelfModel]:
     """what: the model, and its name on the shelf. where: the machine that shall give it, and whether none shall."""
     from app.api.downloads import DownloadAnswer
@@ -105,14 +105,14 @@ async def _pull(
     from app.client import segment
 
     model, name = choice
-    with _patience(out):
-        version = await _chosen_version(node, model)
+    with _slow_hub_note(out):
+        version = await _find_file(node, model)
     order = {"repository": version.repository, "file": version.file, "revision": version.revision, "name": name}
-    if machine := await _given_by(node, version, where, out):
+    if machine := await _source_machine(node, version, where, out):
         order |= {"machine": machine, "sha256": version.sha256}
     begun = (await node.post("/downloads", order, answer=DownloadAnswer)).download
     try:
-        done = await _followed(node, begun.id, show, out)
+        done = await _wait_for_download(node, begun.id, show, out)
     except asyncio.CancelledError:
         await node.post(f"/downloads/{segment(begun.id)}/pause")
         raise Stopped("pull_paused", model=model) from None
@@ -123,7 +123,9 @@ async def _pull(
     return done, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
 
-async def _given_by(node: NodeClient, version: Wanted, where: tuple[str | None, bool], out: Output) -> str | None:
+async def _source_machine(
+    node: NodeClient, version: HubFile, where: tuple[str | None, bool], out: Output
+) -> str | None:
     """The id of the machine that has this very file; None: it is downloaded. Raises BadInput."""
     source, online = where
     if online:
@@ -148,7 +150,7 @@ async def _given_by(node: NodeClient, version: Wanted, where: tuple[str | None, 
     return holders[0].id
 
 
-async def _followed(node: NodeClient, download_id: str, show: Show, out: Output) -> Download:
+async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgress, out: Output) -> Download:
     """Show the download until it is done, and return it. Raises AppError when it failed."""
     from app.api.downloads import Downloads
     from app.api.plans import Progress
@@ -163,17 +165,17 @@ async def _followed(node: NodeClient, download_id: str, show: Show, out: Output)
             return now
         if now.state in ("failed", "paused"):
             raise AppError("pull_ended", why=now.reason or "It was paused elsewhere.")
-        reported = _tell_held_up(now.held_up, reported, out)
+        reported = _note_held_up(now.held_up, reported, out)
         step = STEPS.get("waiting" if now.held_up else now.state, "downloading")
         if step == "checking" and not now.sha256:  # there is nothing to check it against
             step = "hashing"
         if now.total_bytes:
             show(Progress(step, None, now.done_bytes or 0, now.total_bytes, "bytes"))
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 @contextmanager
-def _patience(out: Output) -> Iterator[None]:
+def _slow_hub_note(out: Output) -> Iterator[None]:
     """Says what it waits for, and what ends that, where the hub is slow to tell of a repository."""
     words = "There is no answer yet from where models come from. Poolhouse goes on trying; Ctrl-C ends that."
     slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, out.note, words)
@@ -183,7 +185,7 @@ def _patience(out: Output) -> Iterator[None]:
         slow.cancel()
 
 
-def _tell_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
+def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
     """Say once why nothing comes, and that it goes on trying."""
     if why is None:
         return set()
@@ -192,21 +194,21 @@ def _tell_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
     return reported | {why}
 
 
-async def _chosen_version(node: NodeClient, model: str) -> Wanted:
+async def _find_file(node: NodeClient, model: str) -> HubFile:
     """Return the version that a person means. Raises BadInput."""
     if "/" not in model:
         from app.catalog.catalogue import shipped
 
         offer, version_file = shipped().named(model)
-        return Wanted(offer.repository, version_file.file)
+        return HubFile(offer.repository, version_file.file)
     owner, repository, *file = model.split("/", 2)
     if file:
-        return Wanted(f"{owner}/{repository}", file[0])
+        return HubFile(f"{owner}/{repository}", file[0])
     repository, _, version = repository.partition(":")
-    return await _on_the_hub(node, f"{owner}/{repository}", version)
+    return await _find_on_hub(node, f"{owner}/{repository}", version)
 
 
-async def _on_the_hub(node: NodeClient, repository: str, version: str) -> Wanted:
+async def _find_on_hub(node: NodeClient, repository: str, version: str) -> HubFile:
     from app.api.models import HubListing
     from app.client import segment
 
@@ -215,7 +217,7 @@ async def _on_the_hub(node: NodeClient, repository: str, version: str) -> Wanted
     for file in files:
         chosen = (file.quantisation or "").casefold() == version.casefold()
         if chosen if version else file.recommended:
-            return Wanted(repository, file.file, listing.revision, file.sha256)
+            return HubFile(repository, file.file, listing.revision, file.sha256)
     there = ", ".join(file.quantisation or file.file for file in files) or Reason("none")
     raise BadInput("catalogue_no_version", name=repository, there=there)
 
@@ -232,7 +234,7 @@ async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
 
     chosen = next(filter(is_named, every), None)
     if chosen is None:
-        version = await _chosen_version(node, model)
+        version = await _find_file(node, model)
         same = (each for each in every if (each.repository, each.file) == (version.repository, version.file))
         chosen = next(same, None)
     if chosen is None:
@@ -245,7 +247,7 @@ def _cancelled(answer: DownloadRemoved) -> str:
     return "The download is off the list." + (f" {size(freed)} are freed." if freed else "")
 
 
-def _list(out: Output, home: Path | None) -> None:
+def _list_catalogue(out: Output, home: Path | None) -> None:
     import msgspec
 
     from app.catalog.catalogue import shipped
@@ -287,13 +289,13 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
     table.add_column("Licence", overflow="fold")
     table.add_column("Good at")
     for offer in offers:
-        best = _best(offer)
+        best = _recommended(offer)
         n_bytes = size(best.size_bytes) if best.size_bytes else "not known"
         table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
     notes = []
     if whole := ", ".join(entry.id for entry in offers if not entry.splits):
         notes.append(f"Whole only, on one machine: {whole}.")
-    if unknown := ", ".join(entry.id for entry in offers if _best(entry).whole_hash is None):
+    if unknown := ", ".join(entry.id for entry in offers if _recommended(entry).whole_hash is None):
         notes.append(f"Hash not known yet; the first download pins it: {unknown}.")
     notes.append("`poolhouse pull NAME` gets one.")
     below = [hints.text(note, "dim") for note in notes]
@@ -301,5 +303,5 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
     return Group(*first, table, *below)
 
 
-def _best(offer: Any) -> Any:
+def _recommended(offer: Any) -> Any:
     return next(file for file in offer.files if file.recommended)

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
 MOST_KEY = 1000  # characters, as the node takes them
 
-KEY_SHOWN = {True: "yes", False: "no", None: "unknown, as the place for keys cannot be opened"}
+KEY_STATES = {True: "yes", False: "no", None: "unknown, as the place for keys cannot be opened"}
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="What you call it.", parser=read_name)]
 UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up to and with /v1.")]
@@ -64,8 +64,8 @@ def upstream_group() -> typer.Typer:
     )
     for command in (add, on, off, change, remove):
         commands.command(command.__name__)(command)
-    commands.command("list")(listed)
-    commands.command("test")(tried)
+    commands.command("list")(list_upstreams)
+    commands.command("test")(try_upstream)
     return commands
 
 
@@ -93,10 +93,10 @@ def add(
     }
     done = "is added, with a key." if order["key"] else "is added, and no key is stored for it."
     answer = ask_node(home, lambda node: node.post("/api/upstreams", order, answer=Upstreams))
-    _show(answer, as_json, f"{safe_text.name(name)} {done}{_bare(name, url)}")
+    _show(answer, as_json, f"{safe_text.name(name)} {done}{_no_path_hint(name, url)}")
 
 
-def _bare(name: str, url: str) -> str:
+def _no_path_hint(name: str, url: str) -> str:
     """Said of an address without a path: nobody would see that it is wrong before a request fails."""
     if urlsplit(url.strip()).path.strip("/"):
         return ""
@@ -114,17 +114,17 @@ def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False
     _change(name, {"on": False}, home, as_json)
 
 
-def tried(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+def try_upstream(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Ask it which models it has. That spends no tokens."""
     from app.api.chat_api import UpstreamTest
     from app.client import segment
 
     path = f"/api/upstreams/{segment(name)}/test"
     test = ask_node(home, lambda node: node.post(path, {}, answer=UpstreamTest))
-    Output(as_json).result(test, lambda: _tested(test))
+    Output(as_json).result(test, lambda: _test_view(test))
 
 
-def _tested(test: UpstreamTest) -> RenderableType:
+def _test_view(test: UpstreamTest) -> RenderableType:
     name, missing = safe_text.name(test.name), ", ".join(map(safe_text.name, test.missing))
     if test.missing:
         cure = f"Name what it has with `poolhouse upstream add {name}`."
@@ -152,7 +152,7 @@ def remove(name: NameArgument, home: HomeOption = None, as_json: JsonOption = Fa
     _show(ask_node(home, lambda node: node.delete(path, Upstreams)), as_json)
 
 
-def listed(home: HomeOption = None, as_json: JsonOption = False) -> None:
+def list_upstreams(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List them, and what they have cost."""
     from app.api.chat_api import Upstreams
 
@@ -215,5 +215,5 @@ def _lines(upstream: Upstream) -> list[str]:
         )
     return [
         f"{name}, at {safe_text.name(upstream.url)}: {state}.",
-        f"  For {models}; {spent}. Key: {KEY_SHOWN[upstream.has_key]}.",
+        f"  For {models}; {spent}. Key: {KEY_STATES[upstream.has_key]}.",
     ]

@@ -75,7 +75,7 @@ class MachinesView:
             table.add_column("Device")
         for machine, address in zip(self._machines, addresses, strict=True):
             table.add_row(
-                named(machine),
+                machine_name(machine),
                 safe_text.line(machine.id[:ID_SHOWN]),
                 state_of(machine),
                 safe_text.line(", ".join(machine.roles)),
@@ -93,7 +93,7 @@ def _device(machine: Machine) -> str:
     return safe_text.line(machine.device or "not known")
 
 
-def named(machine: Machine) -> Text:
+def machine_name(machine: Machine) -> Text:
     """Return the name of a machine, marked if it is this one."""
     name = Text(safe_text.name(machine.name))
     if machine.this:
@@ -121,11 +121,11 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
     for stranger in ranked[:MOST_SHOWN]:
         relation = "not of this household"
         if stranger.pairing_address:
-            typed.append(f"poolhouse pair {shlex.quote(_typed(stranger))}{hints.home_option()}")
+            typed.append(f"poolhouse pair {shlex.quote(_pair_target(stranger))}{hints.home_option()}")
             relation = f"lets a machine in: {typed[-1]}" if fits else "lets a machine in"
         address = stranger.addresses[0] if stranger.addresses else ""
-        table.add_row(_shown(stranger), safe_text.line(address), Text(relation, style="dim"))
-    claimed = [claims for stranger in ranked[:MOST_SHOWN] if (claims := _claims(stranger))]
+        table.add_row(_stranger_name(stranger), safe_text.line(address), Text(relation, style="dim"))
+    claimed = [claims for stranger in ranked[:MOST_SHOWN] if (claims := _claimed_hardware(stranger))]
     rest = len(ranked) - MOST_SHOWN
     below = [f"and {rest} more"] if rest > 0 else []
     below += claimed
@@ -140,23 +140,25 @@ def only_open(snapshot: Snapshot) -> Stranger:
     if not is_open:
         raise BadInput("pairing_nobody_near")
     if len(is_open) > 1:
-        there = ", ".join(f"{_shown(stranger)} ({stranger.pairing_address})" for stranger in is_open[:MOST_SHOWN])
+        there = ", ".join(
+            f"{_stranger_name(stranger)} ({stranger.pairing_address})" for stranger in is_open[:MOST_SHOWN]
+        )
         raise BadInput("pairing_several_near", there=there)
     return is_open[0]
 
 
-def _shown(stranger: Stranger) -> str:
+def _stranger_name(stranger: Stranger) -> str:
     """An id is no name: whoever lets nobody in says none, and its address stands beside it."""
     return safe_text.name(stranger.name) if stranger.name else NAMELESS
 
 
-def _claims(stranger: Stranger) -> str:
+def _claimed_hardware(stranger: Stranger) -> str:
     """Return what a machine says about itself; empty if it says nothing."""
     parts = [safe_text.name(part) for part in (stranger.system, stranger.device) if part]
-    return f"{_shown(stranger)} says it is: {', '.join(parts)}" if parts else ""
+    return f"{_stranger_name(stranger)} says it is: {', '.join(parts)}" if parts else ""
 
 
-def _typed(stranger: Stranger) -> str:
+def _pair_target(stranger: Stranger) -> str:
     """Return what `pair` understands: the name, unless it could be an option or an address."""
     name = safe_text.name(stranger.name or "")
     return stranger.id[:ID_SHOWN] if not name or name.startswith("-") or ":" in name else name
@@ -175,7 +177,7 @@ def links_view(links: Sequence[LinkReport]) -> RenderableType:
             milliseconds(link.measured_round_trip_seconds),
             milliseconds(link.round_trip_p95_seconds),
             milliseconds(link.jitter_seconds),
-            way(link),
+            link_medium(link),
         )
     why = [hints.text(safe_text.line(link.reason), "dim") for link in links if link.reason]
     return Group(table, *why)
@@ -191,7 +193,7 @@ def megabits(bytes_per_s: float | None) -> str:
     return f"{bits / 1e6:.0f} Mb/s" if bits >= 1e7 else f"{bits / 1e6:.1f} Mb/s"
 
 
-def way(link: LinkMeasurement) -> str:
+def link_medium(link: LinkMeasurement) -> str:
     """Return what carries a link: `cable (eth0)`, and `Wi-Fi there` if only the other end is on it."""
     if not link.kind:
         return ""
@@ -205,10 +207,10 @@ def way(link: LinkMeasurement) -> str:
     return words
 
 
-def in_short(link: LinkMeasurement) -> str:
+def short_link(link: LinkMeasurement) -> str:
     """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, at the slower rate; other kinds than cable are named."""
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
     slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))
-    named = [KINDS[kind] for kind in ("wifi", "vpn") if kind in (link.kind, link.far_kind)]
-    return ", ".join((slower, milliseconds(link.measured_round_trip_seconds), *named))
+    slow_kinds = [KINDS[kind] for kind in ("wifi", "vpn") if kind in (link.kind, link.far_kind)]
+    return ", ".join((slower, milliseconds(link.measured_round_trip_seconds), *slow_kinds))

@@ -37,7 +37,7 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
             size(model.file_bytes),
         )
     missing = [hints.text(safe_text.line(model.missing)) for model in models if model.missing]
-    return Group(table, *_whole(models), *_without_template(models), *missing)
+    return Group(table, *_unsplittable(models), *_without_template(models), *missing)
 
 
 def starter_view(starter: Starter | None) -> list[RenderableType]:
@@ -74,7 +74,7 @@ def _without_template(models: Sequence[ShelfModel]) -> list[Text]:
     ]
 
 
-def _whole(models: Sequence[ShelfModel]) -> list[Text]:
+def _unsplittable(models: Sequence[ShelfModel]) -> list[Text]:
     return [
         hints.text(f"{safe_text.name(model.name)}: {safe_text.line(model.whole_reason)}", "dim")
         for model in models

@@ -102,13 +102,13 @@ def placement_view(plan: Plan) -> Table:
     n_layers = max((stage.last for stage in plan.stages), default=0)
     for row, (key, stages) in enumerate(by_machine(plan.stages).items()):
         color = COLORS[row % len(COLORS)]
-        runs = joined([(stage.first, stage.last) for stage in stages])
+        runs = merge_runs([(stage.first, stage.last) for stage in stages])
         takes = sum(stage.weight_bytes + stage.kv_bytes + stage.work_bytes for stage in stages)
         need = needs.get(key)
         memory: RenderableType = size(takes) if takes else ""
         if need is not None and need.lends_bytes:
             memory = memory_bar(need.needs_bytes, need.lends_bytes, color)
-        table.add_row(safe_text.name(stages[0].machine), Strip(runs, n_layers, color), in_words(runs), memory)
+        table.add_row(safe_text.name(stages[0].machine), LayerStrip(runs, n_layers, color), layer_numbers(runs), memory)
     return table
 
 
@@ -120,7 +120,7 @@ def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
     return held
 
 
-class Strip:
+class LayerStrip:
     """`n_layers` cells, or fewer that each stand for several: at most 40, and whatever a narrow terminal leaves."""
 
     def __init__(self, runs: Sequence[Run], n_layers: int, color: str) -> None:
@@ -131,10 +131,10 @@ class Strip:
         return Measurement(min(most, NARROWEST), most)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        yield strip(self._runs, self._n_layers, self._color, options.max_width)
+        yield layer_strip(self._runs, self._n_layers, self._color, options.max_width)
 
 
-def strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) -> Text:
+def layer_strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) -> Text:
     """A cell for each layer, as far as they have room; else each stands for several."""
     width = min(n_layers, widest, WIDEST)
     picture = Text()
@@ -145,12 +145,12 @@ def strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) 
     return picture
 
 
-def in_words(runs: Sequence[Run]) -> str:
+def layer_numbers(runs: Sequence[Run]) -> str:
     """Runs as people count: `1–4, 13–16`. Layers are counted from one."""
     return ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs)
 
 
-def joined(runs: Sequence[Run]) -> list[Run]:
+def merge_runs(runs: Sequence[Run]) -> list[Run]:
     """Runs in order; where one begins at the end of another, they are one."""
     together: list[Run] = []
     for first, last in sorted(runs):

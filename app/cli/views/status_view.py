@@ -13,30 +13,30 @@ from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
 from app.api.snapshot import ForecastErrors, Machine, Snapshot
 from app.cli import hints, safe_text
 from app.cli.views.amounts import memory_bar, rate, seconds
-from app.cli.views.machines_view import in_short, named, nearby_view, state_of
+from app.cli.views.machines_view import machine_name, nearby_view, short_link, state_of
 from app.cli.views.placement_view import by_machine, forecast_line, headline, placement_view, replicas_line
 
 
 def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Text]:
     """Return the last answer's forecast and outcome, and how far off forecasts are in general."""
-    lines = [Text(_last(last))] if last else []
+    lines = [Text(_last_answer(last))] if last else []
     if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
         lines.append(
             Text(
                 f"At the median of {known.answers} answers the forecast was off by "
-                f"{_off(known.ttft_error)} for the first word and {_off(known.decode_error)} after it.",
+                f"{_error_words(known.ttft_error)} for the first word and {_error_words(known.decode_error)} after it.",
                 style="dim",
             )
         )
     return lines
 
 
-def _off(error: float) -> str:
+def _error_words(error: float) -> str:
     """Return how far off a forecast was; beyond twice the outcome, as a factor."""
     return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
-def _last(outcome: AnswerOutcome) -> str:
+def _last_answer(outcome: AnswerOutcome) -> str:
     tokens = "token" if outcome.prompt_tokens == 1 else "tokens"
     how = " A machine was lost or changed meanwhile, which took part of that time." if outcome.interruptions else ""
     return (
@@ -150,7 +150,7 @@ def machines_view(snapshot: Snapshot) -> Table:
     table.add_column("Used of lent", overflow="fold")
     table.add_column("Link", overflow="fold")
     for machine in sorted(snapshot.machines.values(), key=lambda known: (not known.this, known.name)):
-        table.add_row(named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))
+        table.add_row(machine_name(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))
     return table
 
 
@@ -158,7 +158,7 @@ def links_between(snapshot: Snapshot) -> list[Text]:
     """A line for each link that this machine is at no end of, as one of its ends measured it."""
     names = {key: safe_text.name(machine.name) for key, machine in snapshot.machines.items()}
     lines = [
-        " – ".join(sorted((names[near], names[other]), key=str.casefold)) + f": {in_short(link)}"
+        " – ".join(sorted((names[near], names[other]), key=str.casefold)) + f": {short_link(link)}"
         for near, links in snapshot.links_between.items()
         for other, link in links.items()
         if near in names and other in names
@@ -185,4 +185,4 @@ def _link(machine: Machine, links: dict[str, Link]) -> Text:
     if machine.this:
         return Text("")
     link = links.get(machine.id, Link())
-    return Text(in_short(link), style="dim")
+    return Text(short_link(link), style="dim")

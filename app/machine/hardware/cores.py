@@ -38,7 +38,7 @@ class Threads:
 MOVES = 0.4  # of a core: what others use beside this, a thread of ours must make room for
 
 
-def beside_others(most: int, others_cores: float) -> int:
+def threads_beside_others(most: int, others_cores: float) -> int:
     """Return the threads that others' layers may take while the owner's programs keep this many cores busy.
 
     None of the owner's threads waits for ours. At least one.
@@ -47,7 +47,7 @@ def beside_others(most: int, others_cores: float) -> int:
 
 
 LINUX = Path("/sys/devices/system/cpu")
-FAST = 0.7  # of the fastest core's speed: slower ones let the others wait at the end of each layer
+FAST_SHARE = 0.7  # of the fastest core's speed: slower ones let the others wait at the end of each layer
 FREQUENCY = Path("cpufreq/cpuinfo_max_freq")
 SIBLINGS = (Path("topology/core_cpus_list"), Path("topology/thread_siblings_list"))  # new name, old name
 CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
@@ -98,7 +98,7 @@ def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
         if len(set(speeds.values())) > 1:
             break
     most = max(speeds.values(), default=0)
-    quick = [cpu for cpu, speed in speeds.items() if speed >= FAST * most]
+    quick = [cpu for cpu, speed in speeds.items() if speed >= FAST_SHARE * most]
     if not quick:
         return None
     whole = {_first_text(places[cpu] / file for file in SIBLINGS) or str(cpu) for cpu in quick}
@@ -146,11 +146,11 @@ def _windows_cores() -> bytes:
 
 def _on_macos() -> Cores | None:
     """The cores of the highest performance level. Macs without levels have cores of one kind."""
-    whole, logical = _told_by_macos("physicalcpu"), _told_by_macos("logicalcpu")
+    whole, logical = _macos_perf_level("physicalcpu"), _macos_perf_level("logicalcpu")
     return Cores(logical, whole) if whole and logical else None
 
 
-def _told_by_macos(key: str) -> int:
+def _macos_perf_level(key: str) -> int:
     """Return `hw.perflevel0.KEY`, 0 where there is none."""
     value, size = ctypes.c_uint32(0), ctypes.c_size_t(4)
     name = f"hw.perflevel0.{key}".encode()

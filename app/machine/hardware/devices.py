@@ -58,7 +58,7 @@ def memory_copy_s_per_byte() -> float:
     return sorted(measured)[TRIALS // 2]
 
 
-WATCHED_S = 0.3
+SAMPLE_S = 0.3
 
 
 class OtherProgramsLoad:
@@ -88,7 +88,7 @@ def other_programs_share() -> float:
     """Return the share of all cores that other programs use, 0 to 1; blocks for a moment."""
     me = psutil.Process()
     before_s, began_s = _used_s(me), time.monotonic()
-    every = psutil.cpu_percent(WATCHED_S) / 100
+    every = psutil.cpu_percent(SAMPLE_S) / 100
     n_cores = psutil.cpu_count() or 1
     own = (_used_s(me) - before_s) / ((time.monotonic() - began_s) * n_cores)
     return min(1.0, max(0.0, every - own))

@@ -21,7 +21,7 @@ from backends.worker.confine import Walls
 ENGINES = (LLAMACPP,)  # one child for each: a broken driver silences no other engine
 PROBE_SECONDS = 30.0  # an engine that looks for graphics cards may first compile for them
 MOST_BYTES = 1 << 20  # of an answer
-TELLING = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # of all features, best first
+NOTABLE_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # of all features, best first
 
 Name = Annotated[str, Meta(max_length=200)]
 Bytes = Annotated[int, Meta(ge=0, le=1 << 60)]
@@ -68,7 +68,7 @@ async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
     """Probe one engine. A child that hangs is killed, and `missing` says so."""
     command = paths.python_command("-m", "backends", "probe", name)
     try:
-        code, out, err = await child(command, within_s)
+        code, out, err = await run_child(command, within_s)
     except TimeoutError:
         return Engine(name, missing=Reason("no_answer_within", {"seconds": round(within_s)}))
     return engine_of(name, code, out, err)
@@ -86,12 +86,12 @@ def engine_of(name: str, code: int, out: str, err: str) -> Engine:
     return match or Engine(name, missing=Reason("answer_not_understood"))
 
 
-def described(processor: str, engines: Sequence[Engine]) -> str:
+def describe(processor: str, engines: Sequence[Engine]) -> str:
     """Return this machine in one line: its processor, how well the engine uses it, and its accelerators."""
     parts = [processor]
     features = {feature for engine in engines for feature in engine.features}
-    parts += [name for name in TELLING if name in features][:1]
-    parts += sorted({shown(device) for engine in engines for device in accelerators(engine)})
+    parts += [name for name in NOTABLE_FEATURES if name in features][:1]
+    parts += sorted({device_label(device) for engine in engines for device in accelerators(engine)})
     return " · ".join(parts)
 
 
@@ -100,13 +100,13 @@ def accelerators(engine: Engine) -> list[Device]:
     return [device for device in engine.devices if device.kind != "cpu"]
 
 
-def shown(device: Device) -> str:
+def device_label(device: Device) -> str:
     """A device with its memory, as people read it."""
     name = device.description or device.name
     return f"{name} ({size(device.total_bytes)})" if device.total_bytes else name
 
 
-async def child(command: Sequence[str], within_s: float) -> tuple[int, str, str]:
+async def run_child(command: Sequence[str], within_s: float) -> tuple[int, str, str]:
     """Return the exit code, output and errors of a process. Raises TimeoutError for one that had to be killed."""
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -137,7 +137,7 @@ def _text(data: bytes) -> str:
     return data[:MOST_BYTES].decode(errors="replace")
 
 
-TRY_SECONDS = 10.0
+WALLS_SECONDS = 10.0
 
 
 _CODES = {
@@ -151,7 +151,7 @@ async def probe_walls() -> Walls | None:
     """Return the walls that would confine a worker here; None where they cannot be probed."""
     command = paths.python_command("-m", "backends", "walls")
     try:
-        code, out, _ = await child(command, TRY_SECONDS)
+        code, out, _ = await run_child(command, WALLS_SECONDS)
         return None if code else decode(out, Walls)
     except (TimeoutError, msgspec.DecodeError):
         return None

@@ -22,18 +22,18 @@ CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002b
 MOST_CARDS = 16
 
 
-def unused(engines: Sequence[Engine], listed: Iterable[str]) -> Reason | None:
+def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
     """Return the reason that layers are computed on the processor although there is a card; None where there is none.
 
     Where an engine sees cards, its names are used: the system's would be the same ones, spelled differently.
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}
-    cards = sorted(seen or set(listed))[:MOST_CARDS]
+    cards = sorted(seen or set(names))[:MOST_CARDS]
     return Reason("graphics_unused", {"cards": ", ".join(cards)}) if cards else None
 
 
-def listed() -> list[str]:
+def list_cards() -> list[str]:
     """The names of all cards with memory of their own. Reads files; empty where the system does not tell."""
     if sys.platform == "darwin":
         return ["Apple GPU"] if platform.machine() == "arm64" else []

@@ -20,39 +20,39 @@ class PowerEvent(StrEnum):
     STAYS = "stays"  # it is awake again, or does not end after all
 
 
-Tell = Callable[[PowerEvent], Awaitable[None]]
+PowerCallback = Callable[[PowerEvent], Awaitable[None]]
 
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5  # between two looks of a source's thread whether it shall end
+POLL_SECONDS = 0.5  # between two looks of a source's thread whether it shall end
 
 
 class LoopCallback:
     """A callback that the system calls on a thread of its own. It raises nothing: the caller is not Python."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, tell: Tell, waits_s: float) -> None:
-        self._loop, self._tell, self._waits_s = loop, tell, waits_s
+    def __init__(self, loop: asyncio.AbstractEventLoop, callback: PowerCallback, waits_s: float) -> None:
+        self._loop, self._callback, self._waits_s = loop, callback, waits_s
 
-    def __call__(self, going: PowerEvent) -> None:
+    def __call__(self, event: PowerEvent) -> None:
         """Returns when it was told, or so late that the system would not wait. Of good news nobody waits for that."""
         if self._loop.is_closed():
             return
-        telling = self._call_back(going)
+        telling = self._call_back(event)
         try:
             done = asyncio.run_coroutine_threadsafe(telling, self._loop)
         except RuntimeError:  # it was closed meanwhile
             telling.close()
             return
-        if going is PowerEvent.STAYS:
+        if event is PowerEvent.STAYS:
             return
         try:
             done.result(self._waits_s)
         except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
-            log.info("not everybody heard in time that this computer %s: %r", going, error)
+            log.info("not everybody heard in time that this computer %s: %r", event, error)
 
-    async def _call_back(self, going: PowerEvent) -> None:
-        await self._tell(going)
+    async def _call_back(self, event: PowerEvent) -> None:
+        await self._callback(event)
 
 
 class EventSource(Protocol):
@@ -65,13 +65,13 @@ class EventSource(Protocol):
     def close(self) -> None: ...
 
 
-async def run_source(opened: Callable[[], EventSource]) -> None:
+async def run_source(open_source: Callable[[], EventSource]) -> None:
     """Run until cancelled: a thread of its own holds what `opened` makes, which is closed when this returns.
 
     Raises OSError or AttributeError where the system has nothing of that kind.
     """
     over, own = threading.Event(), ThreadPoolExecutor(1, "hear of sleep")
-    serving = asyncio.get_running_loop().run_in_executor(own, _serve, opened, over)
+    serving = asyncio.get_running_loop().run_in_executor(own, _poll_until, open_source, over)
     try:
         await asyncio.shield(serving)
     finally:
@@ -80,10 +80,10 @@ async def run_source(opened: Callable[[], EventSource]) -> None:
         await asyncio.wait((serving,))
 
 
-def _serve(opened: Callable[[], EventSource], over: threading.Event) -> None:
-    source = opened()
+def _poll_until(open_source: Callable[[], EventSource], over: threading.Event) -> None:
+    source = open_source()
     try:
         while not over.is_set():
-            source.look(LOOK_SECONDS)
+            source.look(POLL_SECONDS)
     finally:
         source.close()

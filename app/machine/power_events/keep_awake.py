@@ -30,16 +30,28 @@ END_SECONDS = 2.0
 Start = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
 
 
-def started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def start_tool(command: Sequence[str]) -> subprocess.Popen[bytes]:
     """The tool, with a pipe that ends it."""
     null = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null)
 
 
+def stop_tool(tool: subprocess.Popen[bytes]) -> None:
+    """End the tool; kill it if it does not end in time."""
+    if tool.stdin is not None:
+        tool.stdin.close()
+    tool.terminate()
+    try:
+        tool.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        tool.kill()
+        tool.wait()
+
+
 class Awake:
     """`hold` and `release` may be repeated. Call them from one thread: Windows counts by threads."""
 
-    def __init__(self, platform: str = sys.platform, start: Start = started) -> None:
+    def __init__(self, platform: str = sys.platform, start: Start = start_tool) -> None:
         self._platform, self._start = platform, start
         self._tool: subprocess.Popen[bytes] | None = None
         self._on = self._refused = False
@@ -67,16 +79,8 @@ class Awake:
             self._tell_windows(ES_CONTINUOUS)
             self._on = False
         tool, self._tool, self._refused = self._tool, None, False
-        if tool is None:
-            return
-        if tool.stdin is not None:
-            tool.stdin.close()
-        tool.terminate()
-        try:
-            tool.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            tool.kill()
-            tool.wait()
+        if tool is not None:
+            stop_tool(tool)
 
     def _begin(self) -> None:
         command = MACOS if self._platform == "darwin" else LINUX

@@ -12,7 +12,7 @@ import logging
 from ctypes import POINTER, byref, c_double, c_int32, c_ssize_t, c_ubyte, c_uint32, c_void_p
 from typing import Any
 
-from app.machine.power_events.event_callbacks import EventSource, LoopCallback, PowerEvent, Tell, run_source
+from app.machine.power_events.event_callbacks import EventSource, LoopCallback, PowerCallback, PowerEvent, run_source
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +35,14 @@ class RootPower:
     iokit, core: the two libraries; mode: kCFRunLoopDefaultMode. Raises OSError when it is refused.
     """
 
-    def __init__(self, heard: LoopCallback, iokit: Any, core: Any, mode: c_void_p) -> None:
+    def __init__(self, callback: LoopCallback, iokit: Any, core: Any, mode: c_void_p) -> None:
         _declare(iokit, core)
-        self._heard, self._iokit, self._core, self._mode = heard, iokit, core, mode
-        self._called = CALLED(self._said)  # kept here for as long as IOKit may call it
+        self._callback, self._iokit, self._core, self._mode = callback, iokit, core, mode
+        self._c_callback = CALLED(self._on_message)  # kept here for as long as IOKit may call it
         self._port, self._notifier = c_void_p(), c_uint32()
-        self._root: int = iokit.IORegisterForSystemPower(None, byref(self._port), self._called, byref(self._notifier))
+        self._root: int = iokit.IORegisterForSystemPower(
+            None, byref(self._port), self._c_callback, byref(self._notifier)
+        )
         if not self._root:
             raise OSError("IORegisterForSystemPower was refused")
         self._loop: int | None = core.CFRunLoopGetCurrent()
@@ -57,10 +59,10 @@ class RootPower:
         self._iokit.IOServiceClose(self._root)
         self._iokit.IONotificationPortDestroy(self._port)
 
-    def _said(self, _context: int | None, _service: int, kind: int, notification: int) -> None:
-        going = MEANS.get(kind)
-        if going is not None:
-            self._heard(going)
+    def _on_message(self, _context: int | None, _service: int, kind: int, notification: int) -> None:
+        event = MEANS.get(kind)
+        if event is not None:
+            self._callback(event)
         if kind in ANSWERED:
             self._iokit.IOAllowPowerChange(self._root, notification)
 
@@ -84,17 +86,17 @@ def _declare(iokit: Any, core: Any) -> None:
         function.restype, function.argtypes = result, arguments
 
 
-def _here(heard: LoopCallback) -> EventSource:
+def _open_root_power(callback: LoopCallback) -> EventSource:
     """Return the source of this computer. Raises OSError or AttributeError where there is none."""
     iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
     core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
-    return RootPower(heard, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))
+    return RootPower(callback, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))
 
 
-async def listen(tell: Tell) -> None:
+async def listen(on_event: PowerCallback) -> None:
     """Listen until cancelled; return at once where there is no IOKit."""
-    heard = LoopCallback(asyncio.get_running_loop(), tell, WAITS_SECONDS)
+    callback = LoopCallback(asyncio.get_running_loop(), on_event, WAITS_SECONDS)
     try:
-        await run_source(lambda: _here(heard))
+        await run_source(lambda: _open_root_power(callback))
     except (OSError, AttributeError) as error:
         log.info("nothing says when this computer sleeps: %s", error)

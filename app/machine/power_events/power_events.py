@@ -12,8 +12,8 @@ import logging
 import subprocess
 import sys
 
-from app.machine.power_events.event_callbacks import PowerEvent, Tell
-from app.machine.power_events.keep_awake import END_SECONDS, Start, started
+from app.machine.power_events.event_callbacks import PowerCallback, PowerEvent
+from app.machine.power_events.keep_awake import Start, start_tool, stop_tool
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ DELAY = (
     "cat",
 )
 """`cat` ends with the pipe to it, so with us. The system waits for 5 s at most."""
-AGAIN_SECONDS = 60.0  # between two attempts to reach the bus
+RETRY_SECONDS = 60.0  # between two attempts to reach the bus
 
 
 MEMBERS = {"PrepareForSleep": PowerEvent.SLEEPS, "PrepareForShutdown": PowerEvent.ENDS}
@@ -36,7 +36,7 @@ MEMBERS = {"PrepareForSleep": PowerEvent.SLEEPS, "PrepareForShutdown": PowerEven
 class Delay:
     """The delay of sleep and shutdown until others have been told."""
 
-    def __init__(self, start: Start = started) -> None:
+    def __init__(self, start: Start = start_tool) -> None:
         self._start = start
         self._tool: subprocess.Popen[bytes] | None = None
 
@@ -50,19 +50,11 @@ class Delay:
 
     def release(self) -> None:
         tool, self._tool = self._tool, None
-        if tool is None:
-            return
-        if tool.stdin is not None:
-            tool.stdin.close()
-        tool.terminate()
-        try:
-            tool.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            tool.kill()
-            tool.wait()
+        if tool is not None:
+            stop_tool(tool)
 
 
-async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.platform) -> None:
+async def listen(callback: PowerCallback, delay: Delay | None = None, platform: str = sys.platform) -> None:
     """Report to `tell`, until cancelled, what the system says.
 
     The system goes on when `tell` has returned, or when it waits no longer.
@@ -70,31 +62,31 @@ async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.pla
     if platform == "win32":
         from app.machine.power_events import windows_events
 
-        await windows_events.listen(tell)
+        await windows_events.listen(callback)
     elif platform == "darwin":
         from app.machine.power_events import macos_sleep
 
-        await macos_sleep.listen(tell)
+        await macos_sleep.listen(callback)
     elif platform == "linux":
-        await _listen_to_logind(tell, delay or Delay())
+        await _listen_to_logind(callback, delay or Delay())
 
 
-async def _listen_to_logind(tell: Tell, held: Delay) -> None:
+async def _listen_to_logind(callback: PowerCallback, held: Delay) -> None:
     level = logging.INFO
     try:
         while True:
             try:
-                await _hear(tell, held)
+                await _receive_signals(callback, held)
             except (OSError, EOFError, ValueError) as error:
                 log.log(level, "nothing says when this computer sleeps: %s", error)
                 level = logging.DEBUG  # once is enough
             held.release()
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
     finally:
         held.release()
 
 
-async def _hear(tell: Tell, delay: Delay) -> None:
+async def _receive_signals(callback: PowerCallback, delay: Delay) -> None:
     """Listen while the bus is there. Raises OSError, EOFError or ValueError when it is not."""
     from jeepney import HeaderFields, MatchRule, MessageType, message_bus
     from jeepney.io.asyncio import open_dbus_connection
@@ -109,12 +101,12 @@ async def _hear(tell: Tell, delay: Delay) -> None:
             if message.header.message_type is not MessageType.signal:
                 continue
             fields, body = message.header.fields, message.body
-            going = MEMBERS.get(fields.get(HeaderFields.member, ""))
-            if going is None or fields.get(HeaderFields.interface) != MANAGER or len(body) != 1:
+            event = MEMBERS.get(fields.get(HeaderFields.member, ""))
+            if event is None or fields.get(HeaderFields.interface) != MANAGER or len(body) != 1:
                 continue
             if body[0]:
-                await tell(going)
+                await callback(event)
                 delay.release()
             else:
                 delay.hold()
-                await tell(PowerEvent.STAYS)
+                await callback(PowerEvent.STAYS)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from ctypes import POINTER, byref, c_int, c_ssize_t, c_void_p, wintypes
 from typing import Any
 
-from app.machine.power_events.event_callbacks import EventSource, LoopCallback, PowerEvent, Tell, run_source
+from app.machine.power_events.event_callbacks import EventSource, LoopCallback, PowerCallback, PowerEvent, run_source
 
 log = logging.getLogger(__name__)
 
@@ -60,13 +60,13 @@ class SessionWindow:
     It agrees at once when asked whether the session may end; when the session does end, that is reported and awaited.
     """
 
-    def __init__(self, heard: LoopCallback, user32: Any, kernel32: Any) -> None:
+    def __init__(self, callback: LoopCallback, user32: Any, kernel32: Any) -> None:
         _declare(user32, kernel32)
-        self._heard, self._user32 = heard, user32
-        self._called = WNDPROC(self._said)  # kept here for as long as the window lives
+        self._callback, self._user32 = callback, user32
+        self._c_callback = WNDPROC(self._on_message)  # kept here for as long as the window lives
         self._instance: int | None = kernel32.GetModuleHandleW(None)
         kernel32.SetProcessShutdownParameters(ASKED_FIRST, NO_RETRY)
-        made = WindowClass(procedure=self._called, instance=self._instance, name=CLASS)
+        made = WindowClass(procedure=self._c_callback, instance=self._instance, name=CLASS)
         if not user32.RegisterClassW(byref(made)):
             raise OSError("RegisterClassW was refused")
         self._window: int | None = user32.CreateWindowExW(
@@ -88,12 +88,12 @@ class SessionWindow:
         self._user32.DestroyWindow(self._window)
         self._user32.UnregisterClassW(CLASS, self._instance)
 
-    def _said(self, window: int | None, message: int, first: int, second: int) -> int:
+    def _on_message(self, window: int | None, message: int, first: int, second: int) -> int:
         if message == QUERY_END:
             return 1
         if message == END:
             if first:  # else somebody had it go on
-                self._heard(PowerEvent.ENDS)
+                self._callback(PowerEvent.ENDS)
             return 0
         if message == CLOSE:  # from another program: what it would do is take our ear away
             return 0
@@ -144,14 +144,14 @@ class Subscription(ctypes.Structure):
 
 
 @contextmanager
-def sleep_told(heard: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """Call `heard` before the system sleeps and once it is awake, inside this context. Raises OSError when that is
+def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
+    """Call `callback` before the system sleeps and once it is awake, inside this context. Raises OSError when that is
     refused."""
 
-    def said(_context: int | None, kind: int, _setting: int | None) -> int:
-        going = MEANS.get(kind)
-        if going is not None:
-            heard(going)
+    def on_notice(_context: int | None, kind: int, _setting: int | None) -> int:
+        event = MEANS.get(kind)
+        if event is not None:
+            callback(event)
         return 0
 
     register = powrprof.PowerRegisterSuspendResumeNotification
@@ -159,7 +159,7 @@ def sleep_told(heard: LoopCallback, powrprof: Any) -> Iterator[None]:
     register.restype, unregister.restype = wintypes.DWORD, wintypes.DWORD
     register.argtypes = (wintypes.DWORD, POINTER(Subscription), POINTER(c_void_p))
     unregister.argtypes = (c_void_p,)
-    subscription, handle = Subscription(CALLED(said), None), c_void_p()
+    subscription, handle = Subscription(CALLED(on_notice), None), c_void_p()
     error = register(BY_CALLBACK, byref(subscription), byref(handle))
     if error:
         raise OSError(f"PowerRegisterSuspendResumeNotification was refused: error {error}")
@@ -169,29 +169,29 @@ def sleep_told(heard: LoopCallback, powrprof: Any) -> Iterator[None]:
         unregister(handle)
 
 
-async def listen(tell: Tell) -> None:
+async def listen(on_event: PowerCallback) -> None:
     """Listen until cancelled, to sleep and to the end of the session; return at once where there is no Windows."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(_hear_of_sleep(tell), name="hear of sleep")
-        group.create_task(_hear_of_the_end(tell), name="hear of the session's end")
+        group.create_task(_listen_for_sleep(on_event), name="hear of sleep")
+        group.create_task(_listen_for_session_end(on_event), name="hear of the session's end")
 
 
-async def _hear_of_sleep(tell: Tell) -> None:
-    heard = LoopCallback(asyncio.get_running_loop(), tell, WAITS_SECONDS)
+async def _listen_for_sleep(on_event: PowerCallback) -> None:
+    callback = LoopCallback(asyncio.get_running_loop(), on_event, WAITS_SECONDS)
     try:
-        with sleep_told(heard, LIBRARY("powrprof")):
+        with sleep_notices(callback, LIBRARY("powrprof")):
             await asyncio.Event().wait()
     except (OSError, AttributeError) as error:
         log.info("nothing says when this computer sleeps: %s", error)
 
 
-async def _hear_of_the_end(tell: Tell) -> None:
-    heard = LoopCallback(asyncio.get_running_loop(), tell, END_WAITS_SECONDS)
+async def _listen_for_session_end(on_event: PowerCallback) -> None:
+    callback = LoopCallback(asyncio.get_running_loop(), on_event, END_WAITS_SECONDS)
 
-    def opened() -> EventSource:
-        return SessionWindow(heard, LIBRARY("user32"), LIBRARY("kernel32"))
+    def open_source() -> EventSource:
+        return SessionWindow(callback, LIBRARY("user32"), LIBRARY("kernel32"))
 
     try:
-        await run_source(opened)
+        await run_source(open_source)
     except (OSError, AttributeError) as error:
         log.info("nothing says when this session ends: %s", error)

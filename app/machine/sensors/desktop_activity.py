@@ -18,7 +18,7 @@ from app.machine.sensors import wayland_idle, x11_probe
 Run = Callable[[Sequence[str]], str | None]
 
 
-def idle_seconds(run: Run, wayland: wayland_idle.Watch) -> float | None:
+def idle_seconds(run: Run, wayland: wayland_idle.WaylandIdleWatch) -> float | None:
     """Return the seconds since the last key or pointer event; None when nobody is signed in or no source answers."""
     if sys.platform == "win32":
         return windows_idle_seconds()
@@ -166,7 +166,7 @@ FULL_SCREEN_STATES = frozenset({2, 3, 4})
 TICKS = 1 << 32  # milliseconds since the system's start, in 32 bits: back to 0 after 49.7 days
 
 
-def idle_of(now_ticks: int, last_ticks: int) -> float:
+def seconds_between(now_ticks: int, last_ticks: int) -> float:
     """Return the seconds between two readings of the tick counter, which may have wrapped around in between."""
     passed = (now_ticks - last_ticks) % TICKS
     return 0.0 if passed > TICKS // 2 else passed / 1000  # the input came after our reading
@@ -185,7 +185,7 @@ if sys.platform == "win32":
         if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(info)):
             return None
         now_ticks = ctypes.windll.kernel32.GetTickCount() & (TICKS - 1)
-        return idle_of(now_ticks, info.ticks)
+        return seconds_between(now_ticks, info.ticks)
 
     def windows_full_screen() -> bool | None:
         """Return whether the screen is filled; None where the shell does not tell."""

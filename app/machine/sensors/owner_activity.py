@@ -21,11 +21,11 @@ from app.core.lending.policy import Battery, Network, Readings, Rules, executabl
 from app.machine import interfaces
 from app.machine.sensors import wayland_idle
 from app.machine.sensors.desktop_activity import full_screen, idle_seconds
-from app.machine.sensors.power_draw import Power
+from app.machine.sensors.power_draw import PowerMeter
 
 Run = Callable[[Sequence[str]], str | None]
 
-ELSEWHERE = ("192.0.2.1", 9)  # of RFC 5737: only looked up in the routes, nothing is sent
+UNROUTED_ADDRESS = ("192.0.2.1", 9)  # of RFC 5737: only looked up in the routes, nothing is sent
 # NMMetered of NetworkManager's D-Bus interface: 1 yes, 2 no, 3 and 4 the same as guessed
 NETWORK_MANAGER = (
     "gdbus", "call", "--system", "--timeout", "2", "--dest", "org.freedesktop.NetworkManager",
@@ -47,7 +47,7 @@ def network(run: Run) -> Network | None:
 
     macOS tells no program that Python starts whether a network is metered: only VPNs are seen there.
     """
-    way = _way_out()
+    way = _default_route_kind()
     if way is LinkKind.VPN:
         return "vpn"
     metered = _metered(run)
@@ -56,28 +56,28 @@ def network(run: Run) -> Network | None:
     return "metered" if metered else "free"
 
 
-def network_manager_says(text: str) -> bool | None:
+def parse_network_manager(text: str) -> bool | None:
     """Parse `(<uint32 4>,)`."""
     match = re.fullmatch(r"\(<uint32 ([0-4])>,\)", text.strip())
     return {"1": True, "3": True, "2": False, "4": False}.get(match[1]) if match else None
 
 
-def windows_says(text: str) -> bool | None:
+def parse_network_cost(text: str) -> bool | None:
     """Parse the name of a NetworkCostType."""
     return WINDOWS_COSTS.get(text.strip().casefold())
 
 
 def _metered(run: Run) -> bool | None:
     if sys.platform == "win32":
-        return windows_says(run(POWERSHELL) or "")
-    return network_manager_says(run(NETWORK_MANAGER) or "") if sys.platform == "linux" else None
+        return parse_network_cost(run(POWERSHELL) or "")
+    return parse_network_manager(run(NETWORK_MANAGER) or "") if sys.platform == "linux" else None
 
 
-def _way_out() -> LinkKind | None:
+def _default_route_kind() -> LinkKind | None:
     """The kind of the interface that packets to elsewhere would take."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route_socket:
-            route_socket.connect(ELSEWHERE)
+            route_socket.connect(UNROUTED_ADDRESS)
             local = route_socket.getsockname()[0]
     except OSError:
         return None
@@ -91,7 +91,7 @@ BUSY = (TOOL, "--query-gpu=utilization.gpu", FORM)
 APPS = (TOOL, "--query-compute-apps=pid", FORM)
 
 
-def percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
+def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
     """Return how busy the busiest card is.
 
     None without the tool, and while a worker of ours computes on a card: the tool does not say whose share is whose.
@@ -139,23 +139,23 @@ class OwnerSensors:
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run or output_of, clock
-        self._wayland = wayland_idle.Watch()
-        self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run, self._wayland))
-        self._gpu = _Slow(GPU_SECONDS, lambda: percent_of_others(self._run, own_pids()))
-        self._power = Power(self._run, clock=clock)
-        self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
-        self._screen = _Slow(SCREEN_SECONDS, lambda: full_screen(self._run))
-        self._network = _Slow(NETWORK_SECONDS, lambda: network(self._run))
-        self._programs: _Slow[frozenset[str]] = _Slow(PROGRAMS_SECONDS, frozenset)
-        self._asked: frozenset[str] = frozenset()
+        self._wayland = wayland_idle.WaylandIdleWatch()
+        self._idle = _CachedReading(IDLE_SECONDS, lambda: idle_seconds(self._run, self._wayland))
+        self._gpu = _CachedReading(GPU_SECONDS, lambda: gpu_percent_of_others(self._run, own_pids()))
+        self._power = PowerMeter(self._run, clock=clock)
+        self._heat = _CachedReading(HEAT_SECONDS, hottest_celsius)
+        self._screen = _CachedReading(SCREEN_SECONDS, lambda: full_screen(self._run))
+        self._network = _CachedReading(NETWORK_SECONDS, lambda: network(self._run))
+        self._programs: _CachedReading[frozenset[str]] = _CachedReading(PROGRAMS_SECONDS, frozenset)
+        self._watched: frozenset[str] = frozenset()
 
     def look(self, rules: Rules) -> Readings:
         """Return the readings of this moment that these rules need."""
         now_s, local = self._clock(), time.localtime()
         programs = frozenset(map(executable, rules.programs))
-        if programs != self._asked:
-            self._asked = programs
-            self._programs = _Slow(PROGRAMS_SECONDS, lambda: running_among(programs))
+        if programs != self._watched:
+            self._watched = programs
+            self._programs = _CachedReading(PROGRAMS_SECONDS, lambda: running_among(programs))
         return Readings(
             now_s=now_s,
             weekday=local.tm_wday,
@@ -171,7 +171,7 @@ class OwnerSensors:
         )
 
 
-class _Slow(Generic[T]):
+class _CachedReading(Generic[T]):
     """A reading that is taken at most once in this many seconds."""
 
     def __init__(self, every_s: float, read: Callable[[], T]) -> None:

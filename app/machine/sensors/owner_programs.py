@@ -88,10 +88,10 @@ def _of_menus(folders: Iterable[Path]) -> Iterator[Game]:
             except (configparser.Error, KeyError):
                 continue
             if "Game" in fields.get("Categories", "").split(";") and fields.get("NoDisplay") != "true":
-                yield Game(fields.get("Name", ""), _started(fields.get("Exec", "")))
+                yield Game(fields.get("Name", ""), _program_of(fields.get("Exec", "")))
 
 
-def _started(command: str) -> str:
+def _program_of(command: str) -> str:
     """Return the program that a menu entry starts; for Flatpak, the one that runs in its sandbox."""
     try:
         words = shlex.split(command)
@@ -111,7 +111,7 @@ def _of_steam(folders: Iterable[Path]) -> Iterator[Game]:
             fields = dict(re.findall(r'"(name|installdir)"\s+"([^"]*)"', _text(manifest)))
             name, folder = fields.get("name", ""), fields.get("installdir", "")
             if name and folder and not name.startswith(NO_GAMES) and Path(folder).name == folder:
-                yield Game(name, _main(apps / "common" / folder, name))
+                yield Game(name, _main_program(apps / "common" / folder, name))
 
 
 def _libraries(steam: Path) -> list[Path]:
@@ -119,7 +119,7 @@ def _libraries(steam: Path) -> list[Path]:
     return [Path(path.replace("\\\\", "\\")) for path in re.findall(r'"path"\s+"([^"]*)"', listing)]
 
 
-def _main(folder: Path, name: str) -> str:
+def _main_program(folder: Path, name: str) -> str:
     """The executable that is called as the game is, else the largest; empty where there is none."""
     programs = [file for file in islice(_walk(folder), MOST_FILES) if _is_program(file)]
     game_names = {_letters(name), _letters(folder.name)}

@@ -17,7 +17,7 @@ CARDS_SECONDS = 10.0  # between two starts of that tool, of up to 100 ms each
 MOST_WATTS = 5_000.0  # beyond, a sensor is broken
 
 
-class Power:
+class PowerMeter:
     """The battery tells of the whole computer while it discharges; else processor and cards are added."""
 
     def __init__(

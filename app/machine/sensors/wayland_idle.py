@@ -23,22 +23,22 @@ NEEDS = {"wl_seat": (SEAT, 1), "ext_idle_notifier_v1": (NOTIFIER, 2)}  # at most
 WITHOUT_INHIBITORS = 2  # since this version: a film that plays is no input
 
 
-class Watch:
+class WaylandIdleWatch:
     """A connection to the desktop, made when it is first needed, and again where it was lost. Blocks for two seconds at
     most."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._line: socket.socket | None = None
-        self._rest = b""  # of a message that has not come whole
+        self._socket: socket.socket | None = None
+        self._partial = b""  # of a message that has not come whole
         self._silent_since: float | None = None
 
     def idle_seconds(self, environment: Mapping[str, str]) -> float | None:
         """Return the idle seconds; 0 while somebody is there; None where the desktop does not tell."""
         try:
-            if self._line is None:
-                self._connect(_place(environment))
-            for sender, opcode, _ in self._said():
+            if self._socket is None:
+                self._connect(_socket_path(environment))
+            for sender, opcode, _ in self._new_messages():
                 if sender == NOTICE:
                     now = self._clock()
                     self._silent_since = now - SILENT_SECONDS if opcode == IDLED else None
@@ -49,18 +49,18 @@ class Watch:
         return 0.0 if since is None else self._clock() - since
 
     def close(self) -> None:
-        if self._line is not None:
-            self._line.close()
-        self._line, self._rest, self._silent_since = None, b"", None
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._partial, self._silent_since = None, b"", None
 
     def _connect(self, place: Path) -> None:
-        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._line.settimeout(ANSWER_SECONDS)
-        self._line.connect(str(place))
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(ANSWER_SECONDS)
+        self._socket.connect(str(place))
         ask = _message(DISPLAY, GET_REGISTRY, REGISTRY) + _message(DISPLAY, SYNC, CALLBACK)
-        self._line.sendall(ask)
-        self._line.sendall(_asked_of(dict(self._globals())))
-        self._line.setblocking(False)
+        self._socket.sendall(ask)
+        self._socket.sendall(_notification_requests(dict(self._globals())))
+        self._socket.setblocking(False)
 
     def _globals(self) -> Iterator[tuple[str, tuple[int, int]]]:
         """Yield the globals of the desktop: by name, their number and version."""
@@ -74,7 +74,7 @@ class Watch:
                     return
         raise TimeoutError
 
-    def _said(self) -> Iterator[tuple[int, int, bytes]]:
+    def _new_messages(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield the messages since the last time."""
         n_bytes = 0
         while n_bytes < MOST_BYTES:
@@ -86,8 +86,8 @@ class Watch:
             yield from self._messages(data)
 
     def _read(self) -> bytes:
-        assert self._line is not None
-        data = self._line.recv(1 << 16)
+        assert self._socket is not None
+        data = self._socket.recv(1 << 16)
         if not data:
             raise ConnectionResetError
         return data
@@ -95,19 +95,19 @@ class Watch:
     def _messages(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         """Yield sender, opcode and body of each message. Raises ValueError for an error: the desktop has closed the
         connection."""
-        self._rest += data
-        while len(self._rest) >= HEAD.size:
-            sender, head = HEAD.unpack_from(self._rest)
+        self._partial += data
+        while len(self._partial) >= HEAD.size:
+            sender, head = HEAD.unpack_from(self._partial)
             size, opcode = head >> 16, head & 0xFFFF
             if size < HEAD.size or (sender, opcode) == (DISPLAY, ERROR):
                 raise ValueError
-            if len(self._rest) < size:
+            if len(self._partial) < size:
                 return
-            body, self._rest = self._rest[HEAD.size : size], self._rest[size:]
+            body, self._partial = self._partial[HEAD.size : size], self._partial[size:]
             yield sender, opcode, body
 
 
-def _place(environment: Mapping[str, str]) -> Path:
+def _socket_path(environment: Mapping[str, str]) -> Path:
     """Return the path of the desktop's socket. Raises ValueError where none is named."""
     named, folder = environment.get("WAYLAND_DISPLAY", ""), environment.get("XDG_RUNTIME_DIR", "")
     if not named or not (named.startswith("/") or folder):
@@ -115,7 +115,7 @@ def _place(environment: Mapping[str, str]) -> Path:
     return Path(folder) / named
 
 
-def _asked_of(available: Mapping[str, tuple[int, int]]) -> bytes:
+def _notification_requests(available: Mapping[str, tuple[int, int]]) -> bytes:
     """Return the requests to be notified of idle time. Raises ValueError where the desktop does not support that."""
     requests = b""
     for kind, (own, most) in NEEDS.items():

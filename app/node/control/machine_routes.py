@@ -37,7 +37,7 @@ async def machine_json(hardware: Hardware, home: Home, of_models: ModelsFolders)
     models = of_models.own if of_models.now in of_models.known_away else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
     memory, engines = devices.memory(), await hardware.engines()
-    unused = graphics.unused(engines, await asyncio.to_thread(graphics.listed))
+    unused = graphics.unused_cards(engines, await asyncio.to_thread(graphics.list_cards))
     return {
         "system": await asyncio.to_thread(system),
         "processor": hardware.processor,
@@ -79,7 +79,7 @@ async def autostart_json() -> Json:
 
 async def choose(on: bool, home: Home) -> Json:
     """Turn it on or off; what the system has afterwards comes back. Raises Refused."""
-    return asdict(await asyncio.to_thread(autostart.choose, on, home))
+    return asdict(await asyncio.to_thread(autostart.set_enabled, on, home))
 
 
 class MachineRoutes:

@@ -15,7 +15,7 @@ from app.core.errors import BadInput
 from app.core.reasons import with_reason
 from app.machine.checks import confined
 from app.machine.hardware import engines
-from app.machine.interfaces import UNASKED, Interface, interfaces
+from app.machine.interfaces import USED_BY_DEFAULT, Interface, interfaces
 from app.machine.keystore import open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
@@ -96,7 +96,7 @@ def _interface_json(interface: Interface, saved: Settings) -> Json:
         "kind": str(interface.kind),
         "addresses": list(interface.addresses),
         "up": interface.is_up,
-        "unasked": interface.kind in UNASKED,
+        "unasked": interface.kind in USED_BY_DEFAULT,
         "chosen": interface.name in saved.interfaces,
         "bits_per_s": interface.negotiated_bits_per_s,
     }

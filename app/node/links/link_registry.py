@@ -19,7 +19,7 @@ from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.household.link import Link, LinkEnd, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import with_reason
-from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
+from app.machine.interfaces import USED_BY_DEFAULT, Interface, carrying, interfaces, usable
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network import measured_paths
@@ -392,7 +392,7 @@ class LinkRegistry:
         if own is None:
             return False
         by = carrying(self._interfaces, own, way.host)
-        return by is None or by.kind in UNASKED | {LinkKind.LOOPBACK} or by.name in self._chosen
+        return by is None or by.kind in USED_BY_DEFAULT | {LinkKind.LOOPBACK} or by.name in self._chosen
 
     def _note(self, machine: MachineId, path: measured_paths.Path) -> None:
         if machine not in self._network.members:

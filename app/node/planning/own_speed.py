@@ -107,7 +107,7 @@ class Hardware:
     @property
     def device(self) -> str:
         """The processor's name, with the devices the engines found once they were probed."""
-        return engines.described(self.processor, self._engines)[:MAX_DEVICE_TEXT]
+        return engines.describe(self.processor, self._engines)[:MAX_DEVICE_TEXT]
 
     @property
     def told(self) -> tuple[str, tuple[str, ...]]:

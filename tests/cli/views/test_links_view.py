@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from app.api.links import Link, LinkReport
-from app.cli.views.machines_view import in_short, links_view, megabits, way
+from app.cli.views.machines_view import link_medium, links_view, megabits, short_link
 
 MEASURED = LinkReport(
     name="attic",
@@ -52,14 +52,14 @@ def test_a_link_that_was_not_measured_says_why() -> None:
 
 def test_the_far_end_is_named_when_it_is_the_other_kind() -> None:
     far = Link(kind="ethernet", interface="eth0", far_kind="wifi")
-    assert way(far) == "cable (eth0), Wi-Fi there"
-    assert way(Link(kind="wifi", interface="wlan0", far_kind="unknown")) == "Wi-Fi (wlan0)"
-    assert way(Link()) == ""
+    assert link_medium(far) == "cable (eth0), Wi-Fi there"
+    assert link_medium(Link(kind="wifi", interface="wlan0", far_kind="unknown")) == "Wi-Fi (wlan0)"
+    assert link_medium(Link()) == ""
 
 
 def test_in_a_narrow_column() -> None:
-    assert in_short(MEASURED) == "94 Mb/s, 0.3 ms"
-    assert in_short(Link(round_trip_seconds=0.0042)) == "4.2 ms"
+    assert short_link(MEASURED) == "94 Mb/s, 0.3 ms"
+    assert short_link(Link(round_trip_seconds=0.0042)) == "4.2 ms"
     wifi = Link(kind="ethernet", far_kind="wifi", out_bytes_per_s=6e6, in_bytes_per_s=6e6,
                 measured_round_trip_seconds=0.009)  # fmt: skip
-    assert in_short(wifi) == "48 Mb/s, 9.0 ms, Wi-Fi"
+    assert short_link(wifi) == "48 Mb/s, 9.0 ms, Wi-Fi"

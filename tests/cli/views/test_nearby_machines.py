@@ -85,7 +85,7 @@ def test_a_wrong_code_is_said_before_anybody_is_looked_for(poolhouse: Any, answe
 def test_pair_without_address_says_why_not(
     poolhouse: Any, answering: Any, near: tuple[Json, ...], code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair_command, "HEAR_SECONDS", 0.3)
+    monkeypatch.setattr(pair_command, "DISCOVERY_SECONDS", 0.3)
     answering({("GET", "/status"): snapshot(*near)})
     said = poolhouse("pair", "--code", "123456", "--json")
     assert (said.code, said.json["error"]["code"]) == (1, code)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.core.errors import Reason
 from app.machine import paths
 from app.machine.hardware import engines
-from app.machine.hardware.engines import Device, Engine, described, engine_of
+from app.machine.hardware.engines import Device, Engine, describe, engine_of
 
 CPU = Device("CPU", "A CPU", "cpu", "CPU", 1 << 30, 2 << 30)
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
@@ -45,7 +45,7 @@ async def test_a_probe_that_never_answers_is_killed_and_named() -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
     before = psutil.Process().children()
     with pytest.raises(TimeoutError):
-        await engines.child(sleeper, 0.3)
+        await engines.run_child(sleeper, 0.3)
     assert time.monotonic() - began < 30
     assert psutil.Process().children() == before
 
@@ -57,7 +57,7 @@ async def test_a_hung_engine_is_one_that_is_missing() -> None:
 
 async def test_a_child_that_fails_says_its_last_line() -> None:
     command = paths.python_command("-c", "import sys; sys.exit('no\\nlibgomp is missing.')")
-    code, _, err = await engines.child(command, 30)
+    code, _, err = await engines.run_child(command, 30)
     assert code == 1
     assert engines.engine_of("x", 1, "", err).missing == Reason("engine_words", {"words": "libgomp is missing"})
 
@@ -107,4 +107,4 @@ def test_no_answer_raises(code: int, out: str, err: str) -> None:
     ],
 )  # fmt: skip
 def test_a_machine_in_one_line(found: list[Engine], text: str) -> None:
-    assert described("Chip 9", found) == text
+    assert describe("Chip 9", found) == text

@@ -65,7 +65,7 @@ def test_what_belongs_to_a_processor_or_a_server_is_no_card(bus: Path) -> None:
 
 def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(graphics, "PCI", tmp_path / "none")
-    assert graphics.listed() == []
+    assert graphics.list_cards() == []
 
 
 @pytest.mark.parametrize(
@@ -79,5 +79,5 @@ def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, t
     ],
 )
 def test_every_card_is_one_that_is_not_used(found: list[Engine], listed: list[str], cards: str | None) -> None:
-    why = graphics.unused(found, listed)
+    why = graphics.unused_cards(found, listed)
     assert (why and why.facts["cards"]) == cards

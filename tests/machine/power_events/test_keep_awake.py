@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from app.machine.power_events.keep_awake import LINUX, MACOS, Awake, started
+from app.machine.power_events.keep_awake import LINUX, MACOS, Awake, start_tool
 
 LIVES = (sys.executable, "-c", "import sys; sys.stdin.read()")
 REFUSED = (sys.executable, "-c", "raise SystemExit(1)")
@@ -21,7 +21,7 @@ class Tools:
 
     def __call__(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         self.asked.append(tuple(command))
-        self.made.append(started(self.command))
+        self.made.append(start_tool(self.command))
         return self.made[-1]
 
 
@@ -46,7 +46,7 @@ def test_it_is_held_once_and_released() -> None:
 
 
 def test_the_tool_ends_with_its_pipe() -> None:
-    tool = started(LIVES)
+    tool = start_tool(LIVES)
     assert tool.stdin is not None
     tool.stdin.close()
     assert tool.wait(10) == 0

@@ -159,6 +159,6 @@ async def test_the_mac_itself_takes_the_registration_and_gives_it_back() -> None
         """It may wake at this moment."""
 
     for _ in range(2):
-        power = macos_sleep._here(LoopCallback(asyncio.get_running_loop(), tell, LONG))
+        power = macos_sleep._open_root_power(LoopCallback(asyncio.get_running_loop(), tell, LONG))
         power.look(0.05)
         power.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.machine.power_events.event_callbacks import PowerEvent
-from app.machine.power_events.keep_awake import started
+from app.machine.power_events.keep_awake import start_tool
 from app.machine.power_events.power_events import DELAY, Delay, listen
 from tests.machine.logind import Logind, bus, has_bus, has_tool, system_bus
 
@@ -28,7 +28,7 @@ class Tools:
 
     def __call__(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         self.asked.append(tuple(command))
-        self.made.append(started(LIVES))
+        self.made.append(start_tool(LIVES))
         return self.made[-1]
 
     @property

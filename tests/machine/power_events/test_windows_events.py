@@ -28,7 +28,7 @@ from app.machine.power_events.windows_events import (
     SUSPEND,
     WAIT_FAILED,
     SessionWindow,
-    sleep_told,
+    sleep_notices,
 )
 from tests.machine.foreign import library
 from tests.machine.power_events.test_event_callbacks import LONG, until
@@ -163,7 +163,7 @@ async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
         told.append(going)
 
     system = Powrprof()
-    with sleep_told(LoopCallback(asyncio.get_running_loop(), tell, LONG), system.dll):
+    with sleep_notices(LoopCallback(asyncio.get_running_loop(), tell, LONG), system.dll):
 
         def sleep() -> None:
             assert system.callback(None, POWER_CHANGED, None) == 0
@@ -205,7 +205,7 @@ async def test_refusals_are_errors_and_leave_nothing_behind() -> None:
         raise AssertionError
 
     heard = LoopCallback(asyncio.get_running_loop(), tell, LONG)
-    with pytest.raises(OSError, match="error 5"), sleep_told(heard, Powrprof(5).dll):
+    with pytest.raises(OSError, match="error 5"), sleep_notices(heard, Powrprof(5).dll):
         pass
     without = Desktop(window=0)
     with pytest.raises(OSError, match="CreateWindowExW"):

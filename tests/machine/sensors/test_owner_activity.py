@@ -64,7 +64,7 @@ def test_ioreg_of_macos(text: str, seconds: float | None) -> None:
 
 @pytest.mark.parametrize(("now", "last", "seconds"), [(5000, 2000, 3.0), (500, (1 << 32) - 500, 1.0), (100, 101, 0.0)])
 def test_the_tick_counter_of_windows_begins_anew(now: int, last: int, seconds: float) -> None:
-    assert desktop_activity.idle_of(now, last) == seconds
+    assert desktop_activity.seconds_between(now, last) == seconds
 
 
 ANSWERS: dict[str, Answer] = {"GetSessionIdleTime": ("u", (61500,))}
@@ -152,12 +152,12 @@ def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
 def test_nvidia_s_own_tool(monkeypatch: pytest.MonkeyPatch, busy: str, apps: str, percent: float | None) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: name)
     printed: dict[tuple[str, ...], str] = {owner_activity.BUSY: busy, owner_activity.APPS: apps}
-    assert owner_activity.percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
+    assert owner_activity.gpu_percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
 
 
 def test_without_nvidia_s_tool_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert owner_activity.percent_of_others(lambda command: "99", ()) is None
+    assert owner_activity.gpu_percent_of_others(lambda command: "99", ()) is None
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch
 
     monkeypatch.setattr(owner_activity, "running_among", says("programs", frozenset({"game"})))
     monkeypatch.setattr(owner_activity, "idle_seconds", says("idle", 1.0))
-    monkeypatch.setattr(owner_activity, "percent_of_others", says("gpu", 5.0))
+    monkeypatch.setattr(owner_activity, "gpu_percent_of_others", says("gpu", 5.0))
     monkeypatch.setattr(owner_activity, "full_screen", says("screen", False))
     monkeypatch.setattr(owner_activity, "network", says("network", "vpn"))
     now = [100.0]
@@ -276,14 +276,14 @@ def test_a_kept_display_of_macos(text: str, filled: bool | None) -> None:
      ("(<uint32 4>,)", False), ("(<uint32 0>,)", None), ("Error: no such name", None), ("", None)],
 )  # fmt: skip
 def test_what_network_manager_says(text: str, metered: bool | None) -> None:
-    assert owner_activity.network_manager_says(text) is metered
+    assert owner_activity.parse_network_manager(text) is metered
 
 
 @pytest.mark.parametrize(
     ("text", "metered"), [("Unrestricted\r\n", False), ("Fixed", True), ("Variable", True), ("Unknown", None)]
 )
 def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> None:
-    assert owner_activity.windows_says(text) is metered
+    assert owner_activity.parse_network_cost(text) is metered
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks NetworkManager")
@@ -298,7 +298,7 @@ def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> No
     ],
 )
 def test_the_way_out(monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None) -> None:
-    monkeypatch.setattr(owner_activity, "_way_out", lambda: way)
+    monkeypatch.setattr(owner_activity, "_default_route_kind", lambda: way)
     assert owner_activity.network(lambda command: manager) == told
 
 

@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from app.machine.sensors import wayland_idle
-from app.machine.sensors.wayland_idle import SILENT_SECONDS, Watch
+from app.machine.sensors.wayland_idle import SILENT_SECONDS, WaylandIdleWatch
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs sockets that are files"),
@@ -87,8 +87,8 @@ def clock() -> list[float]:
 
 
 @pytest.fixture
-def watch(clock: list[float]) -> Iterator[Watch]:
-    made = Watch(lambda: clock[0])
+def watch(clock: list[float]) -> Iterator[WaylandIdleWatch]:
+    made = WaylandIdleWatch(lambda: clock[0])
     yield made
     made.close()
 
@@ -105,7 +105,7 @@ def desktop(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Desktop]
     indirect=["desktop"],
 )  # fmt: skip
 def test_it_asks_to_be_told_and_reckons_from_there(
-    desktop: Desktop, watch: Watch, clock: list[float], version: int
+    desktop: Desktop, watch: WaylandIdleWatch, clock: list[float], version: int
 ) -> None:
     assert watch.idle_seconds(desktop.environment) == 0.0
     assert desktop.heard(len(ASKS + LISTENS[version]) // 2) == ASKS + LISTENS[version]
@@ -123,7 +123,9 @@ def test_it_asks_to_be_told_and_reckons_from_there(
 
 
 @pytest.mark.parametrize("desktop", [all_there(2)], indirect=True)
-def test_a_desktop_that_ends_or_complains_is_asked_anew(desktop: Desktop, watch: Watch, clock: list[float]) -> None:
+def test_a_desktop_that_ends_or_complains_is_asked_anew(
+    desktop: Desktop, watch: WaylandIdleWatch, clock: list[float]
+) -> None:
     for complains in (True, False):
         assert watch.idle_seconds(desktop.environment) == 0.0
         desktop.say(IDLED)
@@ -149,13 +151,13 @@ def test_a_desktop_that_ends_or_complains_is_asked_anew(desktop: Desktop, watch:
     ],
     indirect=True,
 )
-def test_one_that_has_nothing_for_it_or_talks_nonsense_tells_nothing(desktop: Desktop, watch: Watch) -> None:
+def test_one_that_has_nothing_for_it_or_talks_nonsense_tells_nothing(desktop: Desktop, watch: WaylandIdleWatch) -> None:
     assert watch.idle_seconds(desktop.environment) is None
 
 
 @pytest.mark.parametrize("desktop", [b""], indirect=True)
 def test_one_that_is_silent_is_not_waited_for_long(
-    desktop: Desktop, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    desktop: Desktop, watch: WaylandIdleWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wayland_idle, "ANSWER_SECONDS", 0.05)
     assert watch.idle_seconds(desktop.environment) is None
@@ -164,5 +166,5 @@ def test_one_that_is_silent_is_not_waited_for_long(
 @pytest.mark.parametrize(
     "environment", [{}, {"WAYLAND_DISPLAY": "wayland-0"}, {"WAYLAND_DISPLAY": "/nowhere/wayland-0"}]
 )
-def test_without_a_desktop_nothing_is_told(watch: Watch, environment: dict[str, str]) -> None:
+def test_without_a_desktop_nothing_is_told(watch: WaylandIdleWatch, environment: dict[str, str]) -> None:
     assert watch.idle_seconds(environment) is None

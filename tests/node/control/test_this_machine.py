@@ -82,13 +82,13 @@ async def test_a_card_is_told_with_why_it_is_not_used(tmp_path: Path, monkeypatc
         return [Engine("llamacpp", "0.3", devices=[Device("CPU", kind="cpu")])]
 
     monkeypatch.setattr(engines, "probe_all", answer)
-    monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
+    monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
     hardware, home = Hardware(Threads(1), lambda: None), Home.at(tmp_path).create()
     told = await machine_routes.machine_json(hardware, home, ModelsFolders(home.downloaded))
     unused = told["unused_graphics"]
     assert unused["reason"].startswith("This computer has a graphics card (NVIDIA GA106), but ")
     assert unused["cure"].endswith("Smaller models answer faster.")
-    monkeypatch.setattr(graphics, "listed", list)
+    monkeypatch.setattr(graphics, "list_cards", list)
     told = await machine_routes.machine_json(hardware, home, ModelsFolders(home.downloaded))
     assert told["unused_graphics"] is None
 
