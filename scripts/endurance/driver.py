@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QListWidget, QTabBar
 
 from app.cli.window_node import NodeLauncher
 from app.core.chat import Role
-from app.gui.app import page_names, pages
+from app.gui.app import navigation, sidebar
 from app.gui.app.application import Application
 from app.gui.app.preferences import Preferences
 from app.gui.app.tray import NO_TRAY
@@ -43,7 +43,7 @@ class Tour:
 
     def round(self) -> Iterator[Step]:
         window = self._it.window
-        for entry in pages.ENTRIES:
+        for entry in sidebar.ENTRIES:
             step = f"page {entry.name}"
             yield step, partial(window.go, entry.name)
             yield from self._waited(partial(window.shows, entry.name), step)
@@ -63,7 +63,7 @@ class Tour:
         for bar in page.findChildren(QTabBar):
             for at in [*range(1, bar.count()), 0]:
                 yield f"{name}, tab {at}", partial(bar.setCurrentIndex, at)
-        if name == page_names.SETTINGS:
+        if name == navigation.SETTINGS:
             rows = page.findChildren(QListWidget)[0]
             for at in [*range(1, rows.count()), 0]:
                 yield f"settings {at}", partial(rows.setCurrentRow, at)
@@ -78,9 +78,9 @@ class Tour:
 
     def _chat(self) -> Iterator[Step]:
         """One that is stopped while it speaks, then one made anew to its end; then the chat is deleted."""
-        page = self._it.window.page(page_names.CHAT)
+        page = self._it.window.page(navigation.CHAT)
         assert isinstance(page, ChatPage)
-        yield "to the chat", partial(self._it.window.go, page_names.CHAT)
+        yield "to the chat", partial(self._it.window.go, navigation.CHAT)
         yield "new chat", page.list.new_chat
         yield "write", partial(page.composer.field.setPlainText, QUESTION)
         yield "send", page.composer.send.click
@@ -100,9 +100,9 @@ class Tour:
         """Include widgets that are not visible: they follow when they are shown."""
         for scheme in (Scheme.DARK, Scheme.LIGHT):
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
-            yield "away", partial(self._it.window.go, page_names.POOL)
+            yield "away", partial(self._it.window.go, navigation.POOL)
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
-            yield "back", partial(self._it.window.go, page_names.CHAT)
+            yield "back", partial(self._it.window.go, navigation.CHAT)
 
     def _waited(self, is_over: Callable[[], bool], step: str = "answer") -> Iterator[Step]:
         began = time.monotonic()

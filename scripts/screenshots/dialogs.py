@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QApplication, QDialog, QMenu, QWidget
 
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.chat.chat_page import ChatPage
 from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
@@ -25,7 +25,7 @@ def dialogs(camera: Camera) -> None:
         _shoot(camera, name, opens)
     for name, opens in _other_dialogs(camera):
         _shoot(camera, name, opens)
-    chat = camera.page(page_names.CHAT)
+    chat = camera.page(navigation.CHAT)
     assert isinstance(chat, ChatPage)
     _shoot(camera, "chat-settings", chat.open_settings)
     for view in chat.conversation.views[-1:]:
@@ -35,7 +35,7 @@ def dialogs(camera: Camera) -> None:
 
 
 def _pool(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
-    page = camera.page(page_names.POOL)
+    page = camera.page(navigation.POOL)
     assert isinstance(page, PoolPage)
     other = page.machines[-1]
     yield "add", page.add_machine

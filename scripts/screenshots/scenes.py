@@ -17,7 +17,7 @@ from app.core.errors import AppError
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.bench_run import FULL
 from app.gui.api.launch import Endpoint
-from app.gui.app import page_names, pages
+from app.gui.app import navigation, sidebar
 from app.gui.chat.chat_page import ChatPage
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.welcome.welcome import Welcome
@@ -53,7 +53,7 @@ def usual(camera: Camera) -> None:
     _benchmark(camera)
     for question in CHAT:
         _ask(camera, question)
-    for entry in pages.ENTRIES:
+    for entry in sidebar.ENTRIES:
         camera.shoot_parts(entry.name, camera.page(entry.name))
     _first_steps(camera)
 
@@ -61,7 +61,7 @@ def usual(camera: Camera) -> None:
 def many(camera: Camera) -> None:
     """Ten machines, as a node would tell of them: this computer is too small to run so many."""
     pool = camera.services.pool
-    page = camera.page(page_names.POOL)
+    page = camera.page(navigation.POOL)
     pool.stop()
     pool.snapshot = household(MANY)
     pool.changed.emit()
@@ -71,7 +71,7 @@ def many(camera: Camera) -> None:
 
 def pseudo(camera: Camera) -> None:
     """Every page in a language that is 40 % longer, where the dark palette shows nothing new."""
-    for entry in pages.ENTRIES:
+    for entry in sidebar.ENTRIES:
         camera.page(entry.name)
         camera.shoot(f"pseudo-{entry.name}")
 
@@ -79,35 +79,35 @@ def pseudo(camera: Camera) -> None:
 def too_big(camera: Camera) -> None:
     """A model that no longer fits: where one chooses it, asks it, and sees the household."""
     _ask(camera, CHAT[0])
-    for name in (page_names.CHAT, page_names.MODELS, page_names.POOL):
+    for name in (navigation.CHAT, navigation.MODELS, navigation.POOL):
         camera.page(name)
         camera.shoot(f"too-big-{name}")
 
 
 def failed_load(camera: Camera) -> None:
     """Nobody answers in the place of a model that could not be loaded, before and after one asks."""
-    chat = camera.page(page_names.CHAT)
+    chat = camera.page(navigation.CHAT)
     assert isinstance(chat, ChatPage)
     chat.open_chat(chat.history.begin().id)
     wait(SETTLE_MS)
     camera.shoot("failed-load-empty")
     _ask(camera, CHAT[0])
     camera.shoot("failed-load-asked")
-    for name in (page_names.MODELS, page_names.POOL):
+    for name in (navigation.MODELS, navigation.POOL):
         camera.page(name)
         camera.shoot(f"failed-load-{name}")
 
 
 def limited(camera: Camera) -> None:
     """All models on this computer together have a limit."""
-    for name in (page_names.COMPUTER, page_names.MODELS, page_names.POOL):
+    for name in (navigation.COMPUTER, navigation.MODELS, navigation.POOL):
         camera.page(name)
         camera.shoot(f"limited-{name}")
 
 
 def thoughts(camera: Camera) -> None:
     """A thought that is folded and one that is opened; answers that some limit cut."""
-    page = camera.page(page_names.CHAT)
+    page = camera.page(navigation.CHAT)
     assert isinstance(page, ChatPage)
     for name, text, ended in (
         ("whole", WHY, "stop"), ("cut", WHY[:96], "length"), ("full", WHY[:96], tree.FULL),
@@ -127,7 +127,7 @@ def thoughts(camera: Camera) -> None:
 
 def folder_away(camera: Camera) -> None:
     """The disk with the models is not plugged in."""
-    for name in (page_names.MODELS, page_names.COMPUTER, page_names.SETTINGS):
+    for name in (navigation.MODELS, navigation.COMPUTER, navigation.SETTINGS):
         page = camera.page(name)
         if isinstance(page, SettingsPage):
             page.open("Models")
@@ -137,20 +137,20 @@ def folder_away(camera: Camera) -> None:
 
 def no_node(camera: Camera) -> None:
     """The background service cannot be started, on a window that just opened."""
-    for entry in pages.ENTRIES:
+    for entry in sidebar.ENTRIES:
         camera.page(entry.name)
         camera.shoot(f"no-node-{entry.name}")
 
 
 def lost_node(camera: Camera) -> None:
     """Take pictures while the node ends under a full window and does not return."""
-    for entry in pages.ENTRIES:
+    for entry in sidebar.ENTRIES:
         camera.page(entry.name)
     services = camera.services
     services.client.post("/shutdown", None, lambda _: None)
     while services.pool.is_there:
         wait(PAINT_MS)
-    for entry in pages.ENTRIES:
+    for entry in sidebar.ENTRIES:
         camera.page(entry.name)
         camera.shoot(f"lost-node-{entry.name}")
 
@@ -206,7 +206,7 @@ def _speak_long(app: QApplication) -> None:
 
 def _benchmark(camera: Camera) -> None:
     """A short one, by the page's own button."""
-    activity = camera.window.page(page_names.ACTIVITY)
+    activity = camera.window.page(navigation.ACTIVITY)
     assert isinstance(activity, ActivityPage)
     short = replace(FULL, prompt=96, output=32, streams=(1, 4), seconds=BENCH_S)
     activity.bench.begin(short, anyway=True)
@@ -215,7 +215,7 @@ def _benchmark(camera: Camera) -> None:
 
 
 def _ask(camera: Camera, question: str) -> None:
-    chat = camera.page(page_names.CHAT)
+    chat = camera.page(navigation.CHAT)
     assert isinstance(chat, ChatPage)
     chat.composer.field.setPlainText(question)
     chat.composer.send.click()

@@ -9,7 +9,7 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.app import pages
+from app.gui.app import sidebar
 from app.gui.app.window import Window
 from app.gui.look.theme import Scheme
 from app.gui.pool.machine_facts import machines_of
@@ -20,7 +20,7 @@ from tests.gui.test_large_sheets import SHEETS
 from tests.node.pool import TestNode
 
 SETTLE_MS = 300  # for what a page asks of the node when it is first shown
-NAMES = [entry.name for entry in pages.ENTRIES]
+NAMES = [entry.name for entry in sidebar.ENTRIES]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_tab_reaches_the_sidebar_first(window: Window, qtbot: QtBot) -> None:
     assert window.page(NAMES[0]).isVisible()
     qtbot.wait(SETTLE_MS)
     chain = walk.tab_chain(window, window)
-    assert walk.name_of(chain[0]) == pages.ENTRIES[0].title
+    assert walk.name_of(chain[0]) == sidebar.ENTRIES[0].title
 
 
 def rectangle(left: int, top: int, wide: int = 100, high: int = 30) -> QRect:

@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.app import page_names, pages
-from app.gui.app.error_pages import LOG_PAGE
+from app.gui.app import navigation, sidebar
+from app.gui.app.navigation import LOG_PAGE
 from app.gui.models.models_page import ModelsPage
 from app.gui.pool.pool_page import PoolPage
-from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.layouts import EmptyState
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
 
@@ -33,7 +33,7 @@ def incomplete(of: QWidget) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in pages.ENTRIES])
+@pytest.mark.parametrize("name", [entry.name for entry in sidebar.ENTRIES])
 def test_without_a_node_every_page_says_what_to_press(qtbot: QtBot, away: Desk, name: str) -> None:
     window = window_over(qtbot, away.services, name)
     for tab in walk.tabs(window.page(name)):
@@ -70,7 +70,7 @@ def test_a_log_that_shows_nothing_shows_everything_again(qtbot: QtBot, away: Des
     page.show()
     page.tabs.setCurrentIndex(1)
     buttons(empties(page.log)[0])[0].click()
-    assert away.went == [page_names.CHAT]
+    assert away.went == [navigation.CHAT]
     page.log.words.setText("no such words")
     page.log.kind.setCurrentIndex(1)
     found = empties(page.log)[0]
@@ -86,4 +86,4 @@ def test_a_benchmark_needs_a_model(qtbot: QtBot, away: Desk) -> None:
     page.tabs.setCurrentIndex(2)
     (empty,) = empties(page.bench)
     buttons(empty)[0].click()
-    assert away.went == [page_names.MODELS]
+    assert away.went == [navigation.MODELS]

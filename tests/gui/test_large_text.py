@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Message, MessageId, Role
 from app.core.errors import AppError
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.window import SMALLEST, USUAL, Window
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme
@@ -35,12 +35,12 @@ STOPPED = {"tokens": 61, "ttft_s": 0.028, "decode_tok_s": 13.2}
 LONG = "Choose a larger context"  # a button's words
 SCALES = (1.0, 1.5, 2.0)
 PAGES = (
-    page_names.POOL,
-    page_names.CHAT,
-    page_names.MODELS,
-    page_names.ACTIVITY,
-    page_names.COMPUTER,
-    page_names.SETTINGS,
+    navigation.POOL,
+    navigation.CHAT,
+    navigation.MODELS,
+    navigation.ACTIVITY,
+    navigation.COMPUTER,
+    navigation.SETTINGS,
 )
 
 
@@ -53,7 +53,7 @@ def scale(request: pytest.FixtureRequest, at_lone: Desk) -> Iterator[float]:
 
 
 def chat_of(window: Window) -> ChatPage:
-    page = window.page(page_names.CHAT)
+    page = window.page(navigation.CHAT)
     assert isinstance(page, ChatPage)
     return page
 
@@ -74,8 +74,8 @@ def test_the_settings_have_room_for_large_german(qtbot: QtBot, qapp: QApplicatio
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     found = []
     with speaking(qapp, "de"):
-        window = window_over(qtbot, at_lone.services, page_names.SETTINGS)
-        for part in walk.parts(window.page(page_names.SETTINGS)):
+        window = window_over(qtbot, at_lone.services, navigation.SETTINGS)
+        for part in walk.parts(window.page(navigation.SETTINGS)):
             qtbot.wait(20)
             found += [f"{part}: {what}" for what in walk.untidy(window)]
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
@@ -84,7 +84,7 @@ def test_the_settings_have_room_for_large_german(qtbot: QtBot, qapp: QApplicatio
 
 @pytest.mark.long
 def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
-    window = window_over(qtbot, at_lone.services, page_names.CHAT)
+    window = window_over(qtbot, at_lone.services, navigation.CHAT)
     page = chat_of(window)
     chat = page.history.begin()
     page.session.send(
@@ -106,7 +106,7 @@ def test_a_message_is_edited_in_a_narrow_column(qtbot: QtBot, qapp: QApplication
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     found = []
     with speaking(qapp, "de"):
-        window = window_over(qtbot, at_lone.services, page_names.CHAT, size=SMALLEST)
+        window = window_over(qtbot, at_lone.services, navigation.CHAT, size=SMALLEST)
         page = chat_of(window)
         chat = page.history.begin()
         page.session.send(chat, "What is a pool?", ())
@@ -136,8 +136,8 @@ def test_a_page_that_is_there_already_makes_room_for_larger_german(
         window = window_over(qtbot, at_lone.services, name, size=size)
         page = window.page(name)
         qtbot.wait(SETTLE_MS)
-        window.go(page_names.SETTINGS)
-        window.page(page_names.SETTINGS)
+        window.go(navigation.SETTINGS)
+        window.page(navigation.SETTINGS)
         at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
         window.go(name)
         qtbot.wait(2 * SETTLE_MS)
@@ -155,8 +155,8 @@ def test_what_can_be_done_with_a_model_is_whole(
     made = [Action(do, text) for do, text in zip(Do, words, strict=False)]
     monkeypatch.setattr(details, "actions", lambda *_: made)
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
-    window = window_over(qtbot, at_lone.services, page_names.MODELS, size=size)
-    page = window.page(page_names.MODELS)
+    window = window_over(qtbot, at_lone.services, navigation.MODELS, size=size)
+    page = window.page(navigation.MODELS)
     assert isinstance(page, ModelsPage)
     qtbot.waitUntil(lambda: len(page.details.foot.bar.buttons) == len(words), timeout=WITHIN_MS)
     qtbot.wait(SETTLE_MS)
@@ -174,8 +174,8 @@ def test_two_models_and_what_is_told_of_one_are_seen_in_a_small_window(
     theme = at_lone.services.theme
     theme.choose(Scheme.LIGHT, text)
     with speaking(qapp, language):
-        window = window_over(qtbot, at_lone.services, page_names.MODELS, size=SMALLEST)
-        page = window.page(page_names.MODELS)
+        window = window_over(qtbot, at_lone.services, navigation.MODELS, size=SMALLEST)
+        page = window.page(navigation.MODELS)
         assert isinstance(page, ModelsPage)
         qtbot.waitUntil(lambda: len(page.list.items()) > SOME, timeout=WITHIN_MS)
         qtbot.waitUntil(lambda: bool(page.details.foot.bar.buttons), timeout=WITHIN_MS)
@@ -203,7 +203,7 @@ def test_all_that_can_be_done_with_an_answer_is_in_sight(
     """The second version of an answer that was stopped has most buttons."""
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     with speaking(qapp, "de"):
-        window = window_over(qtbot, at_lone.services, page_names.CHAT, size=size)
+        window = window_over(qtbot, at_lone.services, navigation.CHAT, size=size)
         page = chat_of(window)
         chat, answers = page.history.begin(), ("one", "two")
         ask = Message(MessageId("1"), None, Role.USER, "What is a pool?", 0.0)
@@ -231,7 +231,7 @@ def test_a_long_message_with_files_leaves_its_buttons_in_sight(
     """Also below an error: fewer of its lines are seen then."""
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     with speaking(qapp, "de"):
-        window = window_over(qtbot, at_lone.services, page_names.CHAT, size=SMALLEST)
+        window = window_over(qtbot, at_lone.services, navigation.CHAT, size=SMALLEST)
         window.resize(dialog.screen_room(window))
         page = chat_of(window)
         page.composer.show_draft("One line\n" * 20, [{"name": "a.txt", "text": "…"}] * 2)
@@ -254,7 +254,7 @@ def test_a_long_message_with_files_leaves_its_buttons_in_sight(
 def test_a_chat_has_most_of_the_window(qtbot: QtBot, at_lone: Desk, text: float, size: QSize) -> None:
     """And each of its lines some words."""
     at_lone.services.theme.choose(Scheme.LIGHT, text)
-    window = window_over(qtbot, at_lone.services, page_names.CHAT, size=size)
+    window = window_over(qtbot, at_lone.services, navigation.CHAT, size=size)
     qtbot.wait(SETTLE_MS)
     wide = chat_of(window).conversation.viewport().width()
     characters = wide / window.fontMetrics().averageCharWidth()
@@ -269,7 +269,7 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
 ) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, text)
     with speaking(qapp, "de"):
-        window = window_over(qtbot, at_lone.services, page_names.CHAT)
+        window = window_over(qtbot, at_lone.services, navigation.CHAT)
         page = chat_of(window)
         page.open_chat(page.history.begin().id)
         error = AppError("prompt_too_long", tokens=5_000, context=1_024)
@@ -290,8 +290,8 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
 
 
 def test_every_model_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
-    window = window_over(qtbot, at_lone.services, page_names.MODELS)
-    page = window.page(page_names.MODELS)
+    window = window_over(qtbot, at_lone.services, navigation.MODELS)
+    page = window.page(navigation.MODELS)
     assert isinstance(page, ModelsPage)
     qtbot.waitUntil(lambda: len(page.list.items()) > SOME, timeout=WITHIN_MS)
     found = []

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.app import pages
+from app.gui.app import sidebar
 from app.gui.app.window import Window
 from scripts.endurance.watch import FIRST, USUAL, Passes, Watch
 from tests.gui.desk import Desk, window_over
@@ -30,7 +30,7 @@ def watch(qapp: QApplication) -> Iterator[Watch]:
 def toured(qtbot: QtBot, window: Window, watch: Watch, kind: str) -> Passes:
     """Every page, there and back. What is found is this tour's alone."""
     watch.kind, watch.kinds[kind] = kind, Passes()
-    names = [entry.name for entry in pages.ENTRIES]
+    names = [entry.name for entry in sidebar.ENTRIES]
     for name in chain(names, reversed(names)):
         watch.step = f"page {name}"
         window.go(name)

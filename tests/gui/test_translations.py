@@ -13,7 +13,7 @@ from PySide6.QtCore import QCoreApplication, QTranslator
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.app import pages
+from app.gui.app import sidebar
 from scripts import translations
 from scripts.translations import Said, Unclear, english, everything, longer, said_in
 from tests.gui import walk
@@ -96,10 +96,10 @@ def speaks_long(qapp: QApplication, long_language: Path) -> Iterator[None]:
 @pytest.mark.long
 def test_a_translation_reaches_the_window(speaks_long: None) -> None:
     assert QCoreApplication.translate("Sidebar", "Settings") == longer("Settings")
-    assert pages.ENTRIES[0].title == longer("Pool")
+    assert sidebar.ENTRIES[0].title == longer("Pool")
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in pages.ENTRIES])
+@pytest.mark.parametrize("name", [entry.name for entry in sidebar.ENTRIES])
 def test_nothing_is_cut_in_a_language_that_is_longer(qtbot: QtBot, speaks_long: None, at_lone: Desk, name: str) -> None:
     window = window_over(qtbot, at_lone.services, name)
     qtbot.wait(SETTLE_MS)

@@ -31,7 +31,7 @@ from app.gui.activity.bench_run import (
 )
 from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.api.node_client import Call
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import formats, sizes
@@ -39,12 +39,11 @@ from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button
-from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.files import LastFolder, save_file
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import label, paragraph, tooltip
-from app.gui.widgets.layouts import Columns, card, column
+from app.gui.widgets.layouts import Columns, EmptyState, card, column
 from app.gui.widgets.progress import Progress
-from app.gui.widgets.save_file import LastFolder, save_file
 
 Index = QModelIndex | QPersistentModelIndex
 WHEN, MODEL, MACHINES, EXTENT, FIRST, SPEED, FORECAST = range(7)
@@ -303,7 +302,7 @@ class BenchView(QWidget):
         if self.is_busy:
             return
         if self._ready_model() is None:
-            open_models = (self.tr("Open the models"), lambda: self._services.go(page_names.MODELS))
+            open_models = (self.tr("Open the models"), lambda: self._services.go(navigation.MODELS))
             self._page.fail(BadInput("nothing_loaded"), open_models)
             return
         answers = self._services.pool.now.answers
@@ -336,7 +335,7 @@ class BenchView(QWidget):
         if self._ready_model() is not None:
             self.begin(QUICK)
         else:
-            self._services.go(page_names.MODELS)
+            self._services.go(navigation.MODELS)
 
     def _ready_model(self) -> LoadedModel | None:
         loaded = self._services.pool.now.loaded

@@ -11,16 +11,15 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QLineEd
 
 from app.api.computer import AnswerEntry
 from app.gui.activity.journal_feed import Feed, event_sentence
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.look import formats, sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.labels import tooltip
-from app.gui.widgets.layouts import column, row
+from app.gui.widgets.layouts import EmptyState, column, row
 
 Index = QModelIndex | QPersistentModelIndex
 PICTURES = {"answer": "chat", "model": "models", "machine": "pool", "lending": "computer", "node": "info"}
@@ -97,7 +96,7 @@ class LogView(QWidget):
         about = self.tr(
             "Models that come and go, machines, lending and answers are written down here, never a word of any text."
         )
-        chat = button(self.tr("Open the chat"), lambda: go(page_names.CHAT))
+        chat = button(self.tr("Open the chat"), lambda: go(navigation.CHAT))
         self._nothing = EmptyState(self.tr("Nothing happened yet"), about, chat)
         self._not_found = EmptyState(
             self.tr("Nothing found"),

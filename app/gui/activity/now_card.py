@@ -15,7 +15,7 @@ from app.api.snapshot import Snapshot
 from app.core.scheduler.requester import OWNER, Requester
 from app.gui.api.node_state import GONE, NodeState
 from app.gui.look import formats, sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing

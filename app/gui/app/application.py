@@ -19,7 +19,7 @@ from app import __version__, gui
 from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
-from app.gui.app import page_names, pages
+from app.gui.app import navigation, sidebar
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.app.preferences import Preferences
@@ -29,7 +29,7 @@ from app.gui.app.window import Window
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.diagnostics.last_crash import CrashWatch
 from app.gui.look.accessibility import FocusRing
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.language import LANGUAGE, translate
 from app.gui.look.motion import Motion
 from app.gui.look.theme import LIGHT, Theme
@@ -252,7 +252,7 @@ class Application:
         self.window.come_up()
         tray.end()
         before.end()
-        self.window.page(page_names.SETTINGS).take_focus()  # there it was chosen
+        self.window.page(navigation.SETTINGS).take_focus()  # there it was chosen
 
     def _come_up(self) -> None:
         self.window.come_up()
@@ -267,9 +267,9 @@ class Application:
             self._window.come_up()
 
     def _first_page(self, preferences: Preferences) -> None:
-        kept = preferences.text("window/page", page_names.CHAT)
-        known = {entry.name for entry in pages.ENTRIES}
-        self.window.go(kept if kept in known else page_names.CHAT)
+        kept = preferences.text("window/page", navigation.CHAT)
+        known = {entry.name for entry in sidebar.ENTRIES}
+        self.window.go(kept if kept in known else navigation.CHAT)
         if not preferences.flag("first_run/done"):  # last: it takes the keyboard from the page
             from app.gui.welcome.welcome import Welcome
 

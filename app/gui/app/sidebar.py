@@ -1,23 +1,89 @@
-"""The sidebar: the list of pages and the state of the pool. A narrow window shows icons only."""
+"""The sidebar: the list of pages and the state of the pool. A narrow window shows icons only.
+
+A page is created when it is first shown: its module is imported only then.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QSize, Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 
-from app.gui.app import pages
 from app.gui.app.app_context import AppContext
+from app.gui.app.navigation import ACTIVITY, CHAT, COMPUTER, MODELS, POOL, SETTINGS
+from app.gui.app.page import Page
 from app.gui.app.pool_status import Kind, PoolStatus, current_status
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import ToolButton
 from app.gui.widgets.labels import label, paragraph, tooltip
 from app.gui.widgets.layouts import column, line, row
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the sidebar."""
+
+    name: str
+    words: object  # translated when shown
+    icon: str
+    make: Callable[[AppContext], Page]
+
+    @property
+    def title(self) -> str:
+        return QCoreApplication.translate("Sidebar", str(self.words))
+
+
+def _pool(services: AppContext) -> Page:
+    from app.gui.pool.pool_page import PoolPage
+
+    return PoolPage(services)
+
+
+def _chat(services: AppContext) -> Page:
+    from app.gui.chat.chat_page import ChatPage
+
+    return ChatPage(services)
+
+
+def _shelf(services: AppContext) -> Page:
+    from app.gui.models.models_page import ModelsPage
+
+    return ModelsPage(services)
+
+
+def _activity(services: AppContext) -> Page:
+    from app.gui.activity.activity_page import ActivityPage
+
+    return ActivityPage(services)
+
+
+def _computer(services: AppContext) -> Page:
+    from app.gui.this_computer.computer_page import ComputerPage
+
+    return ComputerPage(services)
+
+
+def _settings(services: AppContext) -> Page:
+    from app.gui.settings.settings_page import SettingsPage
+
+    return SettingsPage(services)
+
+
+ENTRIES = (
+    Entry(POOL, QT_TRANSLATE_NOOP("Sidebar", "Pool"), "pool", _pool),
+    Entry(CHAT, QT_TRANSLATE_NOOP("Sidebar", "Chat"), "chat", _chat),
+    Entry(MODELS, QT_TRANSLATE_NOOP("Sidebar", "Models"), "models", _shelf),
+    Entry(ACTIVITY, QT_TRANSLATE_NOOP("Sidebar", "Activity"), "activity", _activity),
+    Entry(COMPUTER, QT_TRANSLATE_NOOP("Sidebar", "This computer"), "computer", _computer),
+    Entry(SETTINGS, QT_TRANSLATE_NOOP("Sidebar", "Settings"), "settings", _settings),
+)
+
 
 NARROW = 640  # of a window, in pixels at the usual text size: below it there are pictures alone
 
@@ -38,7 +104,7 @@ class Sidebar(QWidget):
         self._brand = label("Poolhouse", "section")
         self._brand.setContentsMargins(sizes.S, 0, 0, sizes.M)
         box.addWidget(self._brand)
-        for number, entry in enumerate(pages.ENTRIES, 1):
+        for number, entry in enumerate(ENTRIES, 1):
             box.addWidget(self._button(entry, number, chosen))
         box.addStretch(1)
         box.addWidget(line())
@@ -74,7 +140,7 @@ class Sidebar(QWidget):
         """Put the keyboard focus on the page that is shown."""
         self._buttons[name].setFocus()
 
-    def _button(self, entry: pages.Entry, number: int, chosen: Callable[[str], None]) -> QToolButton:
+    def _button(self, entry: Entry, number: int, chosen: Callable[[str], None]) -> QToolButton:
         made = ToolButton()
         made.setText(f"\N{EN SPACE}{entry.title}")  # air between picture and word
         made.setAccessibleName(entry.title)
@@ -95,7 +161,7 @@ class Sidebar(QWidget):
         for widget in (self._brand, self._words):
             widget.setVisible(not self._is_narrow)
         side = theme.px(sizes.TITLE)
-        for entry in pages.ENTRIES:
+        for entry in ENTRIES:
             button = self._buttons[entry.name]
             button.setIcon(icon(entry.icon, theme.colors.text))
             button.setIconSize(QSize(side, side))
@@ -114,7 +180,7 @@ class Sidebar(QWidget):
     def _bolder(self) -> int:
         """Return how much wider the longest title becomes when it is bold, as the chosen page's is."""
         usual, bold = (QFontMetrics(self._services.theme.font(bold=is_bold)) for is_bold in (False, True))
-        titles = [entry.title for entry in pages.ENTRIES]
+        titles = [entry.title for entry in ENTRIES]
         return max(bold.horizontalAdvance(title) - usual.horizontalAdvance(title) for title in titles)
 
     def _tell(self) -> None:

@@ -14,15 +14,15 @@ from app.api.lending import Lending
 from app.api.snapshot import Machine, Snapshot
 from app.core.errors import AppError
 from app.core.household.pairing import TOO_MANY
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import LOG_PAGE, technical_details
+from app.gui.app.navigation import LOG_PAGE, technical_details
 from app.gui.app.pool_status import PoolStatus, current_status
 from app.gui.app.window import Window
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import said
-from app.gui.this_computer.lending_words import is_by_hand, state_word, users
+from app.gui.this_computer.lending_store import is_by_hand, state_word, users
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[News]:
     paired = _paired(now)
     if paired is not None and paired != _paired(before):
         text = tr("Tray", "{name} belongs to your household now.").format(name=now.machines[paired].name)
-        return [News(tr("Tray", "A machine was added"), text, f"{page_names.POOL}/{paired}")]
+        return [News(tr("Tray", "A machine was added"), text, f"{navigation.POOL}/{paired}")]
     if before.pairing is None:
         return []
     if now.pairing is not None and now.pairing.tries_left < before.pairing.tries_left:
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=now.pairing.tries_left)
-        return [News(title, text, page_names.POOL)]
+        return [News(title, text, navigation.POOL)]
     if now.pairing is None and now.pairing_closed == TOO_MANY.code:
-        return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), page_names.POOL)]
+        return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), navigation.POOL)]
     return []
 
 
@@ -68,7 +68,7 @@ def _downloads(before: Snapshot, now: Snapshot) -> list[News]:
     title = QCoreApplication.translate("Tray", "Download finished")
     text = QCoreApplication.translate("Tray", "{name} is ready to load.")
     return [
-        News(title, text.format(name=download.name), page_names.MODELS)
+        News(title, text.format(name=download.name), navigation.MODELS)
         for key, download in now.downloads.items()
         if download.state == "done" and key in before.downloads and before.downloads[key].state != "done"
     ]
@@ -78,7 +78,7 @@ def _lost_models(before: Snapshot, now: Snapshot) -> list[News]:
     title = QCoreApplication.translate("Tray", "The model was lost")
     states = {model.model: model.state for model in before.models}
     return [
-        News(title, said(model.reason_facts) or model.model, page_names.POOL, model.model)
+        News(title, said(model.reason_facts) or model.model, navigation.POOL, model.model)
         for model in now.models
         if model.state == "lost" and states.get(model.model) != "lost"
     ]
@@ -112,10 +112,10 @@ class TrayMenu(QMenu):
         self.pauses = self._build_pauses()
         self.resume = self.addAction(self.tr("Resume lending"), lambda: self._order("resume", {}))
         self.stop = self.addAction(self.tr("Stop now"), lambda: self._order("pause", {"at_once": True}))
-        self.users = self.addAction(QIcon(), "", lambda: services.go(page_names.COMPUTER))
+        self.users = self.addAction(QIcon(), "", lambda: services.go(navigation.COMPUTER))
         self.addSeparator()
         self.machines = self.addMenu(self.tr("Machines"))
-        self.addAction(self.tr("Settings"), lambda: services.go(page_names.SETTINGS))
+        self.addAction(self.tr("Settings"), lambda: services.go(navigation.SETTINGS))
         self.addSeparator()
         self.quit = self.addAction("", quit_app)
         self.show_state()
@@ -167,7 +167,7 @@ class TrayMenu(QMenu):
                 line.setData(machines[place].id)
 
     def _show_machine(self, line: QAction) -> None:
-        self._services.go(f"{page_names.POOL}/{line.data()}")
+        self._services.go(f"{navigation.POOL}/{line.data()}")
 
     def _machine_text(self, machine: Machine) -> str:
         name = machine.name

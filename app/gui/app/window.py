@@ -12,7 +12,7 @@ from shiboken6 import isValid
 from app.core.errors import AppError
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
-from app.gui.app import page_names, pages
+from app.gui.app import navigation, sidebar
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.app.sidebar import Sidebar
@@ -222,7 +222,7 @@ class Window(QMainWindow):
             self._openings[name].go_on()
 
     def _opening(self, name: str) -> Opening:
-        entry = next(entry for entry in pages.ENTRIES if entry.name == name)
+        entry = next(entry for entry in sidebar.ENTRIES if entry.name == name)
 
         def placed(page: Page) -> None:
             self._half[name] = page
@@ -354,7 +354,7 @@ class Window(QMainWindow):
     def _show_log(self) -> None:
         """Show the log of the node."""
         self.seen()
-        self.go(f"{page_names.SETTINGS}/{ADVANCED}")
+        self.go(f"{navigation.SETTINGS}/{ADVANCED}")
 
     def _tell_link(self) -> None:
         """Show above every page that the node is away or has another version."""

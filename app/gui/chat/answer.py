@@ -15,7 +15,7 @@ from app.api.plans import Progress
 from app.core.chat import ATTACHMENTS, FULL, THOUGHT, Chat, ChatId, Message, path_to
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, NodeClient
-from app.gui.app.error_pages import chat_address
+from app.gui.app.navigation import chat_address
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.look.sentences import said
 

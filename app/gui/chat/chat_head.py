@@ -11,7 +11,7 @@ from app.api.plans import LoadedModel, Stage
 from app.core import chat as tree
 from app.core.chat import Chat
 from app.gui.api.node_state import NodeState
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.session import ANSWERING_STATES
 from app.gui.look import formats, sizes
@@ -136,7 +136,7 @@ class ChatHead(QWidget):
         for line in self.machine_lines:
             menu.addAction(line.replace("&", "&&")).setEnabled(False)
         menu.addSeparator()
-        menu.addAction(self.tr("Show them on the page Pool"), lambda: self._go(page_names.POOL))
+        menu.addAction(self.tr("Show them on the page Pool"), lambda: self._go(navigation.POOL))
         return menu
 
     def _show_machines(self) -> None:

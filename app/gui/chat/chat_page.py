@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, Details, MessageId
-from app.gui.app import page_names
+from app.gui.app import navigation, preferences
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import CHAT_ID_PREFIX
+from app.gui.app.navigation import CHAT_ID_PREFIX
 from app.gui.app.page import Page
 from app.gui.chat.answer import Ending
 from app.gui.chat.chat_head import ChatHead
@@ -36,8 +36,7 @@ from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
-from app.gui.settings import chat_defaults
-from app.gui.widgets.file_drops import Drops
+from app.gui.widgets.files import Drops
 from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, held, row
 from app.gui.widgets.scroll_area import Bounded
@@ -81,7 +80,7 @@ class ChatPage(Page):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
         self.history = services.lock.history
-        self.history.beginning = lambda: chat_defaults.beginning(services.preferences)
+        self.history.beginning = lambda: preferences.beginning(services.preferences)
         self.session = Session(self.history, services.pool, self, services.interrupted)
         self.chat: Chat = self.history.begin()  # the chat that is shown
         self._guide_fails = False  # the Guide was asked in it, and does not fit
@@ -108,12 +107,12 @@ class ChatPage(Page):
             ),
         )
         self.suggestions = Suggestions(
-            self._send_suggestion, partial(services.go, page_names.MODELS), self._choose_guide
+            self._send_suggestion, partial(services.go, navigation.MODELS), self._choose_guide
         )
         self._stack = QStackedWidget()  # the suggestions, or the conversation
         self.hint = ComposerHint(services.preferences, self._choose_model)
         self.composer = Composer(services.theme, self.fail, services.preferences)
-        self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(services.preferences)
+        self.composer.field.sends_with_enter = lambda: preferences.sends_with_enter(services.preferences)
         self._token_counts = TokenCounts(services, self.composer.count)
         self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._stop_answer)
         self._escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

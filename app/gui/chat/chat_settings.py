@@ -21,13 +21,13 @@ from app.api.models import Models
 from app.core.chat import Chat
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.api.node_state import NodeState
+from app.gui.app import preferences
 from app.gui.app.app_context import AppContext
 from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
 from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
-from app.gui.settings import chat_defaults
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.dialog import Compact, NameDialog
 from app.gui.widgets.fields import DropDown
@@ -418,7 +418,7 @@ class ChatSettingsOpener:
 
     def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
         """Open the settings; `done` receives the changed chat when they are saved."""
-        system, sampling = chat_defaults.beginning(self._services.preferences)
+        system, sampling = preferences.beginning(self._services.preferences)
         defaults = Chat(chat.id, system=system, sampling=sampling)
 
         def limits(model: str | None) -> ModelLimits:

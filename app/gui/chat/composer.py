@@ -24,10 +24,10 @@ from app.gui.look.language import is_english
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.files import LastFolder
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Chip, paragraph
 from app.gui.widgets.layouts import clear, column, row
-from app.gui.widgets.save_file import LastFolder
 
 MAX_FILE_BYTES = 256 << 10
 MAX_FILES = 8

@@ -15,9 +15,8 @@ from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Compact
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.labels import lines, paragraph
-from app.gui.widgets.layouts import column, row, scrolled
+from app.gui.widgets.layouts import EmptyState, column, row, scrolled
 
 # In the language that the Guide was trained in.
 GUIDE_QUESTIONS = ("What is Poolhouse?", "How do I add a computer?", "Does anything leave my home?")

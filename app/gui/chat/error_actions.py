@@ -14,7 +14,7 @@ from app.core.chat import ENDED, FULL, Chat, MessageId, Role
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.chat.chat_head import used_tokens
 from app.gui.chat.message.branch_view import end_of, is_unanswered
 from app.gui.chat.session import FULL_TOKENS, Running, Session
@@ -78,7 +78,7 @@ class ErrorActions:
         if code in CONTEXT:
             return [(_tr(OTHER_CONTEXT), handlers.settings)]
         again = (_tr(AGAIN if is_unanswered(chat) else CONTINUE), handlers.again)
-        other = (_tr(OTHER_MODEL), lambda: handlers.go(page_names.MODELS))
+        other = (_tr(OTHER_MODEL), lambda: handlers.go(navigation.MODELS))
         if code == NO_MODEL:
             return [other, (_tr(ASK_GUIDE), handlers.guide)]
         if code in TOO_BIG:

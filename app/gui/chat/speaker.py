@@ -8,12 +8,12 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from app.core.chat import ChatId
+from app.gui.app import preferences
 from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import Ending
 from app.gui.chat.message.message_actions import as_text
 from app.gui.chat.session import Session
 from app.gui.look.accessibility import announce
-from app.gui.settings import chat_defaults
 
 MOST_CHARACTERS = 2_000  # at once: nobody listens to more
 
@@ -42,7 +42,7 @@ class Speaker(QObject):
             return
         if running.message != self._message:
             self._message, self._told = running.message, len(running.before)
-        if chat_defaults.reads_paragraphs(self._preferences):
+        if preferences.reads_paragraphs(self._preferences):
             done = finished(running.text, self._told)
             self._say(running.text[self._told : done])
             self._told = done

@@ -19,14 +19,14 @@ from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Call
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import page_actions
+from app.gui.app.navigation import page_actions
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, result_of
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme
 from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.widgets.buttons import button
@@ -417,7 +417,7 @@ class DoctorDialog(Dialog):
 
     def _show_link(self) -> None:
         """Open the page Pool, whose card for the link shows its interfaces and tests it again."""
-        self._leave_for(page_names.POOL)
+        self._leave_for(navigation.POOL)
 
     def _leave_for(self, page: str) -> None:
         self.accept()

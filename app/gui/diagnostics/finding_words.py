@@ -7,7 +7,7 @@ from enum import StrEnum
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.core.diagnostics import Check
-from app.gui.app.error_pages import ERROR_PAGES
+from app.gui.app.navigation import ERROR_PAGES
 from app.gui.look.sentences import said
 
 

@@ -33,11 +33,11 @@ from app.gui.diagnostics.background_job import Job
 from app.gui.look import formats, sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
+from app.gui.widgets.files import LastFolder
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, held, scrolled
 from app.gui.widgets.notice import Notice
-from app.gui.widgets.save_file import LastFolder
 
 Json = dict[str, Any]
 LOG_BYTES = 512 << 10  # of each log, its end

@@ -11,20 +11,19 @@ from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QStackedW
 
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import LOG_PAGE
+from app.gui.app.navigation import LOG_PAGE
 from app.gui.look import sizes
+from app.gui.look.drawing import icon
 from app.gui.look.formats import GIB, whole_size
-from app.gui.look.icons import icon
 from app.gui.models.library import Library, chosen
 from app.gui.models.model_item import Item
 from app.gui.models.model_rows import ITEM_ROLE, LINE_HEIGHT, Row, RowPainter, Rows
 from app.gui.models.verdict_loader import Judging
 from app.gui.widgets.buttons import button
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Whole
-from app.gui.widgets.layouts import column, row
+from app.gui.widgets.layouts import EmptyState, column, row
 
 translate = QCoreApplication.translate
 ALL, FITS, HERE = "all", "fits", "here"

@@ -18,9 +18,9 @@ from app.api.snapshot import MachineRef
 from app.core.errors import AppError
 from app.gui.api.node_client import NodeClient, segment
 from app.gui.api.node_state import NodeState
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import LOG_PAGE
+from app.gui.app.navigation import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
@@ -41,10 +41,9 @@ from app.gui.models.transfers import Transfers
 from app.gui.models.verdict_loader import Judging, offer_of, recommended
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Compact
-from app.gui.widgets.file_drops import Drops
+from app.gui.widgets.files import Drops, LastFolder
 from app.gui.widgets.labels import Whole, paragraph
 from app.gui.widgets.layouts import column, scrolled
-from app.gui.widgets.save_file import LastFolder
 
 REMOVE = "remove"
 GRAIN_BYTES = 256 << 20  # smaller changes of what is lent are not worth a plan
@@ -285,7 +284,7 @@ class ModelsPage(Page):
             case Do.UNLOAD:
                 self.loading.unload(item.name)
             case Do.CHAT:
-                self.services.go(f"{page_names.CHAT}/{item.name}")
+                self.services.go(f"{navigation.CHAT}/{item.name}")
             case Do.DOWNLOAD:
                 self._download(item, setup.file)
             case Do.COPY:
@@ -373,7 +372,7 @@ class ModelsPage(Page):
         self.notice.say(
             self.tr("No larger model fits the memory that models may use now. Add a machine, or let them use more."),
             "info",
-            (self.tr("Add a machine"), lambda: self.services.go(page_names.POOL)),
+            (self.tr("Add a machine"), lambda: self.services.go(navigation.POOL)),
         )
 
     def fail(self, error: AppError, *actions: Any) -> None:

@@ -14,7 +14,7 @@ from app.api.downloads import Download
 from app.core.errors import AppError
 from app.gui.api.node_state import GONE
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import INTERNAL_ERRORS, LOG_PAGE, log_button_text
+from app.gui.app.navigation import INTERNAL_ERRORS, LOG_PAGE, log_button_text
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme

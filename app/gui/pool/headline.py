@@ -11,11 +11,11 @@ from app.api.plans import LoadedModel, Progress
 from app.api.snapshot import FailedLoad
 from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import LOG_PAGE, reason_details
+from app.gui.app.navigation import LOG_PAGE, reason_details
 from app.gui.look import formats, sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import set_role
 from app.gui.pool.load_forecast import Expected, never
@@ -53,7 +53,7 @@ class Headline(QFrame):
         self.help = paragraph("", "muted")
         self.help.setAccessibleName(self.tr("What would help"))
         self._bar = ProgressBar(self.tr("Loading"))
-        self.choose = button(self.tr("Choose a model"), lambda: services.go(page_names.MODELS))
+        self.choose = button(self.tr("Choose a model"), lambda: services.go(navigation.MODELS))
         self.unload = button(self.tr("Unload"), actions.unload)
         self.cancel = button(self.tr("Cancel"), actions.cancel)
         self.again = button(self.tr("Load again"), actions.load_again)

@@ -9,12 +9,11 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QWidget
 
 from app.gui.app.app_context import AppContext
-from app.gui.look import formats, sizes
-from app.gui.look.icons import icon
+from app.gui.look import drawing, formats, sizes
+from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
-from app.gui.pool.map import card_drawing
 from app.gui.pool.pool_actions import MachineActions
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.flow import Beside
@@ -82,7 +81,7 @@ class Inspector(QFrame):
         state = machine_words.state_badge(machine)
         side = self._services.theme.px(sizes.SECTION)
         color = self._services.theme.color(state.color).name()
-        self.title.setText(card_drawing.elided(machine.name, self.title.font(), self._services.theme.px(TITLE_WIDTH)))
+        self.title.setText(drawing.elided(machine.name, self.title.font(), self._services.theme.px(TITLE_WIDTH)))
         self.title.setToolTip(tooltip(machine.name))
         self._picture.setPixmap(icon(state.icon, color).pixmap(side, side))
         self.state.setText(state.word)

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QButtonGroup, QComboBox, QSizePolicy, QStackedWidg
 
 from app.gui.api.node_state import GONE
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import LOG_PAGE
+from app.gui.app.navigation import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.app.pool_status import other_models
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
@@ -42,11 +42,10 @@ from app.gui.pool.map.map_view import MapView
 from app.gui.pool.pool_actions import MachineActions, ModelActions
 from app.gui.pool.pool_tables import LinkTable, MachineTable
 from app.gui.widgets.buttons import IconButton, ToolButton, button
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, show_if, tooltip
-from app.gui.widgets.layouts import clear, column, held, row, scrolled
+from app.gui.widgets.layouts import EmptyState, clear, column, held, row, scrolled
 
 HostName = tuple[str, str]  # ID and name
 Placement = tuple[str, str]  # the machine in the center, and which of its models; "" for all

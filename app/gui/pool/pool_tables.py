@@ -28,12 +28,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui.look import formats, sizes
-from app.gui.look.icons import icon
+from app.gui.look import drawing, formats, sizes
+from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
-from app.gui.pool.map import card_drawing
 from app.gui.widgets.labels import label, tooltip
 from app.gui.widgets.layouts import column
 
@@ -200,7 +199,7 @@ class FactTable(QTableView):
 
     def _title_width(self, place: int) -> int:
         """Return the width of a column's title."""
-        title = card_drawing.text_width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
+        title = drawing.text_width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
         return round(title) + 2 * self._theme.cell
 
     def _measure(self) -> None:
@@ -209,7 +208,7 @@ class FactTable(QTableView):
 
 
 def _aligned(column: Column) -> Qt.AlignmentFlag:
-    return card_drawing.RIGHT if column.figure else card_drawing.LEFT
+    return drawing.RIGHT if column.figure else drawing.LEFT
 
 
 COMPUTES, SHARE = 5, 10  # columns

@@ -15,7 +15,7 @@ from app import __version__
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.background_job import Job
 from app.gui.look import sizes
-from app.gui.look.icons import FOLDER
+from app.gui.look.drawing import ICONS_FOLDER
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
@@ -111,7 +111,7 @@ class About(Group):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("About"))
         own = button(self.tr("Show licence"), self._own)
-        icons = button(self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(FOLDER / "LICENCE.md")))
+        icons = button(self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(ICONS_FOLDER / "LICENCE.md")))
         icons.setAccessibleName(self.tr("Show the licence of the icons"))
         qt = button(self.tr("Show"), lambda: self._show_library("PySide6-Essentials"))
         qt.setAccessibleName(self.tr("Show the licence of Qt"))

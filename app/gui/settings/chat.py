@@ -5,10 +5,9 @@ from __future__ import annotations
 from PySide6.QtWidgets import QPlainTextEdit
 
 from app.gui.app.app_context import AppContext
+from app.gui.app.preferences import CTRL_ENTER, ENTER, PARAGRAPHS, SEND_KEY, SYSTEM, VALUES, Value
 from app.gui.look import formats
-from app.gui.settings.chat_defaults import CTRL_ENTER, ENTER, PARAGRAPHS, SEND_KEY, SYSTEM, VALUES, Value
-from app.gui.settings.number_field import Choice, Number
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Choice, Group, Number, Setting
 from app.gui.widgets.buttons import Switch
 from app.gui.widgets.labels import keep_width
 

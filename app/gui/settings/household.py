@@ -9,7 +9,7 @@ from app.core.errors import Reason
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.dialogs import add_a_machine
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import said
 from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import LeaveSheet

@@ -13,8 +13,7 @@ from app.api import chat_api
 from app.api.chat_api import ApiKeys, Certificate, ChatApi
 from app.core.api_access import OFFERED_HOST
 from app.gui.app.app_context import AppContext
-from app.gui.settings.number_field import Number
-from app.gui.settings.settings_group import Card, Group, Setting
+from app.gui.settings.settings_group import Card, Group, Number, Setting
 from app.gui.settings.upstreams import UpstreamRows
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow

@@ -17,8 +17,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of
-from app.gui.settings.number_field import Number
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Group, Number, Setting
 from app.gui.widgets.buttons import Switch, button, wrapping
 from app.gui.widgets.fields import MachineName
 from app.gui.widgets.flow import Beside, Flow

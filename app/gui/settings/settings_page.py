@@ -13,13 +13,12 @@ from app.gui.api.node_state import Link
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.theme import set_role
 from app.gui.settings.settings_group import Group
 from app.gui.widgets.buttons import button
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.labels import bound_width
-from app.gui.widgets.layouts import column, row, scrolled
+from app.gui.widgets.layouts import EmptyState, column, row, scrolled
 
 ADVANCED = "Advanced"
 

@@ -16,13 +16,12 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
 from app.gui.pool.machine_words import moment
-from app.gui.settings.number_field import Number
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Group, Number, Setting
 from app.gui.widgets.buttons import Switch, button
+from app.gui.widgets.files import LastFolder
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
-from app.gui.widgets.save_file import LastFolder
 
 Answered = Callable[[Upstreams, str], object]  # the servers as they are now, and the name of the one concerned
 MOST_TOKENS, USUAL_TOKENS = 1_000_000_000_000, 1_000_000

@@ -13,9 +13,9 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import COLORS, Kind
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.theme import set_role
-from app.gui.this_computer import lending_words
+from app.gui.this_computer import lending_store
 from app.gui.this_computer.lending_store import LendingStore
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
@@ -88,7 +88,7 @@ class StateCard(QFrame):
         self.switch.show_on(known and on)
         self._show_picture(lending.state if lending else "off")
         away = [machine.name for machine in pool.now.sorted_machines if not machine.online]
-        sentence = lending_words.state_sentence(lending, away) if lending else self._unknown_sentence()
+        sentence = lending_store.state_sentence(lending, away) if lending else self._unknown_sentence()
         cause = (lending.state, lending.code) if lending else (None, None)
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)
@@ -99,7 +99,7 @@ class StateCard(QFrame):
         self._show_buttons(lending or Lending(), shown=known and on)
 
     def _show_buttons(self, lending: Lending, *, shown: bool) -> None:
-        by_hand, forbidden = lending_words.is_by_hand(lending), lending.code == lending_words.NO_ROLE
+        by_hand, forbidden = lending_store.is_by_hand(lending), lending.code == lending_store.NO_ROLE
         focus = QApplication.focusWidget()
         had_focus = focus is not None and self._buttons.isAncestorOf(focus)
         for widget in (self._line, self._buttons):
@@ -119,9 +119,9 @@ class StateCard(QFrame):
         return self.tr("Asking the background service…")
 
     def _details(self, lending: Lending) -> str:
-        details = [lending_words.since(lending)]
+        details = [lending_store.since(lending)]
         if lending.used_by:
-            details.append(self.tr("Used by {names}").format(names=lending_words.users(lending)))
+            details.append(self.tr("Used by {names}").format(names=lending_store.users(lending)))
         elif lending.state == "ready":
             details.append(self.tr("Not in use"))
         return " · ".join(filter(None, details))

@@ -13,10 +13,10 @@ from app.api.computer import Computer
 from app.api.models import Catalogue, Starter, StarterAnswer
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import Theme, set_role
 from app.gui.models.details.about_view import about_of
@@ -462,7 +462,7 @@ class ReadyStep(Step):
         self._other_models = other_models
         self.here, self.recommended = OtherModelsCard(other_models, is_last=True), Recommendation(services)
         for offer in (self.here, self.recommended):
-            offer.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
+            offer.wanted.connect(lambda: self.leave.emit(navigation.MODELS))
             self.content.addWidget(offer)
 
     def entered(self) -> None:
@@ -479,7 +479,7 @@ class ReadyStep(Step):
 
     @property
     def leads_to(self) -> str:
-        return f"{page_names.CHAT}/{GUIDE}" if self._asks else ""
+        return f"{navigation.CHAT}/{GUIDE}" if self._asks else ""
 
     @property
     def _asks(self) -> bool:

@@ -12,11 +12,11 @@ from app.api.plans import Plan
 from app.core.errors import AppError
 from app.core.planner.verdict import VerdictWord
 from app.gui.api.node_state import Link
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import set_role
 from app.gui.models.verdicts import of_plan
@@ -154,7 +154,7 @@ class Welcome(QWidget):
         lends = services.preferences.text(KEY, BOTH) == LEND
         if lends and services.pool.now.model(GUIDE) is not None:  # nobody chats here
             services.client.post("/unload", {"model": GUIDE}, lambda _: None)
-        services.go(page or (page_names.COMPUTER if lends else page_names.CHAT))
+        services.go(page or (navigation.COMPUTER if lends else navigation.CHAT))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):

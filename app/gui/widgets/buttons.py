@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme, set_role
 from app.gui.widgets.labels import lines, tooltip

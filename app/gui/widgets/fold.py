@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme
 from app.gui.widgets.buttons import ToolButton

@@ -1,4 +1,4 @@
-"""Rows, columns and cards on the grid, in one call."""
+"""Rows, columns and cards on the grid in one call, and the placeholder of an empty page."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QHeaderView, QLayout, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QHeaderView,
+    QLayout,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.gui.look import sizes
 from app.gui.look.theme import set_role
+from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.scroll_area import ScrollArea
 
 
@@ -122,3 +133,23 @@ def clear(box: QLayout) -> None:
         if (widget := item.widget()) is not None:
             widget.hide()
             widget.deleteLater()
+
+
+class EmptyState(QWidget):
+    """A centered placeholder with at least one button."""
+
+    def __init__(
+        self, title: str, sentence: str, button: QPushButton, *more: QPushButton, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.title, self.sentence = label(title, "section"), paragraph(sentence, "muted")
+        self.title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.sentence.setMaximumWidth(sizes.CHAT_WIDTH // 2 + sizes.XXL)
+        middle = row(None, self.sentence, None)
+        middle.setStretch(1, 100)  # up to its greatest width
+        inner = column(None, self.title, middle, gap=sizes.S)
+        inner.addSpacing(sizes.S)
+        inner.addLayout(row(None, button, *more, None))
+        inner.addStretch(1)
+        self.setLayout(inner)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from app.core.errors import AppError
-from app.gui.app.error_pages import LOG_PAGE, log_button_text, page_actions, technical_details
+from app.gui.app.navigation import LOG_PAGE, log_button_text, page_actions, technical_details
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 from app.api.computer import AnswerInProgress, LentTotal
 from app.core.scheduler.requester import Requester
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.answers_table import REQUESTER, SPEED_FORECAST, TOKENS, AnswersModel
 from app.gui.activity.now_card import NowCard, jobs_of
+from app.gui.activity.overview import REQUESTER, SPEED_FORECAST, TOKENS, AnswersModel
 from app.gui.api.node_state import Link
 from app.gui.app.window import SMALLEST
 from app.gui.look import sizes

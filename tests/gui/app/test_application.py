@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.api.node_state import Link
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.application import Application, PoolhouseApplication, QuitSheet
 from app.gui.app.window import GOES_ON
 from app.gui.welcome.steps import NameStep
@@ -106,8 +106,8 @@ def test_quit_asks_before_it_ends_what_is_under_way(
     made = Application(qapp, Attached(lone.root))
     qtbot.addWidget(made.window)
     qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
-    made.window.go(page_names.CHAT)
-    chat = made.window.page(page_names.CHAT)
+    made.window.go(navigation.CHAT)
+    chat = made.window.page(navigation.CHAT)
     monkeypatch.setattr(type(chat), "is_busy", True)
     made.tray.menu.quit.trigger()
     made.tray.menu.quit.trigger()  # once more: it is asked already

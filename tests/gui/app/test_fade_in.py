@@ -8,7 +8,7 @@ from PySide6.QtGui import QPaintEvent, QPixmap, QRegion
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.page import Page
 from app.gui.app.window import STEPS, FadeIn, Window
 from app.gui.look.motion import ALWAYS, NEVER
@@ -20,8 +20,8 @@ from tests.gui.desk import Desk, window_over
 def window(qtbot: QtBot, away: Desk) -> Window:
     """With two pages, the second in front, at rest."""
     away.services.motion.choose(NEVER)  # reduced: whatever the system says
-    made = window_over(qtbot, away.services, page_names.ACTIVITY)
-    made.page(page_names.COMPUTER)
+    made = window_over(qtbot, away.services, navigation.ACTIVITY)
+    made.page(navigation.COMPUTER)
     qtbot.waitUntil(lambda: not made._fade.isVisible())
     return made
 
@@ -36,9 +36,9 @@ def page_at_the_middle(window: Window) -> QWidget | None:
 
 def test_a_page_fades_in_and_can_be_used_at_once(qtbot: QtBot, window: Window) -> None:
     fade, stack = window._fade, window._stack
-    window.go(page_names.ACTIVITY)
+    window.go(navigation.ACTIVITY)
     assert fade.isVisible()
-    assert page_at_the_middle(window) is window.page(page_names.ACTIVITY)
+    assert page_at_the_middle(window) is window.page(navigation.ACTIVITY)
     covered = stack.grab().toImage()
     window.resize(window.size() + QSize(40, 0))
     assert fade.size() == stack.size()
@@ -85,9 +85,9 @@ def test_what_covers_a_page_grows_thinner_step_by_step(qtbot: QtBot, away: Desk)
 
 
 def test_only_a_page_that_is_another_fades_in(window: Window) -> None:
-    window.go(page_names.COMPUTER)
+    window.go(navigation.COMPUTER)
     assert not window._fade.isVisible()
-    window.go(page_names.ACTIVITY)
+    window.go(navigation.ACTIVITY)
     window.hide()
     window.show()
     assert not window._fade.isVisible()
@@ -95,5 +95,5 @@ def test_only_a_page_that_is_another_fades_in(window: Window) -> None:
 
 def test_reduced_motion_stops_it(window: Window) -> None:
     window._services.motion.choose(ALWAYS)
-    window.go(page_names.ACTIVITY)
+    window.go(navigation.ACTIVITY)
     assert not window._fade.isVisible()

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.page import Page
 from app.gui.app.window import Window, shown_with
 from app.gui.pool.pool_page import PoolPage
@@ -27,39 +27,39 @@ def in_front(window: Window) -> QWidget:
 
 
 def test_a_page_comes_in_steps_and_is_shown_whole(qtbot: QtBot, away: Desk) -> None:
-    window = window_over(qtbot, away.services, page_names.CHAT)
-    window.go(f"{page_names.SETTINGS}/Updates")
+    window = window_over(qtbot, away.services, navigation.CHAT)
+    window.go(f"{navigation.SETTINGS}/Updates")
     assert not isinstance(in_front(window), Page), "the page of before takes clicks and keys"
-    assert not window.shows(page_names.SETTINGS)
+    assert not window.shows(navigation.SETTINGS)
     qtbot.waitUntil(lambda: isinstance(in_front(window), SettingsPage), timeout=10_000)
     page = in_front(window)
     assert isinstance(page, SettingsPage)
-    assert page is window.page(page_names.SETTINGS)
+    assert page is window.page(navigation.SETTINGS)
     assert isinstance(page.group, Updates)
     assert not page.go_on(), "something is missing"
 
 
 def test_the_page_that_is_asked_for_last_is_shown(qtbot: QtBot, away: Desk) -> None:
-    window = window_over(qtbot, away.services, page_names.CHAT)
-    window.go(page_names.MODELS)
-    window.go(page_names.ACTIVITY)
+    window = window_over(qtbot, away.services, navigation.CHAT)
+    window.go(navigation.MODELS)
+    window.go(navigation.ACTIVITY)
     qtbot.waitUntil(lambda: isinstance(in_front(window), ActivityPage), timeout=10_000)
-    assert page_names.MODELS not in window._pages
-    window.go(page_names.MODELS)
-    window.go(page_names.CHAT)
-    assert in_front(window) is window.page(page_names.CHAT)
-    made = window.page(page_names.MODELS)  # whoever needs it now gets it whole
+    assert navigation.MODELS not in window._pages
+    window.go(navigation.MODELS)
+    window.go(navigation.CHAT)
+    assert in_front(window) is window.page(navigation.CHAT)
+    made = window.page(navigation.MODELS)  # whoever needs it now gets it whole
     assert in_front(window) is made
     assert not window._openings
 
 
 def test_a_page_that_broke_is_made_anew(qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    window = window_over(qtbot, away.services, page_names.CHAT)
+    window = window_over(qtbot, away.services, navigation.CHAT)
     with monkeypatch.context() as broken:
         broken.setattr(Page, "go_on", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            window.page(page_names.COMPUTER)
-    page = window.page(page_names.COMPUTER)
+            window.page(navigation.COMPUTER)
+    page = window.page(navigation.COMPUTER)
     assert in_front(window) is page
 
 
@@ -81,27 +81,27 @@ def test_what_is_shown_with_a_page_is_dressed_before(qtbot: QtBot) -> None:
 def test_a_page_that_nobody_sees_is_filled_when_it_is_shown(qtbot: QtBot, away: Desk) -> None:
     pool = away.services.pool
     pool.snapshot = household(2)
-    window = window_over(qtbot, away.services, page_names.POOL)
-    page = window.page(page_names.POOL)
+    window = window_over(qtbot, away.services, navigation.POOL)
+    page = window.page(navigation.POOL)
     assert isinstance(page, PoolPage)
-    window.page(page_names.CHAT)
+    window.page(navigation.CHAT)
     pool.snapshot = household(3)
     pool.changed.emit()
     assert page.views.table.model().rowCount() == 2
-    window.go(page_names.POOL)
+    window.go(navigation.POOL)
     assert page.views.table.model().rowCount() == 3
 
 
 def test_the_tray_opens_the_pool_at_a_machine_that_came_meanwhile(qtbot: QtBot, away: Desk) -> None:
     pool = away.services.pool
     pool.snapshot = household(2)
-    window = window_over(qtbot, away.services, page_names.POOL)
-    page = window.page(page_names.POOL)
+    window = window_over(qtbot, away.services, navigation.POOL)
+    page = window.page(navigation.POOL)
     assert isinstance(page, PoolPage)
     window.hide()
     pool.snapshot = household(3)
     pool.changed.emit()
     newest = list(pool.snapshot["machines"])[-1]
-    window.go(f"{page_names.POOL}/{newest}")
+    window.go(f"{navigation.POOL}/{newest}")
     window.show()
     assert page.inspector.isVisible()

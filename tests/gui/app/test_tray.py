@@ -15,7 +15,7 @@ from app.core.chat import ChatId
 from app.core.errors import AppError
 from app.decoding import convert
 from app.gui.app import tray as tray_module
-from app.gui.app.error_pages import LOG_PAGE
+from app.gui.app.navigation import LOG_PAGE
 from app.gui.app.tray import NO_TRAY, News, Tray, TrayMenu, news
 from app.gui.app.window import Window
 from tests.findings import tells

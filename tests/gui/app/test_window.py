@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QW
 from pytestqt.qtbot import QtBot
 
 from app.gui.api.node_state import Link
-from app.gui.app import page_names, pages
+from app.gui.app import navigation, sidebar
 from app.gui.app.window import SMALLEST, USUAL, Window
 from app.gui.look.theme import Scheme
 from app.gui.settings.advanced import Advanced
@@ -123,7 +123,7 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
 def test_the_keyboard_begins_at_the_page_that_is_shown(qtbot: QtBot, away: Desk) -> None:
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
-    window.go(page_names.SETTINGS)  # as at the start, before it is seen
+    window.go(navigation.SETTINGS)  # as at the start, before it is seen
     with qtbot.waitExposed(window):
         window.show()
     focus = window.focusWidget()
@@ -149,7 +149,7 @@ def test_a_window_that_nobody_touches_rests_on_every_page(qtbot: QtBot, at_lone:
     """A caret may blink, and news of the memory may come; a page that paints for ever comes to dozens."""
     window = window_over(qtbot, at_lone.services)
     seen = {}
-    for entry in pages.ENTRIES:
+    for entry in sidebar.ENTRIES:
         window.go(entry.name)
         assert window.page(entry.name).isVisible()
         qtbot.wait(SETTLED_MS)

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add
 from app.core.errors import AppError
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.chat_settings import ChatSettings
 from app.gui.chat.error_actions import CONTEXT, NO_MODEL, TOO_BIG, TOO_LONG, TOO_LONG_FOR_LOADED, ErrorActions, Handlers
@@ -61,7 +61,7 @@ def test_only_what_can_help_is_offered(
     assert list(found) == offered
     if "Choose another model" in found:
         found["Choose another model"]()
-        assert went == [page_names.MODELS]
+        assert went == [navigation.MODELS]
 
 
 def button(page: ChatPage, words: str) -> QPushButton:

@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, StageLost
 from app.gui.api.node_client import NodeClient
-from app.gui.app.error_pages import chat_address
+from app.gui.app.navigation import chat_address
 from app.gui.chat.answer import InterruptedAnswers
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.session import Running

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
 from app.gui.api.node_state import Link, NodeState
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.chat.chat_head import ChatHead, processing
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.message.answer_stats import AnswerStats, machines
@@ -104,4 +104,4 @@ def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None
     first, second, *_, last = menu.actions()
     assert (first.text(), second.text()) == ("den (this machine): layers 1–4, 9–10", "attic: layers 5–8")
     last.trigger()
-    assert went == [page_names.POOL]
+    assert went == [navigation.POOL]

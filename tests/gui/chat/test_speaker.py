@@ -6,10 +6,10 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError
+from app.gui.app.preferences import PARAGRAPHS
 from app.gui.chat import speaker
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.speaker import finished
-from app.gui.settings.chat_defaults import PARAGRAPHS
 from tests.gui.desk import Desk
 from tests.gui.typed_api import answer_line, finished_answer
 

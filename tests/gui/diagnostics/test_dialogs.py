@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.app.window import Window
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.diagnostics.save_dialog import SaveDialog
@@ -17,7 +17,7 @@ def test_f1_asks_why_the_other_computer_is_not_seen(qtbot: QtBot, away: Desk) ->
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
     window.show()
-    window.go(page_names.SETTINGS)
+    window.go(navigation.SETTINGS)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow, timeout=5000)
     QTest.keyClick(window, Qt.Key.Key_F1)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QLabel, QTextBrowser, QVBoxL
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.look.theme import DARK, LIGHT, Scheme, Theme
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.labels import label
@@ -141,12 +141,12 @@ def test_another_size_of_text_reaches_at_once_what_is_shown(
 
 def test_a_page_that_comes_to_the_front_has_the_look_of_now(qtbot: QtBot, away: Desk) -> None:
     theme = away.services.theme
-    window = window_over(qtbot, away.services, page_names.ACTIVITY)
-    window.go(page_names.COMPUTER)
-    title = window.page(page_names.ACTIVITY).title
+    window = window_over(qtbot, away.services, navigation.ACTIVITY)
+    window.go(navigation.COMPUTER)
+    title = window.page(navigation.ACTIVITY).title
     theme.choose(Scheme.DARK, 1.0)
     assert color(title) == LIGHT.text
-    window.go(page_names.ACTIVITY)
+    window.go(navigation.ACTIVITY)
     assert color(title) == DARK.text
     theme.choose(Scheme.LIGHT, 1.0)
 

@@ -18,7 +18,7 @@ from app.api import models, plans
 from app.core.errors import BadInput
 from app.decoding import convert
 from app.gui.api.node_state import Link
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.look import formats, sizes
 from app.gui.models.details.model_actions import Do
 from app.gui.models.details.setup_form import ContextSlider
@@ -224,7 +224,7 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     details.form.people.setValue(2)
     assert Do.LOAD in details.foot.bar.buttons
     details.foot.bar.buttons[Do.CHAT].click()
-    assert at_lone.went == [f"{page_names.CHAT}/guide"]
+    assert at_lone.went == [f"{navigation.CHAT}/guide"]
     details.foot.bar.buttons[Do.UNLOAD].click()
     until(qtbot, lambda: at_lone.services.pool.now.loaded is None)
     until(qtbot, lambda: set(details.foot.bar.buttons) == {Do.LOAD})

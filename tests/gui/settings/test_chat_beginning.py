@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.gui.app.preferences import CTRL_ENTER, SEND_KEY, SYSTEM
 from app.gui.chat.chat_page import ChatPage
-from app.gui.settings.chat_defaults import CTRL_ENTER, SEND_KEY, SYSTEM
 from tests.gui.desk import Desk
 
 

@@ -15,12 +15,12 @@ from app import __version__
 from app.api import computer
 from app.core.errors import AppError
 from app.decoding import convert
+from app.gui.app.preferences import ENTER, beginning, sampling, sends_with_enter, system_message
 from app.gui.look import sizes
 from app.gui.look.theme import Scheme
 from app.gui.settings.about import About, TextDialog, libraries, licence_text
 from app.gui.settings.advanced import Advanced, last_lines
 from app.gui.settings.chat import Chat
-from app.gui.settings.chat_defaults import ENTER, beginning, sampling, sends_with_enter, system_message
 from app.gui.settings.general import General
 from app.gui.settings.household import Household
 from app.gui.settings.network import Network

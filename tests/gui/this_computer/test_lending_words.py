@@ -14,7 +14,7 @@ from app.core.errors import Reason
 from app.core.planner.speed_estimates import Speed
 from app.decoding import convert
 from app.gui.look.sentences import said
-from app.gui.this_computer import lending_words
+from app.gui.this_computer import lending_store
 from app.gui.this_computer.hardware_card import hardware_lines, speed_words
 from app.gui.this_computer.memory_card import shares
 
@@ -46,23 +46,23 @@ BATTERY = {"code": BATTERY_REASON.code, "facts": BATTERY_REASON.facts}
     ],
 )  # fmt: skip
 def test_the_state_in_a_sentence(lending: Json, sentence: str) -> None:
-    assert lending_words.state_sentence(convert(lending, Lending)) == sentence
+    assert lending_store.state_sentence(convert(lending, Lending)) == sentence
 
 
 def test_a_pause_says_until_when() -> None:
     lending = {"state": "paused", "code": "pause_owner", "resumes_in_s": 3600}
-    assert lending_words.state_sentence(convert(lending, Lending)).startswith("Paused by you until ")
+    assert lending_store.state_sentence(convert(lending, Lending)).startswith("Paused by you until ")
 
 
 def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
     lending = {"state": "lending", "used_bytes": 64 << 20, "used_by": ["attic"]}
     kept = "Keeping 64 MiB for attic to come back, for 10 minutes."
-    assert lending_words.state_sentence(convert(lending, Lending), ["attic", "loft"]) == kept
-    assert lending_words.state_sentence(convert(lending, Lending), ["loft"]) == "Lending 64 MiB to attic."
+    assert lending_store.state_sentence(convert(lending, Lending), ["attic", "loft"]) == kept
+    assert lending_store.state_sentence(convert(lending, Lending), ["loft"]) == "Lending 64 MiB to attic."
     both = lending | {"used_by": ["attic", "den"]}
-    assert lending_words.state_sentence(convert(both, Lending), ["attic"]) == "Lending 64 MiB to attic, den."
-    assert lending_words.since(Lending(since=int(time.time()))).startswith("Since ")
-    assert lending_words.since(Lending()) == ""
+    assert lending_store.state_sentence(convert(both, Lending), ["attic"]) == "Lending 64 MiB to attic, den."
+    assert lending_store.since(Lending(since=int(time.time()))).startswith("Since ")
+    assert lending_store.since(Lending()) == ""
 
 
 @pytest.mark.parametrize(

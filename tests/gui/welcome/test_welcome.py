@@ -14,7 +14,7 @@ from app.api import computer
 from app.api.computer import Computer, UnusedGraphics
 from app.core.errors import Reason
 from app.decoding import convert
-from app.gui.app import page_names
+from app.gui.app import navigation
 from app.gui.look.sentences import GUIDE, said
 from app.gui.look.theme import Scheme
 from app.gui.welcome.steps import HardwareStep, NameStep, PairStep, RoleStep
@@ -77,7 +77,7 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
     assert isinstance(welcome.step, PairStep)
     press(welcome, "Next")
     press(welcome, "Ask the Guide")
-    assert at_lone.went == [f"{page_names.CHAT}/{GUIDE}"]
+    assert at_lone.went == [f"{navigation.CHAT}/{GUIDE}"]
     assert at_lone.services.preferences.flag(DONE)
     assert below(window).isVisible()
     ident = at_lone.services.pool.now.node.id
@@ -178,12 +178,12 @@ def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
     press(welcome, "Next")
     press(welcome, "Next")
     press(welcome, "Finish")
-    assert away.went == [page_names.COMPUTER]
+    assert away.went == [navigation.COMPUTER]
 
 
 def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) -> None:
     press(begun(away, window), "End the introduction")
-    assert away.went == [page_names.CHAT]
+    assert away.went == [navigation.CHAT]
     assert away.services.preferences.flag(DONE)
     again = begun(away, window)
     assert isinstance(again.step, NameStep)

@@ -14,9 +14,9 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.look.motion import ALWAYS, NEVER
 from app.gui.look.theme import HOVER_MS, set_role
+from app.gui.models.model_rows import RowHover
 from app.gui.widgets.buttons import ToolButton, button
 from app.gui.widgets.layouts import column
-from app.gui.widgets.row_hover import RowHover
 from tests.gui.desk import Desk
 
 

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, StageLost
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import LOG_PAGE
+from app.gui.app.navigation import LOG_PAGE
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.settings.models import ModelsPlace
 from app.gui.this_computer.autostart_switch import AutostartSwitch

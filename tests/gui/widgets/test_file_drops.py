@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QTextBrowser, QVBoxLayout, Q
 from pytestqt.qtbot import QtBot
 
 from app.gui.chat.chat_page import ChatPage
-from app.gui.widgets.file_drops import Drops
+from app.gui.widgets.files import Drops
 from tests.gui.desk import Desk
 from tests.gui.dragging import dragged, drop, enter
 

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.app.preferences import Preferences
 from app.gui.chat.composer import Composer
-from app.gui.widgets.save_file import LastFolder
+from app.gui.widgets.files import LastFolder
 from tests.gui.desk import Desk
 
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, bug
-from app.gui.app.error_pages import LOG_PAGE
+from app.gui.app.navigation import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.widgets.buttons import WrappingButton
 from app.gui.widgets.fold import Fold

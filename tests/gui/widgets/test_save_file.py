@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.app.preferences import Preferences
-from app.gui.widgets.save_file import LastFolder, save_file
+from app.gui.widgets.files import LastFolder, save_file
 
 JSON, HTML = "JSON (*.json)", "HTML (*.html)"
 KINDS = {JSON: ".json", HTML: ".html"}

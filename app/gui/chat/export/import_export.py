@@ -29,11 +29,11 @@ from app.gui.chat.history.history_cipher import Codec
 from app.gui.chat.history.history_file import connect_to_read
 from app.gui.look import sizes
 from app.gui.widgets.buttons import button
+from app.gui.widgets.files import LastFolder, save_file
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import NarrowNotice
 from app.gui.widgets.progress import Progress
-from app.gui.widgets.save_file import LastFolder, save_file
 
 log = logging.getLogger(__name__)
 

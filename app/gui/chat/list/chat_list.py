@@ -22,13 +22,12 @@ from app.gui.chat.list import chat_list_model
 from app.gui.chat.list.chat_list_model import Line, Row
 from app.gui.chat.list.chat_list_view import ChatListView
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.dialog import NameDialog
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.fields import Escape
-from app.gui.widgets.layouts import column, row
+from app.gui.widgets.layouts import EmptyState, column, row
 from app.gui.widgets.notice import NarrowNotice
 
 STEP_S = 0.02  # of the window's time for each turn

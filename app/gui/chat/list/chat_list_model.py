@@ -21,7 +21,7 @@ from PySide6.QtCore import (
 from app.core.chat import ChatId, Heading, MessageId
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_search import Hit
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme
 
 

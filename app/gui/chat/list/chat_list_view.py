@@ -10,7 +10,7 @@ from app.core.chat import ChatId, Heading
 from app.gui.chat.history.history import History
 from app.gui.chat.list.chat_list_model import ROW_ROLE, ChatListModel, Line, Row, Section
 from app.gui.look import sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import Theme, set_role
 

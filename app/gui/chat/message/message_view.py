@@ -38,7 +38,7 @@ from app.gui.chat.message import answer_stats
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.message.body import Body, Look
 from app.gui.look import formats, sizes
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, button

@@ -12,7 +12,7 @@ from app.api.models import Verdict
 from app.api.plans import Plan
 from app.core.errors import AppError, Reason
 from app.gui.app.app_context import AppContext
-from app.gui.app.error_pages import reason_details
+from app.gui.app.navigation import reason_details
 from app.gui.look import sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
@@ -27,9 +27,8 @@ from app.gui.models.model_item import Item, Kind
 from app.gui.models.model_loading import Loading, LoadSteps
 from app.gui.models.verdict_loader import Judging
 from app.gui.widgets.buttons import button
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.labels import Whole
-from app.gui.widgets.layouts import column, line
+from app.gui.widgets.layouts import EmptyState, column, line
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.scroll_area import Inside
 

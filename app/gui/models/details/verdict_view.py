@@ -15,7 +15,7 @@ from app.core.errors import AppError
 from app.core.planner.verdict import Parts, VerdictWord
 from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.icons import icon
+from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme, set_role
 from app.gui.models import verdicts
 from app.gui.models.verdicts import Judgement

@@ -6,11 +6,10 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.gui.look import formats, sizes
+from app.gui.look import drawing, formats, sizes
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import MachineFacts
-from app.gui.pool.map import card_drawing
 from app.gui.pool.map.map_layout import Rect, Size
 from app.gui.widgets.labels import tooltip
 
@@ -54,7 +53,7 @@ class CardItem(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         if self.facts is None:
             return
-        card_drawing.draw_surface(
+        drawing.draw_surface(
             painter,
             self.boundingRect(),
             self._theme.px(sizes.CARD_RADIUS),
@@ -100,15 +99,15 @@ class _Lines:
         self._bar(BAR)
         held = machine_words.lent_memory(facts)
         self._line(held, self._text, self._total(held))
-        for line in card_drawing.wrapped(last_line(facts), self._small, self._w, NOTE_LINES):
+        for line in drawing.wrapped(last_line(facts), self._small, self._w, NOTE_LINES):
             self._line(line, self._muted)
 
     def _total(self, beside: str) -> str:
         """Return the total memory of the machine, in as many words as fit."""
         size = formats.size(self._facts.memory.total) if self._facts.memory.total else ""
-        room = self._w - card_drawing.text_width(beside, self._small) - self._theme.px(sizes.S)
+        room = self._w - drawing.text_width(beside, self._small) - self._theme.px(sizes.S)
         texts = (machine_words.total_memory(size), size) if size else ()
-        return next((text for text in texts if card_drawing.text_width(text, self._small) <= room), "")
+        return next((text for text in texts if drawing.text_width(text, self._small) <= room), "")
 
     def _row(self, height: float) -> QRectF:
         where = QRectF(self._x, self._y, self._w, height)
@@ -117,25 +116,25 @@ class _Lines:
 
     def _head(self, *, with_word: bool) -> None:
         """Draw the name, and the state at the right."""
-        where = self._row(card_drawing.line_height(self._name))
+        where = self._row(drawing.line_height(self._name))
         shown, side = machine_words.state_badge(self._facts), self._theme.px(STATE_ICON)
         color, gap = self._theme.color(shown.color), self._theme.px(sizes.XS)
         taken = float(side)
-        word = card_drawing.text_width(shown.word, self._small) + gap
-        if with_word and card_drawing.text_width(self._facts.name, self._name) + gap + word + side < self._w:
+        word = drawing.text_width(shown.word, self._small) + gap
+        if with_word and drawing.text_width(self._facts.name, self._name) + gap + word + side < self._w:
             taken += word
-            card_drawing.draw_text(self._painter, where, shown.word, self._small, color, card_drawing.RIGHT)
+            drawing.draw_text(self._painter, where, shown.word, self._small, color, drawing.RIGHT)
         spot = QRectF(where.right() - taken, where.center().y() - side / 2, side, side)
-        card_drawing.draw_icon(self._painter, spot, shown.icon, color)
+        drawing.draw_icon(self._painter, spot, shown.icon, color)
         name = where.adjusted(0, 0, -taken - gap, 0)
-        card_drawing.draw_text(self._painter, name, self._facts.name, self._name, self._text)
+        drawing.draw_text(self._painter, name, self._facts.name, self._name, self._text)
 
     def _line(self, left: str, color: QColor, right: str = "") -> None:
-        where = self._row(card_drawing.line_height(self._small))
+        where = self._row(drawing.line_height(self._small))
         if right:
-            card_drawing.draw_text(self._painter, where, right, self._small, self._muted, card_drawing.RIGHT)
-            where = where.adjusted(0, 0, -card_drawing.text_width(right, self._small) - self._theme.px(sizes.S), 0)
-        card_drawing.draw_text(self._painter, where, left, self._small, color)
+            drawing.draw_text(self._painter, where, right, self._small, self._muted, drawing.RIGHT)
+            where = where.adjusted(0, 0, -drawing.text_width(right, self._small) - self._theme.px(sizes.S), 0)
+        drawing.draw_text(self._painter, where, left, self._small, color)
 
     def _bar(self, height: int) -> None:
         self._y += self._theme.px(sizes.XS)
@@ -143,7 +142,7 @@ class _Lines:
         lent = self._facts.memory.lent
         fill = self._theme.color("border" if _is_faint(self._facts) else "accent")
         share = self._facts.memory.used / lent if lent else 0.0
-        card_drawing.draw_bar(self._painter, where, share, self._theme.color("hairline"), fill)
+        drawing.draw_bar(self._painter, where, share, self._theme.color("hairline"), fill)
 
 
 def all_lines(facts: MachineFacts) -> tuple[str, ...]:
@@ -178,7 +177,7 @@ def last_line(facts: MachineFacts) -> str:
 def has_note(theme: Theme, facts: MachineFacts) -> bool:
     """Return whether its note takes two lines."""
     room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
-    return len(card_drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
+    return len(drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
 
 
 def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False) -> tuple[Size, Size]:
@@ -186,8 +185,8 @@ def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_not
 
     with_part: a lender's card has a line for its part (`Host`). with_note: a card has a note of two lines.
     """
-    name = card_drawing.line_height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
-    line = card_drawing.line_height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
+    name = drawing.line_height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
+    line = drawing.line_height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
     pads = 2 * theme.px(sizes.M) - theme.px(sizes.XS)
     bar = 2 * theme.px(sizes.XS) + theme.px(SMALL_BAR if compact else BAR)
     height = pads + name + bar + line * (2 if compact else 4 if with_note else 3)

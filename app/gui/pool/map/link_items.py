@@ -1,21 +1,32 @@
-"""Links on the map: the host's own with a plate of what was measured, and thin ones between two lenders."""
+"""Links on the map: those of the host with a plate of measurements, thin ones between lenders, and moving dots."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QLineF, QObject, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
-from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import (
+    QGraphicsEllipseItem,
+    QGraphicsItem,
+    QGraphicsPathItem,
+    QGraphicsView,
+    QStyleOptionGraphicsItem,
+    QWidget,
+)
 
-from app.gui.look import sizes
+from app.gui.look import drawing, sizes
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
-from app.gui.pool.map import card_drawing
 from app.gui.pool.map.map_layout import Line, LinkRoute, Size
 from app.gui.widgets.labels import tooltip
 
+FRAME_MS = 33
+ROUND_FRAMES = 72  # there and back
+STEPS = 48  # of a path, looked up instead of computed in every frame
+DOTS = 2  # on each link
 DEVICE = QGraphicsItem.CacheMode.DeviceCoordinateCache
 ICON = 14
 PADDING, INDENT = sizes.S, sizes.XS
@@ -89,16 +100,16 @@ class Plate(QGraphicsItem):
         theme = self._theme
         pen = QPen(theme.color("hairline"), 1)
         radius = theme.px(sizes.CONTROL_RADIUS)
-        card_drawing.draw_surface(painter, self.boundingRect(), radius, theme.color("card"), pen)
+        drawing.draw_surface(painter, self.boundingRect(), radius, theme.color("card"), pen)
         font, pad, side = theme.font(sizes.CAPTION), theme.px(PADDING), theme.px(ICON)
-        line, y = card_drawing.line_height(font), float(theme.px(INDENT))
+        line, y = drawing.line_height(font), float(theme.px(INDENT))
         for shown in self._rows:
             where = QRectF(pad, y, self._size.w - 2 * pad, line)
             if shown.icon:
                 spot = QRectF(where.x(), where.center().y() - side / 2, side, side)
-                card_drawing.draw_icon(painter, spot, shown.icon, theme.color(shown.color))
+                drawing.draw_icon(painter, spot, shown.icon, theme.color(shown.color))
                 where = where.adjusted(side + theme.px(sizes.XS), 0, 0, 0)
-            card_drawing.draw_text(painter, where, shown.word, font, theme.color(shown.color))
+            drawing.draw_text(painter, where, shown.word, font, theme.color(shown.color))
             y += line
 
 
@@ -124,8 +135,8 @@ def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
         shown = rows_of(link, compact=compact)
         rows = max(rows, len(shown))
         for badge in shown:
-            wide = max(wide, card_drawing.text_width(badge.word, font) + (indent if badge.icon else 0))
-    height = rows * card_drawing.line_height(font) + 2 * theme.px(INDENT)
+            wide = max(wide, drawing.text_width(badge.word, font) + (indent if badge.icon else 0))
+    height = rows * drawing.line_height(font) + 2 * theme.px(INDENT)
     return Size(round(wide + 2 * theme.px(PADDING) + 1), round(height))
 
 
@@ -171,8 +182,8 @@ class Figures(QGraphicsItem):
     def show_on(self, text: str, line: Line, room: float, tip: str) -> None:
         """Show the text; hidden on any other line, and where it would fill the gap."""
         font = self._theme.font(sizes.CAPTION)
-        wide = card_drawing.text_width(text, font) + 2 * self._theme.px(sizes.S)
-        high = card_drawing.line_height(font) + self._theme.px(sizes.XS)
+        wide = drawing.text_width(text, font) + 2 * self._theme.px(sizes.S)
+        high = drawing.line_height(font) + self._theme.px(sizes.XS)
         (x, top), (_, bottom) = line[0], line[-1]
         fits = high + 2 * self._theme.px(sizes.XS) <= bottom - top and wide <= room
         self.setVisible(len(line) == 2 and fits)
@@ -189,9 +200,9 @@ class Figures(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         theme = self._theme
         pen, radius = QPen(theme.color("hairline"), 1), theme.px(sizes.CONTROL_RADIUS)
-        card_drawing.draw_surface(painter, self._where, radius, theme.color("card"), pen)
+        drawing.draw_surface(painter, self._where, radius, theme.color("card"), pen)
         font = theme.font(sizes.CAPTION)
-        card_drawing.draw_text(painter, self._where, self._text, font, theme.color("muted"), card_drawing.CENTRE)
+        drawing.draw_text(painter, self._where, self._text, font, theme.color("muted"), drawing.CENTER)
 
 
 def rounded(line: Line, radius: float) -> QPainterPath:
@@ -210,3 +221,96 @@ def _towards(start: QPointF, end: QPointF, far: float) -> QPointF:
     route = QLineF(start, end)
     route.setLength(far)
     return route.p2()
+
+
+class Traffic(QObject):
+    """Moves the dots. `still` stops them (reduced motion)."""
+
+    def __init__(self, view: QGraphicsView, theme: Theme) -> None:
+        super().__init__(view)
+        self._view, self._theme = view, theme
+        self._tracks: dict[str, tuple[QPointF, ...]] = {}
+        self._paths: dict[str, QPainterPath] = {}
+        self._dots: dict[str, list[QGraphicsEllipseItem]] = {}
+        self._frame = 0
+        self.still = False
+        self._timer = QTimer(self)
+        self._timer.setInterval(FRAME_MS)
+        self._timer.timeout.connect(self._move)
+        view.installEventFilter(self)
+        self._window: QObject | None = None
+
+    @property
+    def moves(self) -> bool:
+        return self._timer.isActive()
+
+    def show_on(self, paths: Mapping[str, QPainterPath]) -> None:
+        """Move dots along these links; an empty mapping stops them."""
+        if paths != self._paths:
+            self._paths = dict(paths)
+            self._tracks = {key: _track(path) for key, path in paths.items()}
+            self._place_dots()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Start or stop the timer: dots move only while they are visible."""
+        window = self._view.window()
+        seen = self._view.isVisible() and not window.isMinimized()
+        moves = bool(self._tracks) and seen and not self.still
+        for dots in self._dots.values():
+            for dot in dots:
+                dot.setVisible(moves)
+        if moves and not self._timer.isActive():
+            self._move()
+            self._timer.start()
+        elif not moves:
+            self._timer.stop()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        """Notice that the view or its window is shown, hidden or minimized."""
+        kinds = (QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.WindowStateChange)
+        if event.type() in kinds:
+            if event.type() == QEvent.Type.Show:  # a window that ends hides too, half gone already
+                self._watch_window()
+            QTimer.singleShot(0, self, self.refresh)
+        return False
+
+    def _watch_window(self) -> None:
+        window = self._view.window()
+        if window is not self._window and window is not self._view:
+            if self._window is not None:
+                self._window.removeEventFilter(self)
+            self._window = window
+            window.installEventFilter(self)
+
+    def _place_dots(self) -> None:
+        scene = self._view.scene()
+        for key in self._dots.keys() - self._tracks.keys():
+            for dot in self._dots.pop(key):
+                scene.removeItem(dot)
+        side = self._theme.px(sizes.S)
+        for key in self._tracks.keys() - self._dots.keys():
+            made = []
+            for _ in range(DOTS):
+                dot = QGraphicsEllipseItem(-side / 2, -side / 2, side, side)
+                dot.setPen(Qt.PenStyle.NoPen)
+                dot.setZValue(0.5)  # over the line, under plates and cards
+                scene.addItem(dot)
+                made.append(dot)
+            self._dots[key] = made
+        for dots in self._dots.values():
+            for dot in dots:
+                dot.setBrush(self._theme.color("accent"))
+
+    def _move(self) -> None:
+        self._frame = (self._frame + 1) % ROUND_FRAMES
+        for key, dots in self._dots.items():
+            track = self._tracks[key]
+            for number, dot in enumerate(dots):
+                at = (self._frame / ROUND_FRAMES + number / DOTS) % 1.0
+                there = 2 * at if at < 0.5 else 2 - 2 * at
+                dot.setPos(track[round(there * (STEPS - 1))])
+
+
+def _track(path: QPainterPath) -> tuple[QPointF, ...]:
+    return tuple(path.pointAtPercent(step / (STEPS - 1)) for step in range(STEPS))

@@ -16,9 +16,8 @@ from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, MachineFacts
 from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
-from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, path_of, plate_size
+from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, Traffic, path_of, plate_size
 from app.gui.pool.map.map_layout import FittedLayout, LenderPairs, Places, Rect, Size, Sizes, fit_layout
-from app.gui.pool.map.traffic import Traffic
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text is smaller than 11 pixels
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which everything is visible is used

@@ -15,14 +15,13 @@ from app.cli import main
 from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.gui.app.preferences import Preferences
+from app.gui.app.preferences import SYSTEM, Preferences
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.history.chat_lock import CLOSED_FOLDERS, ENCRYPTED, ChatLock
 from app.gui.chat.history.history_cipher import Plain
 from app.gui.chat.history.history_file import FILE
 from app.gui.chat.presets import Presets
 from app.gui.settings.chat import Chat as SettingsOfChats
-from app.gui.settings.chat_defaults import SYSTEM
 from tests.gui.chat.talk import talked
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode

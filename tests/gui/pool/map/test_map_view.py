@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.app.preferences import Preferences
+from app.gui.look import drawing as drawn_with
 from app.gui.look import sizes
 from app.gui.look.formats import GIB
 from app.gui.look.motion import ALWAYS, NEVER, Motion
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.machine_facts import MemoryFacts, lender_links, machines_of
-from app.gui.pool.map import card_drawing as drawn_with
 from app.gui.pool.map.card_item import NOTE_LINES, CardItem, card_sizes
 from app.gui.pool.map.link_items import Figures, LenderLine, LinkLine, Plate
 from app.gui.pool.map.map_view import SMALLEST_ZOOM, MapView

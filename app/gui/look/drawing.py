@@ -1,18 +1,51 @@
-"""Functions that draw cards and plates: a line of text, an icon, a bar, a rounded surface."""
+"""Drawing: the icons, and the lines of text, bars and rounded surfaces of painted items.
+
+Icons are SVG outlines on a 20 px grid, drawn in a color of the palette.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+from PySide6.QtCore import QByteArray, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QIcon, QPainter, QPen, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-from app.gui.look.icons import FOLDER
-
+ICONS_FOLDER = Path(__file__).resolve().parents[3] / "resources" / "gui" / "icons"
+ICON_SIZES = (16, 20, 22, 24, 32, 40, 48, 64)
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-CENTRE = Qt.AlignmentFlag.AlignCenter
+CENTER = Qt.AlignmentFlag.AlignCenter
+
+
+@lru_cache(maxsize=256)
+def icon(name: str, color: str) -> QIcon:
+    """Return the icon `name` (a file of resources/gui/icons) in a color like #14743a."""
+    picture, drawn = QIcon(), _renderer(name, color)
+    for size in ICON_SIZES:
+        picture.addPixmap(_drawn(drawn, size))
+    return picture
+
+
+def pixmap(name: str, color: str, size: int) -> QPixmap:
+    """Return a square picture of `size` pixels."""
+    return _drawn(_renderer(name, color), size)
+
+
+@lru_cache(maxsize=256)
+def _renderer(name: str, color: str) -> QSvgRenderer:
+    svg = (ICONS_FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
+    return QSvgRenderer(QByteArray(svg.encode()))
+
+
+def _drawn(renderer: QSvgRenderer, size: int) -> QPixmap:
+    picture = QPixmap(QSize(size, size))
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    renderer.render(painter)
+    painter.end()
+    return picture
 
 
 def draw_text(
@@ -26,15 +59,8 @@ def draw_text(
 
 
 def draw_icon(painter: QPainter, where: QRectF, name: str, color: QColor) -> None:
-    """Draw an icon of the set."""
+    """Draw an icon. Unlike a pixmap, it is sharp at any zoom."""
     _renderer(name, color.name()).render(painter, where)
-
-
-@lru_cache(maxsize=64)
-def _renderer(name: str, color: str) -> QSvgRenderer:
-    """Return a renderer, which is sharp at any zoom as a pixmap would not be."""
-    svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
-    return QSvgRenderer(QByteArray(svg.encode()))
 
 
 def draw_surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:

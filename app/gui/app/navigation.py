@@ -1,4 +1,7 @@
-"""The pages of the window where errors can be fixed, by error code."""
+"""Addresses in the window: the names of its pages, and the page that fixes an error.
+
+An address is the name of a page, or of a part of it: `settings/Network`.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +14,46 @@ from app import __version__
 from app.core.errors import AppError, Reason
 from app.gui.look.sentences import fact_text, last_words
 
+# Pages
+POOL, CHAT, MODELS, ACTIVITY = "pool", "chat", "models", "activity"
+COMPUTER, SETTINGS = "computer", "settings"
+
+LOG_PAGE = "settings/Advanced"  # where the node's log can be opened
+CHAT_ID_PREFIX = "at/"  # before the id of a chat in an address
+
 Action = tuple[str, Callable[[], object]]
-CHAT_ID_PREFIX = "at/"  # before the id of a chat, where it is the part of a page
 
 
 def chat_address(chat: str) -> str:
     """Return the address of a chat on the page Chat."""
-    return f"chat/{CHAT_ID_PREFIX}{chat}"
+    return f"{CHAT}/{CHAT_ID_PREFIX}{chat}"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """A page of the window, with a part of it after a slash, and the text of the button that opens it."""
+    """The address of a page where an error can be fixed, and the text of the button that opens it."""
 
     page: str
-    words: object  # translated when shown
+    button: object  # translated when shown
 
 
-UPDATES = ErrorPage("settings/Updates", QT_TRANSLATE_NOOP("Places", "How to update"))
-NETWORK = ErrorPage("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings, Network"))
-LOG_PAGE = "settings/Advanced"  # what the node wrote
-MODELS = ErrorPage("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings, Models"))
-COMPUTER = ErrorPage("computer", QT_TRANSLATE_NOOP("Places", "Open This computer"))
+_UPDATES = ErrorPage("settings/Updates", QT_TRANSLATE_NOOP("Places", "How to update"))
+_NETWORK = ErrorPage("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings, Network"))
+_MODELS_FOLDER = ErrorPage("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings, Models"))
+_THIS_COMPUTER = ErrorPage(COMPUTER, QT_TRANSLATE_NOOP("Places", "Open This computer"))
 ERROR_PAGES = {
-    "version_differs": UPDATES,
-    "protocol_differs": UPDATES,
-    "discovery_off": NETWORK,
-    "virtual_chosen": NETWORK,
-    "models_folder_away": MODELS,
-    "models_folder_other": MODELS,
-    "models_folder_unusable": MODELS,
-    "disk_low": MODELS,
-    "lends_nothing": COMPUTER,
+    "version_differs": _UPDATES,
+    "protocol_differs": _UPDATES,
+    "discovery_off": _NETWORK,
+    "virtual_chosen": _NETWORK,
+    "models_folder_away": _MODELS_FOLDER,
+    "models_folder_other": _MODELS_FOLDER,
+    "models_folder_unusable": _MODELS_FOLDER,
+    "disk_low": _MODELS_FOLDER,
+    "lends_nothing": _THIS_COMPUTER,
 }
 
-# Errors of Poolhouse itself, which a person cannot fix.
+# Errors of Poolhouse itself, which the user cannot fix
 INTERNAL_ERRORS = ("bug", "node_fault", "pipeline_fault")
 
 
@@ -78,4 +86,4 @@ def page_actions(code: str, go: Callable[[str], object]) -> list[Action]:
     if error_page is None:
         return []
     page = error_page.page
-    return [(QCoreApplication.translate("Places", str(error_page.words)), lambda: go(page))]
+    return [(QCoreApplication.translate("Places", str(error_page.button)), lambda: go(page))]
