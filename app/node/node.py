@@ -85,23 +85,20 @@ class Node:
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         self.hardware = Hardware(threads, self.changed)
         self.lending_policy = LendingPolicy(
-            choices, self._uses, self.household.rights.lends, self._lends_to, self.changed
+            choices, self._uses, self.household.rights.lends, self._lends_to, self.changed, self.network.pace.limit
         )
         self.changed.subscribe(self.lending_policy.look_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         shelf = Shelf(home.models, paths.guide_file(), stages)
         self.model_sources = ModelSources(
-            home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network
+            home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network, self.journal.note
         )
-        self.model_sources.pins.note = self.journal.note
         stage_host = StageHost(self.lending_policy.lent_bytes, choices.now.name)
         self.lending_service = LendingService(
             stage_host, shelf, stages, self.lending_policy, threads, group, self.changed
         )
         choice = choice_of(options, choices.now)
-        self.lending_policy.limit_links = self.network.pace.limit
-        self.model_sources.downloads.arrived = self.network.pace.arrived
         self.links = LinkRegistry(
             self.network,
             home.household / "links.json",

@@ -53,7 +53,7 @@ class Place:
         self.token: str | None = None
         self.files = folder / "models" / "files"
         self.pins = Pins(folder / "models" / "pins.json")
-        held = HouseholdPins(self.pins, no_pin)
+        held = HouseholdPins(self.pins, no_pin, lambda _: None)
         around = Around(
             lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member, is_near=is_near,
             pin=held.of, keep_pin=held.keep,

@@ -150,13 +150,13 @@ async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(
 ) -> None:
     await both(hosting)
     one, two = hosting.loaded
-    await hosting.rooms.make(two, two.plan)  # what was planned
+    await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # what was planned
     own = sum(stage.total_bytes for each in (one, two) for stage in each.plan.stages)
     scene.den = type(scene.den)(DEN, "den", own - 1)
     with pytest.raises(Exception, match="beside_no_room"):
-        await hosting.rooms.make(two, two.plan)
+        await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)
     await hosting.unload("one")
-    await hosting.rooms.make(two, two.plan)  # alone it is bound by its plan
+    await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # alone it is bound by its plan
 
 
 async def test_there_is_an_end_to_it(hosting: ModelManager, monkeypatch: pytest.MonkeyPatch) -> None:

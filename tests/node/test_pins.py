@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ from app.catalog.transfers.hash_pins import Pin, Pins
 from app.core.errors import Damaged, DoesNotFit, Reason
 from app.core.reasons import said
 from app.network.peer.listener import MODELS_PATH
+from app.network.rate_limits import LinkPace
 from app.node.downloads.model_peers import ModelServer, PeerCopies
 from app.node.downloads.model_sources import HouseholdPins
 from testbed import tiny
@@ -87,14 +90,14 @@ async def test_a_file_that_the_catalogue_vouches_for_is_not_pinned(server: HubSe
 async def test_machines_of_a_household_tell_each_other_what_they_took_first(tmp_path: Path) -> None:
     pins = Pins(tmp_path / "pins.json")
     pins.keep(PIN)
+    choices: Any = SimpleNamespace(now=SimpleNamespace(share_models=False, name="den"))
     giving = ModelServer(
-        lambda hashes: {}, lambda: False, lambda: "den", lambda: None,  # type: ignore[arg-type, return-value]
-        str, lambda: None, pins.of,
+        lambda hashes: {}, choices, LinkPace(), str, lambda: None, pins.of,
     )  # fmt: skip
     async with opened(tmp_path / "lan") as nodes:
         nodes.rooms = lambda: {MODELS_PATH: giving.application()}
         _, attic = await nodes.paired("den", "attic")
-        copies = PeerCopies(lambda: attic.network)
+        copies = PeerCopies(attic.network)
         assert await copies.pin(REPOSITORY, FILE) == PIN, "also where no models are given"
         assert await copies.pin(REPOSITORY, "Other-Q4_K_M.gguf") is None
 
@@ -126,8 +129,7 @@ async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path
     async def another(repository: str, file: str) -> Pin | None:
         return PIN if file == FILE else None
 
-    pins = HouseholdPins(Pins(path), another)
-    pins.note = lambda why: told.append(said(why))
+    pins = HouseholdPins(Pins(path), another, lambda why: told.append(said(why)))
     await pins.look()
     (sentence,) = told
     assert sentence.startswith(f"{path} is damaged: ")

@@ -86,7 +86,7 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
 
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
-        stage_set.room = replace(hosting.rooms.of(one), make=moves)
+        stage_set.room = replace(hosting.memory.of(one, hosting.embeddings.make_room), make=moves)
         await stage_set.open(replace(place.plan(1, 2, 1), stages=()))
     assert waited == [True]
     assert not two.state.asked.is_set()
@@ -121,7 +121,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         assert await load(hosting, "two", split=[1, 2, 1], beside=True) == "loaded"
         two = hosting.loaded.of(hosting.loaded.ids[-1])
         assert two is not None
-        await hosting.rooms.make(two, two.plan)  # as its placing does before it opens
+        await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # as its placing does before it opens
         assert closed == ([] if room[0] == "e" else ["attic 1"])
         one.holds.stage_sets.clear()
 

@@ -54,12 +54,14 @@ class Downloads:
         around: Around,
         disk: Disk | None = None,
         waits: tuple[float, ...] = WAITS,
+        arrived: Callable[[int], Awaitable[None]] = without_limit,
     ) -> None:
+        """`arrived` is told of each chunk and returns when more may come; app/catalog/transfers/file_transfer.py."""
         self._disk, self._waits = disk or Disk(), waits
         self._list, self._shelf = Ledger(places, self._disk), shelf
         self.book = self._list.book
         self._around, self._changed = around, around.changed
-        self.arrived: Callable[[int], Awaitable[None]] = without_limit  # as in app/catalog/transfers/file_transfer.py
+        self.arrived = arrived
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._hands = asyncio.Lock()  # what people ask is done one after another

@@ -31,6 +31,7 @@ from app.core.errors import AppError, BadInput, Busy, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.ids import machine_id
 from app.decoding import decode
+from app.machine.settings import Choices
 from app.network.network import Network
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.peer.listener import MEMBER, MODELS_PATH
@@ -77,14 +78,13 @@ class ModelServer:
     def __init__(
         self,
         has: Has,
-        shares: Callable[[], bool],
-        name: Callable[[], str],
-        pace: Callable[[], LinkPace],
+        choices: Choices,
+        pace: LinkPace,
         called: Callable[[Path], str],
         changed: Callable[[], None],
         pin: Callable[[str, str], Pin | None] = lambda repository, file: None,
     ) -> None:
-        self._has, self._shares, self._name, self._pace = has, shares, name, pace
+        self._has, self._choices, self._pace = has, choices, pace
         self._called, self._changed, self._pin = called, changed, pin
         self._turn = asyncio.Lock()
         self._now: Given | None = None
@@ -109,7 +109,7 @@ class ModelServer:
         """Answer with the sizes of the files for the hashes that are here."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         hashes = decode(raw, Asked)
-        sizes = await asyncio.to_thread(self._sizes, hashes) if self._shares() else {}
+        sizes = await asyncio.to_thread(self._sizes, hashes) if self._choices.now.share_models else {}
         return web.json_response({"held": sizes})
 
     async def _pinned(self, request: web.Request) -> web.Response:
@@ -129,15 +129,15 @@ class ModelServer:
     async def _give(self, request: web.Request) -> web.StreamResponse:
         """The bytes of one file, from where the other side wants them; one file at a time."""
         sha256, number = request.match_info["sha256"], request.match_info["number"]
-        if not self._shares():
-            raise Refused("copy_not_offered", name=self._name())
+        if not self._choices.now.share_models:
+            raise Refused("copy_not_offered", name=self._choices.now.name)
         good = _SHA256.fullmatch(sha256) and _NUMBER.fullmatch(number)
         files = await asyncio.to_thread(self._has, [sha256]) if good else {}
         paths = files.get(sha256, ())
         if not good or int(number) >= len(paths):
-            raise BadInput("copy_gone", name=self._name())
+            raise BadInput("copy_gone", name=self._choices.now.name)
         if self._turn.locked():
-            raise Busy(MY_TURN, name=self._name())
+            raise Busy(MY_TURN, name=self._choices.now.name)
         async with self._turn:
             try:
                 self._now = await asyncio.to_thread(self._progress_at, request[MEMBER], paths, number)
@@ -156,7 +156,7 @@ class ModelServer:
         try:
             file = await asyncio.to_thread(path.open, "rb", 0)
         except OSError:
-            raise BadInput("copy_gone", name=self._name()) from None
+            raise BadInput("copy_gone", name=self._choices.now.name) from None
         try:
             total = os.fstat(file.fileno()).st_size
             match = _RANGE.fullmatch(request.headers.get("Range", ""))
@@ -170,7 +170,7 @@ class ModelServer:
             await answer.prepare(request)
             async with (
                 aclosing(self._chunks(file, start, total)) as chunks,
-                aclosing(self._pace().leaving(chunks)) as paced,
+                aclosing(self._pace.leaving(chunks)) as paced,
             ):
                 async for chunk in paced:
                     await _taken(answer, chunk)
@@ -185,7 +185,7 @@ class ModelServer:
         file.seek(start)
         while start < total:
             chunk = await to_its_end(lambda: file.read(CHUNK_BYTES))
-            if not chunk or not self._shares():
+            if not chunk or not self._choices.now.share_models:
                 raise ConnectionAbortedError("it is not given any more")
             start += len(chunk)
             yield chunk[: len(chunk) - max(0, start - total)]
@@ -221,7 +221,7 @@ class Pinned(msgspec.Struct, frozen=True):
 class PeerCopies:
     """Asks the connected machines for copies and pins."""
 
-    def __init__(self, network: Callable[[], Network]) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
 
     async def having(self, sha256: str) -> list[Copy]:
@@ -244,14 +244,14 @@ class PeerCopies:
         return min(pins, key=lambda pin: pin.taken, default=None)
 
     def _machines(self) -> list[tuple[PeerLink, GuestClient]]:
-        network = self._network()
+        network = self._network
         links = sorted(network.links.values(), key=lambda link: (link.name, link.peer))
         there = [(network.members.get(link.peer), link) for link in links]
         return [(link, _client(member, link)) for member, link in there if member]
 
     def is_near(self, machine: str) -> bool:
         """Return whether there is a link to the machine."""
-        return machine in self._network().links
+        return machine in self._network.links
 
     def files_of(self, record: Record) -> MemberFiles:
         """Return the files that a copy is read from."""
@@ -272,7 +272,7 @@ class MemberPlace:
 class MemberFiles:
     """The files of one model on another machine; the seam of app/catalog/transfers/file_transfer.py."""
 
-    def __init__(self, network: Callable[[], Network], record: Record) -> None:
+    def __init__(self, network: Network, record: Record) -> None:
         self.place = MemberPlace(record.source)
         self._network, self._record = network, record
 
@@ -296,7 +296,7 @@ class MemberFiles:
 
     def _machine(self) -> GuestClient:
         """Raises Unreachable."""
-        network, ident = self._network(), machine_id(self._record.machine or "")
+        network, ident = self._network, machine_id(self._record.machine or "")
         link, member = network.links.get(ident), network.members.get(ident)
         if link is None or member is None:
             raise Unreachable("copy_away", name=self._record.source)

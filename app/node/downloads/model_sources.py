@@ -50,9 +50,10 @@ class HouseholdPins:
     It stays as it is until a person puts a copy back or deletes it.
     """
 
-    def __init__(self, pins: Pins, ask_others: Callable[[str, str], Awaitable[Pin | None]]) -> None:
-        self._pins, self._others = pins, ask_others
-        self.note: Callable[[Reason], None] = lambda _: None
+    def __init__(
+        self, pins: Pins, ask_others: Callable[[str, str], Awaitable[Pin | None]], note: Callable[[Reason], None]
+    ) -> None:
+        self._pins, self._others, self._note = pins, ask_others, note
         self._is_told = False
 
     async def look(self) -> None:
@@ -91,7 +92,7 @@ class HouseholdPins:
     def _tell(self, error: Damaged) -> None:
         if not self._is_told:
             self._is_told = True
-            self.note(Reason("log_node_pins_lost", {"path": error.reason.facts["path"]}))
+            self._note(Reason("log_node_pins_lost", {"path": error.reason.facts["path"]}))
 
 
 class ModelSources:
@@ -106,14 +107,14 @@ class ModelSources:
         in_use: Callable[[], Collection[str]],
         changed: Callable[[], None],
         network: Network,
-        disk: Disk | None = None,
+        note: Callable[[Reason], None],
     ) -> None:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
-        self._network, self._copies = network, PeerCopies(lambda: network)
-        copies = self._copies
-        self.pins = HouseholdPins(Pins(home.pins), copies.pin)
+        copies = PeerCopies(network)
+        self._network, self._copies = network, copies
+        self.pins = HouseholdPins(Pins(home.pins), copies.pin, note)
         around = Around(
             Hub.of,
             shipped,
@@ -126,19 +127,11 @@ class ModelSources:
             self.pins.keep,
         )
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
-        self.downloads = Downloads(self.folders, shelf, around, disk)
+        self.downloads = Downloads(self.folders, shelf, around, arrived=network.pace.arrived)
         shelf.why_away = self.folders.why_away
-        moving = Moving(self.folders, shelf, self.downloads, in_use, changed, disk or Disk())
+        moving = Moving(self.folders, shelf, self.downloads, in_use, changed, Disk())
         self.folder = ModelsFolder(moving, choices, home.root)
-        self.server = ModelServer(
-            self.whole,
-            lambda: choices.now.share_models,
-            lambda: choices.now.name,
-            lambda: network.pace,
-            shelf.called,
-            changed,
-            self.pins.here,
-        )
+        self.server = ModelServer(self.whole, choices, network.pace, shelf.called, changed, self.pins.here)
 
     async def run(self) -> None:
         """Serve until cancelled."""

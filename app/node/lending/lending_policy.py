@@ -173,10 +173,12 @@ class LendingPolicy:
         is_lender: Callable[[], bool],
         used_by: Callable[[], list[str]],
         changed: Callable[[], None],
+        limit_links: Callable[[int], None],
         senser: OwnerSensors | None = None,
     ) -> None:
+        """`limit_links` limits what this machine sends and receives, in Mbit/s."""
         self._choices, self._uses, self._is_lender = choices, uses, is_lender
-        self._used_by, self._changed = used_by, changed
+        self._used_by, self._changed, self._limit_links = used_by, changed, limit_links
         self._senser = senser or OwnerSensors()
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
@@ -189,7 +191,6 @@ class LendingPolicy:
         self._borrowed: Borrowed
         self._news = asyncio.Event()
         self._leaves: Reason | None = None  # this computer sleeps or ends in a moment
-        self.limit_links: Callable[[int], None] = lambda _: None  # to so many Mbit/s
 
     @property
     def rules(self) -> Rules:
@@ -198,7 +199,7 @@ class LendingPolicy:
     async def begin(self, borrowed: Borrowed) -> None:
         """Take up a pause of before, and look for the first time."""
         self._borrowed = borrowed
-        self.limit_links(self.rules.link_mbit)
+        self._limit_links(self.rules.link_mbit)
         pause, now_s = self._choices.now.pause, time.monotonic()
         if pause is not None and (pause.until is None or pause.until > time.time()):
             until_s = None if pause.until is None else now_s + pause.until - time.time()
@@ -276,7 +277,7 @@ class LendingPolicy:
         await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **changes)))
         self.memory.chosen_bytes = self.rules.memory_bytes
         self.memory.limit_bytes = self.rules.limit_bytes
-        self.limit_links(self.rules.link_mbit)
+        self._limit_links(self.rules.link_mbit)
         await self._afresh()
         self._changed()  # how much is lent may be another, in the same state
         return self.all_json()

@@ -37,22 +37,20 @@ def line_json(loaded: LoadedModels) -> list[Json]:
 
 
 class HostMemory:
-    """The memory of this host, shared by its placements. vectors: has the embedding model free this many bytes."""
+    """The memory of this host, shared by its placements."""
 
-    def __init__(
-        self, loaded: LoadedModels, outlook: PlannerInputs, vectors: Callable[[int], Awaitable[None]], idle: IdleTracker
-    ) -> None:
-        self._loaded, self._outlook, self._vectors = loaded, outlook, vectors
+    def __init__(self, loaded: LoadedModels, outlook: PlannerInputs, idle: IdleTracker) -> None:
+        self._loaded, self._outlook = loaded, outlook
         self.choosing, self._idle = asyncio.Lock(), idle
 
-    def of(self, running: Placement) -> Reservation:
-        """Return the reservation of one placement."""
-        return Reservation(partial(self.make, running), self.choosing, self._idle.transfer)
+    def of(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]]) -> Reservation:
+        """Return the reservation of one placement. `shrink_embeddings` leaves this many bytes to it."""
+        return Reservation(partial(self._make, running, shrink_embeddings), self.choosing, self._idle.transfer)
 
-    async def make(self, running: Placement, plan: Plan) -> None:
+    async def _make(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]], plan: Plan) -> None:
         """Free memory for a plan. Raises DoesNotFit where another model has taken it meanwhile."""
         neighbors = alive(self._loaded.but(running))
-        await self._vectors(bytes_on(plan.host, plan.stages))
+        await shrink_embeddings(bytes_on(plan.host, plan.stages))
         if machines := _of_spares(plan, spares(neighbors)):
             for neighbor in neighbors:
                 await neighbor.holds.give_up_ahead(machines)

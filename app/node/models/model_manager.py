@@ -128,9 +128,8 @@ class ModelManager:
         changed: Callable[[], None],
     ) -> None:
         self.loaded, self._idle = loaded, IdleTracker()
-        here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
-        self.embeddings = Embeddings(shelf, here, threads.begin or threads.most, changed, outlook.checks)
-        self.rooms: HostMemory = HostMemory(self.loaded, outlook, self.embeddings.make_room, self._idle)
+        self.memory = HostMemory(loaded, outlook, self._idle)
+        self.embeddings = Embeddings(shelf, self.memory.here, threads.begin or threads.most, changed, outlook.checks)
         self._shelf = shelf
         self._sources = sources
         self.outlook, self._planner = outlook, Planner(outlook, threads)
@@ -441,19 +440,19 @@ class ModelManager:
         report: Progress,
         tries: LoadRetries,
     ) -> Placement:
-        async with self.rooms.choosing:
+        async with self.memory.choosing:
             back = releases(gone, self._loads.turn.spared)
             chosen = await self._chosen(entry, order, back, speeds, tries)
             tries.begin(chosen)
             chosen = with_others(chosen, self._loads.turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
-            running = Placement(entry, order, chosen, described, sizes, self._idle)
+            running = Placement(entry, order, chosen, described, sizes, self._idle, self._changed)
             self.loaded.add(running, order.first)
         self._changed()
-        sources = self._sources(self.rooms.of(running))
+        sources = self._sources(self.memory.of(running, self.embeddings.make_room))
         replan = partial(self._replanner.options, running)
-        work = running.run(sources, report, self._changed, replan)
+        work = running.run(sources, report, replan)
         task = self._group.create_task(work, name=f"placement of {entry.name}")
         try:
             await running.ready()

@@ -69,10 +69,11 @@ class Placement:
         plan: Plan,
         described: Json,
         sizes: Sizes,
-        idle: IdleTracker | None = None,
+        idle: IdleTracker,
+        changed: Callable[[], None],
     ) -> None:
-        self.entry, self.order, self._sizes = entry, order, sizes
-        self.state = PlacementState(entry.model, plan, described, order.split, idle or IdleTracker())
+        self.state = PlacementState(entry, order, plan, described, idle, changed)
+        self._sizes = sizes
         self.holds = MemoryClaims(self.state)
         self.answerer: Completer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
@@ -87,6 +88,16 @@ class Placement:
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
         self._progress: dict[str, Json] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
+
+    @property
+    def entry(self) -> Entry:
+        """The model's entry on the shelf."""
+        return self.state.entry
+
+    @property
+    def order(self) -> requests.LoadModel:
+        """The order that the model was loaded with."""
+        return self.state.order
 
     @property
     def _replicas(self) -> Replicas | None:
@@ -293,23 +304,19 @@ class Placement:
         """The replicas in the order of the plan; empty for a single machine or a split."""
         return self._replicas.held if self._replicas and self.state.is_several else ()
 
-    async def run(
-        self, sources: Sources, report: Progress, changed: Callable[[], None], replan: ReplanPlacement
-    ) -> None:
+    async def run(self, sources: Sources, report: Progress, replan: ReplanPlacement) -> None:
         """Open, prove and serve until stopped or lost, then close. Never raises."""
-        self.state.changed = changed
 
         def tell(progress: Json) -> None:
             self._progress[str(progress["machine"])] = progress
-            changed()
+            self.state.changed()
             report(progress)
 
         try:
             async with AsyncExitStack() as stack:
                 replicas, stage_sets = self.state.pipelines, self.holds.stage_sets
-                opener = PipelineOpener(self.entry, sources, self._sizes, tell, self.state, stage_sets)
-                on_news = partial(self._replicas_changed, changed)
-                supervisor = ReplicaSupervisor(self.state, opener, replan, on_news)
+                opener = PipelineOpener(self.state, sources, self._sizes, tell, stage_sets)
+                supervisor = ReplicaSupervisor(self.state, opener, replan, self._replicas_changed)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(supervisor.end)
                 stack.callback(self.holds.end)
@@ -319,9 +326,9 @@ class Placement:
                     self._seconds = time.monotonic() - start
                     self._fetched_bytes = opener.fetched_bytes
                     self._begin(text, replicas, supervisor)
-                    replicas.on_news = on_news
-                    changed()
-                    await self._until_over(replicas, changed)
+                    replicas.on_news = self._replicas_changed
+                    self.state.changed()
+                    await self._until_over(replicas)
                 except AppError as error:  # here: the group would wrap it
                     self.failed = opener.failed
                     self._fail(error)
@@ -333,7 +340,7 @@ class Placement:
             self.answerer = None
             self._step(Closed(time.monotonic()))
             self.ended.set()
-            changed()
+            self.state.changed()
 
     def _begin(self, text: Text, replicas: Replicas, supervisor: ReplicaSupervisor) -> None:
         """Start answering."""
@@ -350,19 +357,19 @@ class Placement:
         await supervisor.begin(group)
         return text
 
-    def _replicas_changed(self, changed: Callable[[], None]) -> None:
+    def _replicas_changed(self) -> None:
         self._progress.clear()
         if self._replicas is not None:
             self._step(Noticed(self._replicas.news))
             if self._replicas.news is None:
                 self.state.is_moving = False
-        changed()
+        self.state.changed()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of `work`. Raises StageLost as soon as the load is stopped."""
         return await run_until(self._stop, work, StageLost("load_stopped", model=self.entry.name))
 
-    async def _until_over(self, replicas: Replicas, changed: Callable[[], None]) -> None:
+    async def _until_over(self, replicas: Replicas) -> None:
         async with asyncio.TaskGroup() as group:
             stopped = group.create_task(self._stop.wait(), name="stop a placement")
             lost = group.create_task(replicas.wait_lost(), name="lose a placement")
@@ -371,7 +378,7 @@ class Placement:
                 self._step(Broke(lost.result().reason))
                 why = self._lost_because()
                 log.warning("the placement of %s is lost: %s", self.entry.name, why)
-                changed()
+                self.state.changed()
             for task in (stopped, lost):
                 task.cancel()
 

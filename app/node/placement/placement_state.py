@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from app.api import requests
+from app.catalog.shelf import Entry
 from app.core.errors import Reason
 from app.core.ids import MachineId
-from app.core.model import Model
 from app.core.planner.placement import Plan, Topology
 from app.core.planner.topologies import with_part
 from app.inference.pipeline.replica_set import Replicas
@@ -64,19 +65,19 @@ class IdleTracker:
 
 
 class PlacementState:
-    """The current plan of one model (`plan`), its JSON (`described`), the layers of each run as the user ordered them
-    (`split`), and its pipelines. `changed` is called when the snapshot may differ."""
+    """The model of a placement, the order to load it, its current plan with that plan's JSON (`described`), and its
+    open pipelines. `changed` is called when the snapshot may differ."""
 
     def __init__(
         self,
-        model: Model,
+        entry: Entry,
+        order: requests.LoadModel,
         plan: Plan,
         described: Json,
-        split: list[int] | None,
         idle: IdleTracker,
-        changed: Callable[[], None] = lambda: None,
+        changed: Callable[[], None],
     ) -> None:
-        self.model, self.plan, self.described, self.split = model, plan, described, split
+        self.entry, self.order, self.plan, self.described = entry, order, plan, described
         self._parts = list(plan.parts)  # of several pipelines, each one's
         self.idle, self.changed = idle, changed
         self.made_s = self.placed_s = time.monotonic()  # when its layers came to where they are
@@ -107,8 +108,8 @@ class PlacementState:
         self.pipelines.moved(place, frozenset(stage.machine for stage in part.stages))
         if self.n_parts > 1:
             self._parts[place] = part
-            part = with_part(self.plan, place, part, self.model)
-            described = plan_json(part, self.model, lends(part))
+            part = with_part(self.plan, place, part, self.entry.model)
+            described = plan_json(part, self.entry.model, lends(part))
         self.plan, self.described = part, described
         self.placed_s = time.monotonic()
         self.n_changes += 1

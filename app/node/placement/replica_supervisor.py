@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Protocol
 
-from app.catalog.shelf import Entry
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
@@ -43,26 +42,20 @@ class PipelineOpener:
     `stage_sets`."""
 
     def __init__(
-        self,
-        entry: Entry,
-        sources: Sources,
-        sizes: Sizes,
-        tell: Progress,
-        state: PlacementState,
-        stage_sets: list[StageSet],
+        self, state: PlacementState, sources: Sources, sizes: Sizes, report: Progress, stage_sets: list[StageSet]
     ) -> None:
-        self._state, self._placings = state, stage_sets
-        self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
-        self._known = Proof(entry.proof) if entry.proof else None
+        self._state, self._sources, self._sizes, self._report = state, sources, sizes, report
+        self._entry, self._stage_sets = state.entry, stage_sets
+        self._known = Proof(state.entry.proof) if state.entry.proof else None
         self.fetched_bytes = 0  # weights that crossed the network
         self.failed: Loss | None = None  # what the last `open` that failed was about
 
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
         """Open pipeline number `place` of the placement, with its failover. Raises AppError."""
         began, sources, plan = time.monotonic(), self._sources, self._state.part(place)
-        stage_set = StageSet(self._entry, sources, self._sizes, stack, self._tell)
-        self._placings.append(stage_set)
-        stack.callback(self._placings.remove, stage_set)
+        stage_set = StageSet(self._entry, sources, self._sizes, stack, self._report)
+        self._stage_sets.append(stage_set)
+        stack.callback(self._stage_sets.remove, stage_set)
         failover = Failover(stage_set, replan, self._state, place, sources.outlook.failures)
         try:
             pipeline = await self._opened(plan, stack, stage_set, failover)
@@ -124,8 +117,8 @@ def _machines(part: Plan) -> frozenset[MachineId]:
 
 
 class ReplicaSupervisor:
-    """Runs one task per pipeline; cancelling the tasks closes everything. `changed` is called when a replica comes or
-    goes."""
+    """Runs one task per pipeline of a placement; cancelling the tasks closes everything. `changed` is called when a
+    replica comes or goes."""
 
     def __init__(
         self, state: PlacementState, opener: PipelineOpener, replan: ReplanPlacement, changed: Callable[[], None]

@@ -206,7 +206,7 @@ class StandbyManager:
         away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
         best_steps, *alternatives = await self._failover.options(away)
         same = [plan for plan, _ in alternatives if plan.stages == now.stages]
-        ordered = self._placement.split
+        ordered = self._placement.order.split
         if best_steps[0].stages == now.stages or not same:
             return None
         if ordered is not None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from app.catalog.shelf import Entry
 from app.core.errors import Reason
@@ -17,8 +16,9 @@ from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed
 from app.core.recovery.machine_health import RecentFailures
 from app.node.control.ndjson import Progress
+from app.node.links.link_registry import LinkRegistry
 from app.node.planning.forecast_history import ForecastHistory
-from app.node.planning.measuring import Basis
+from app.node.planning.measuring import Basis, Measuring
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
 
@@ -26,44 +26,13 @@ Speeds = Mapping[MachineId, Speed | None]
 Released = Mapping[MachineId, int]
 
 
-class Measures(Protocol):
-    """The source of speeds; app/node/planning/measuring.py implements it."""
-
-    async def speeds(
-        self,
-        entry: Entry,
-        me: tuple[MachineId, str],
-        lenders: Mapping[MachineId, str],
-        batch_rows: int,
-        report: Progress,
-        *,
-        one_by_one: bool = False,
-        known_only: bool = False,
-    ) -> dict[MachineId, Speed | None]: ...
-    async def like(
-        self, basis: Basis, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
-        batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
-    ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
-    def unforecast(self, model_id: str) -> Reason | None: ...
-    def unmeasured(self, name: str) -> Reason | None: ...
-    async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]: ...
-
-
-class Links(Protocol):
-    """The source of links; app/node/links/link_registry.py implements it."""
-
-    def link(self, machine: MachineId) -> Link | None: ...
-    async def known(self, machines: Iterable[MachineId]) -> None: ...
-    def doubt(self, machine: MachineId) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class PlannerInputs:
     """The household as the planner sees it."""
 
     candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
-    measures: Measures
-    links: Links
+    measures: Measuring
+    links: LinkRegistry
     forecasts: ForecastHistory
     quarantine: Quarantine
     checks: SpareMemory  # what samples of their work may take here

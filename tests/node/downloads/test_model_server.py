@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -51,9 +52,10 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
         asked.extend(hashes)
         return {SHA256: (file,)} if SHA256 in hashes else {}
 
+    choices: Any = SimpleNamespace(now=SimpleNamespace(share_models=True, name="den"))
     told: asyncio.Queue[Json | None] = asyncio.Queue()
     giving = ModelServer(
-        has, lambda: True, lambda: "den", LinkPace, lambda path: path.stem,
+        has, choices, LinkPace(), lambda path: path.stem,
         lambda: told.put_nowait(giving.json()["giving"]),
     )  # fmt: skip
     async with AsyncExitStack() as stack:

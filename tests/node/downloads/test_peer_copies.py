@@ -43,7 +43,7 @@ class Source:
 
     files: tuple[Path, ...]
     sha256: str
-    shares: bool = True
+    choices: Any = field(default_factory=lambda: SimpleNamespace(now=SimpleNamespace(share_models=True, name="den")))
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[str] = field(default_factory=list)
     _left: int = 0  # slices that may still pass
@@ -52,7 +52,7 @@ class Source:
         pace = LinkPace(clock=lambda: 0.0, sleep=self._sleep)  # a bucket that is never filled again
         pace.limit(MBIT)
         self._left = PASSES_BYTES // pace.slice_bytes
-        return ModelServer(self._has, lambda: self.shares, lambda: "den", lambda: pace, str, lambda: None)
+        return ModelServer(self._has, self.choices, pace, str, lambda: None)
 
     def _has(self, hashes: Sequence[str]) -> dict[str, tuple[Path, ...]]:
         self.asked += hashes
@@ -99,7 +99,7 @@ async def home(server: HubServer, tmp_path: Path) -> AsyncGenerator[Household, N
         den, attic = await nodes.paired("den", "attic")
         closed = HubServer(server.data, port=int(closed_hub().endpoint.rpartition(":")[2]))
         catalogue = catalogue_of(server, server.sha256, len(server.data))
-        copies = PeerCopies(lambda: attic.network)
+        copies = PeerCopies(attic.network)
         place = Place(closed, tmp_path / "attic", catalogue, copies.files_of)
         await stack.enter_async_context(running(place))
         try:
@@ -178,8 +178,8 @@ async def test_a_full_disk_is_said_before_the_first_byte(home: Household) -> Non
 
 
 async def test_nothing_is_given_where_the_owner_does_not_allow_it(home: Household) -> None:
-    home.source.shares = False
-    assert not await PeerCopies(lambda: home.attic.network).having(home.source.sha256)
+    home.source.choices.now.share_models = False
+    assert not await PeerCopies(home.attic.network).having(home.source.sha256)
     done = await home.place.ended((await home.start())["id"])
     assert (done["code"], done["reason"].split(" ")[0]) == ("copy_not_offered", "den")
     assert not home.source.asked
@@ -187,7 +187,7 @@ async def test_nothing_is_given_where_the_owner_does_not_allow_it(home: Househol
 
 async def test_the_owner_ends_a_copy_in_its_middle(home: Household) -> None:
     half = await home.half()
-    home.source.shares = False
+    home.source.choices.now.share_models = False
     home.source.go_on.set()
     done = await home.place.ended(half["id"])
     assert done["code"] == "copy_not_offered"
@@ -206,7 +206,7 @@ async def test_who_is_removed_gets_nothing_more_and_keeps_what_came(home: Househ
 async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_transfer, "TURN_SECONDS", 0.02)
     first = await home.half()
-    copies = PeerCopies(lambda: home.attic.network)
+    copies = PeerCopies(home.attic.network)
     other = Place(home.place.server, home.place.folder / "b", home.catalogue, copies.files_of)
     async with running(other):
         key = (await other.start(copy=home.copy))["id"]
@@ -218,7 +218,7 @@ async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, mo
 
 
 async def test_who_has_it_is_known_by_its_hash_alone(home: Household) -> None:
-    copies = PeerCopies(lambda: home.attic.network)
+    copies = PeerCopies(home.attic.network)
     assert await copies.having(home.source.sha256) == [home.copy]
     assert not await copies.having("0" * 64)
 
@@ -245,7 +245,7 @@ async def test_a_model_in_several_files_comes_file_by_file(home: Household, tmp_
         offer.files[0], file=names[0], parts=tuple(facts), size_bytes=sum(one.size_bytes for one in facts)
     )  # fmt: skip
     known = structs.replace(home.catalogue, models=(structs.replace(offer, files=(file,)),))
-    copies = PeerCopies(lambda: home.attic.network)
+    copies = PeerCopies(home.attic.network)
     home.source.go_on.set()
     async with running(Place(home.place.server, tmp_path / "b", known, copies.files_of)) as place:
         done = await place.ended((await place.start(file=names[1], copy=home.copy))["id"])
@@ -261,14 +261,13 @@ async def test_a_copy_whose_machine_comes_back_goes_on_by_itself(
     home: Household, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloads, "STALL_LOOK_SECONDS", 0.02)
-    nobody = cast("Network", SimpleNamespace(links={}, members={}))
-    is_away = True
-    copies = PeerCopies(lambda: nobody if is_away else home.attic.network)
+    network = SimpleNamespace(links={}, members={})  # den is away
+    copies = PeerCopies(cast("Network", network))
     place = Place(home.place.server, tmp_path / "b", home.catalogue, copies.files_of, copies.is_near)
     home.source.go_on.set()
     async with running(place):
         key = (await place.start(copy=home.copy))["id"]
         failed = await place.ended(key)
         assert (failed["code"], failed["reason"].split(" ")[0]) == ("copy_away", "den")
-        is_away = False
+        network.links, network.members = home.attic.network.links, home.attic.network.members
         assert (await place.until(key, lambda one: one["state"] == "done"))["source"] == "den"

@@ -287,7 +287,7 @@ class Bench:
         self.may = True
         self.rules = LendingPolicy(
             Choices(path, load(path)), lambda: (len(self.layers.hosts), 0, 0), lambda: self.may,
-            list, lambda: None, self.owner,
+            list, lambda: None, lambda _: None, self.owner,
         )  # fmt: skip
 
     def word(self) -> str:

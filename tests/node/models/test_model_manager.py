@@ -168,10 +168,12 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 @pytest.fixture
 async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[ModelManager, None]:
     nothing: Any = None  # its placements are not real
+    speeds: Any = NoSpeeds()
+    links: Any = NoLinks()
     async with asyncio.TaskGroup() as group:
         outlook = PlannerInputs(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
-            NoSpeeds(), NoLinks(), ForecastHistory(tmp_path / "lessons.json"),
+            speeds, links, ForecastHistory(tmp_path / "lessons.json"),
             Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)

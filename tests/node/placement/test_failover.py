@@ -16,7 +16,7 @@ from app.core.recovery.recovery import Loss
 from app.node.placement import failover
 from app.node.placement.failover import Failover
 from app.node.placement.placement_state import IdleTracker, PlacementState
-from tests.node.placement.test_standby import ATTIC, KITCHEN, MODEL, STUDY, spread
+from tests.node.placement.test_standby import ATTIC, KITCHEN, STUDY, spread
 
 NOTHING: Any = None  # not asked for here
 
@@ -26,7 +26,7 @@ async def test_it_is_looked_again_also_without_news(said: bool, monkeypatch: pyt
     """Memory that this machine itself gets back is no news of the household."""
     monkeypatch.setattr(failover, "LEAST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(failover, "LONGEST_PAUSE_SECONDS", 30.0 if said else 0.1)
-    state = PlacementState(MODEL, spread(ATTIC, sizes=[2, 4, 2]), {}, None, IdleTracker())
+    state = PlacementState(NOTHING, NOTHING, spread(ATTIC, sizes=[2, 4, 2]), {}, IdleTracker(), lambda: None)
     made = Failover(NOTHING, NOTHING, state, 0)
     if said:
         state.household_changed()

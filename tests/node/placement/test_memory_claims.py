@@ -49,8 +49,13 @@ async def nothing_goes(_: Plan) -> None:
     """There is room."""
 
 
+def state_of(now: Plan) -> PlacementState:
+    nothing: Any = None  # not asked for here
+    return PlacementState(nothing, nothing, now, {}, IdleTracker(), lambda: None)
+
+
 def holds(placed: Any, now: Plan) -> MemoryClaims:
-    made = MemoryClaims(PlacementState(MODEL, now, {}, None, IdleTracker()))
+    made = MemoryClaims(state_of(now))
     made.stage_sets.append(placed)
     made.is_loaded = True
     return made
@@ -89,7 +94,7 @@ async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> No
             return [(WHOLE, {})]
 
         given: Any = placed[own]
-        return Failover(given, replan, PlacementState(MODEL, SPLIT, {}, None, IdleTracker()), 0)
+        return Failover(given, replan, state_of(SPLIT), 0)
 
     plans = [rebuilding(n).plan(frozenset()) for n in range(2)]
     first, second = await asyncio.gather(*plans, return_exceptions=True)

@@ -7,10 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from app.api import requests
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Topology, Workload
@@ -30,6 +32,8 @@ from tests.inference.pool import pool
 
 HOST, ATTIC, SHED = (machine(name, 4000, None) for name in ("den", "attic", "shed"))
 MODEL = model([100 * MIB] * 8)
+ENTRY: Any = SimpleNamespace(model=MODEL)
+ORDER = requests.LoadModel(model="m", split=[2, 4, 2])
 WORK = Workload(256, users=2)
 MIXED = plan(HOST, [ATTIC, SHED], MODEL, WORK, [2, 4, 2], topologies=frozenset({Topology.REPLICAS}))
 ALONE = plan(HOST, [], MODEL, WORK)
@@ -85,7 +89,9 @@ class Scene:
 
     without: list[frozenset[MachineId]] = field(default_factory=list)
     there: list[Candidate] = field(default_factory=list)
-    state: PlacementState = field(default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], IdleTracker()))
+    state: PlacementState = field(
+        default_factory=lambda: PlacementState(ENTRY, ORDER, MIXED, {}, IdleTracker(), lambda: None)
+    )
     opened: Opened = field(init=False)
     asked_s: float | None = None  # None: just now, so it is not quiet
 
@@ -195,7 +201,7 @@ async def test_a_split_stays_small(monkeypatch: pytest.MonkeyPatch, cause: str) 
     if cause == "placed just now":
         scene.state.placed_s = time.monotonic()
     if cause == "not clearly better":
-        scene.state.split = None  # nobody ordered it, and nothing was measured
+        scene.state.order = requests.LoadModel(model="m")  # nobody ordered a split, and nothing was measured
     async with shrunk(scene, monkeypatch) as (_, why):
         await asyncio.sleep(0.2)
         assert why == []

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from app.api import requests
 from app.core.errors import DoesNotFit, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
@@ -21,6 +23,7 @@ from app.node.placement.standby import LEAST_BETWEEN_SECONDS, StandbyManager
 from testbed.households import MIB, link, machine, model, speed
 
 WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
+ENTRY: Any = SimpleNamespace(model=MODEL)
 DEN = machine("den", 1600, speed(0.002))
 ATTIC, KITCHEN, STUDY = (machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study"))
 SLOW = machine("slow", 1600, speed(0.02), link())
@@ -35,7 +38,7 @@ class Scene(PlacementState):
     """A placement, and what is asked of whoever can place it anew, and of its pipeline."""
 
     def __init__(self, now: Plan, *lenders: Candidate, split: list[int] | None = None) -> None:
-        super().__init__(MODEL, now, {}, split, IdleTracker(), self.note)
+        super().__init__(ENTRY, requests.LoadModel(model="m", split=split), now, {}, IdleTracker(), self.note)
         self.lenders = lenders
         self.clock_s = self.asked_at_s = self.placed_s = 1000.0
         self.moved: list[Plan] = []
@@ -72,7 +75,7 @@ class Scene(PlacementState):
 
     async def options(self, without: frozenset[MachineId]) -> list[tuple[Plan, Json]]:
         there = [one for one in self.lenders if one.id not in without]
-        sizes = self.split if self.split and len(self.split) - 2 <= len(there) else None
+        sizes = split if (split := self.order.split) and len(split) - 2 <= len(there) else None
         best = plan(DEN, there, MODEL, WORK, sizes)
         return [(one, {}) for one in (best, *kept_runs(self.plan, best, MODEL))]
 
