@@ -26,25 +26,25 @@ from app.core.tools.call_finder import CallFinder
 from app.core.tools.call_grammar import calls_grammar, calls_or_json
 from app.core.tools.call_markers import markers_of
 from app.core.tools.template_messages import for_template, one_system
-from app.gateway.access.token_budget import Budget
+from app.gateway.access.token_budget import TokenBudget
 from app.gateway.api_request import (
     MAX_SEED,
     MOST_CALLS_OF_ALL,
+    AnswerEnd,
     ApiRequest,
-    CallBegun,
-    Called,
-    CallText,
-    Ended,
-    Likely,
+    CallArguments,
+    CallDone,
+    CallStart,
     Origin,
     Piece,
-    Said,
-    Thought,
+    TextPiece,
+    ThoughtPiece,
+    TokenLogprobs,
 )
 from app.gateway.fair_queue import FairQueue
-from app.gateway.metrics import Figures
-from app.gateway.upstreams.upstream_dialect import stays
-from app.gateway.upstreams.upstreams import Chosen, Upstreams
+from app.gateway.metrics import Metrics
+from app.gateway.upstreams.upstream_dialect import upstream_obstacle
+from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
 from app.inference.pipeline.completion import Completer, GenerationRequest
 from app.inference.worker.tokenizer import MAX_TEXT_CHARS
 from app.node.control.shelf_routes import Models
@@ -56,22 +56,22 @@ from app.node.placement.placement import Placement
 Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
-LACKING = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
+MISSING_CODES = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
 ANY_NAMES = ("", "default")  # whatever is loaded
-AHEAD = 64  # pieces of several answers that are not read yet
-LEAST_ROOM = 1024  # tokens of an answer without a limit, or a quarter of the context
+MOST_BUFFERED = 64  # pieces of several answers that are not read yet
+LEAST_DEFAULT_TOKENS = 1024  # tokens of an answer without a limit, or a quarter of the context
 
 
 class AnswerReader:
     """One answer in progress: its text separated from its calls, and logprobs released together with their text."""
 
-    def __init__(self, wish: ApiRequest, index: int) -> None:
-        self._wish, self._index = wish, index
+    def __init__(self, api_request: ApiRequest, index: int) -> None:
+        self._wish, self._index = api_request, index
         self._finder: CallFinder | None = None
-        self._signs: dict[int, bytes] = {}
-        self._held = deque[tuple[int, int, Likely]]()  # tokens by the bytes of text they are
-        self._hidden = deque[tuple[int, int]]()  # bytes that are no text: thoughts, and their signs
-        self._n_sampled = self._n_told = 0  # bytes
+        self._markers: dict[int, bytes] = {}
+        self._pending = deque[tuple[int, int, TokenLogprobs]]()  # tokens by the bytes of text they are
+        self._hidden = deque[tuple[int, int]]()  # bytes that are no text: thoughts, and their markers
+        self._n_sampled = self._n_sent = 0  # bytes
         self._n_calls = 0
         self._open = ""  # the id of the call that is told in pieces
 
@@ -82,32 +82,32 @@ class AnswerReader:
             return {}
         tools = {tool.name: tool.schema for tool in self._wish.tools}
         self._finder = CallFinder(call_format, tools, in_pieces=self._wish.calls_in_pieces)
-        signs = [(await answerer.control_token(sign), sign) for sign in markers_of(call_format).all]
-        self._signs = {token: sign.encode() for token, sign in signs if token is not None}
-        return self._signs
+        markers = [(await answerer.control_token(marker), marker) for marker in markers_of(call_format).all]
+        self._markers = {token: marker.encode() for token, marker in markers if token is not None}
+        return self._markers
 
     def read(self, delta: Json) -> list[Piece]:
         text, likely = delta["text"], self._likely(delta)
         pieces: list[Piece] = []
         if (thought := delta.get("thought", "")) or delta.get("was_thought"):
-            pieces.append(Thought(self._index, thought, takes_said="was_thought" in delta))
+            pieces.append(ThoughtPiece(self._index, thought, text_was_thought="was_thought" in delta))
         if self._finder is None:
-            return pieces + ([Said(self._index, text, likely)] if text or likely else [])
+            return pieces + ([TextPiece(self._index, text, likely)] if text or likely else [])
         return pieces + self._pieces(*self._finder.push(text), likely)
 
     def end(self, done: Json, queued_s: float) -> list[Piece]:
         text, calls = "", list[CallEvent]()
         if self._finder is not None:
             text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
-        is_whole = done["finish_reason"] == "stop" or self._is_cut_behind(calls)
+        is_whole = done["finish_reason"] == "stop" or self._is_cut_after_calls(calls)
         end = done["stop"] is not None
         rest = tuple(
             likely
-            for begin, last, likely in self._held
-            if (not end or begin < self._n_told) and not self._is_hidden(begin, last)
+            for begin, last, likely in self._pending
+            if (not end or begin < self._n_sent) and not self._is_hidden(begin, last)
         )
         pieces = self._pieces(text, calls, rest)
-        ended = Ended(
+        ended = AnswerEnd(
             self._index,
             "calls" if self._n_calls and is_whole else done["finish_reason"],
             done["stop"],
@@ -121,27 +121,27 @@ class AnswerReader:
         )
         return [*pieces, ended]
 
-    def _likely(self, delta: Json) -> tuple[Likely, ...]:
+    def _likely(self, delta: Json) -> tuple[TokenLogprobs, ...]:
         """Return the logprobs of tokens whose text has been sent by now.
 
         A stop string or half a character may hold some back; what a stop string removes is never sent.
         """
-        begin = self._n_told
-        if hidden := delta.get("hidden_bytes", 0):  # of thoughts and signs, before the text
+        begin = self._n_sent
+        if hidden := delta.get("hidden_bytes", 0):  # of thoughts and markers, before the text
             if self._hidden and self._hidden[-1][1] == begin:  # a token may lie across both
                 begin = self._hidden.pop()[0]
-            self._hidden.append((begin, self._n_told + hidden))
-        self._n_told += hidden + len(delta["text"].encode())
+            self._hidden.append((begin, self._n_sent + hidden))
+        self._n_sent += hidden + len(delta["text"].encode())
         if likely := delta.get("likely"):
-            sign = self._signs.get(delta["token_ids"][0], b"") if delta["token_ids"] else b""
-            begin, self._n_sampled = self._n_sampled, self._n_sampled + len(likely[0][0] or sign)
-            self._held.append((begin, self._n_sampled, likely))
-        ready = list[Likely]()
-        while self._held and self._held[0][1] <= self._n_told:
-            first, last, token = self._held.popleft()
+            marker = self._markers.get(delta["token_ids"][0], b"") if delta["token_ids"] else b""
+            begin, self._n_sampled = self._n_sampled, self._n_sampled + len(likely[0][0] or marker)
+            self._pending.append((begin, self._n_sampled, likely))
+        ready = list[TokenLogprobs]()
+        while self._pending and self._pending[0][1] <= self._n_sent:
+            first, last, token = self._pending.popleft()
             if not self._is_hidden(first, last):
                 ready.append(token)
-        while self._hidden and self._held and self._hidden[0][1] <= self._held[0][0]:
+        while self._hidden and self._pending and self._hidden[0][1] <= self._pending[0][0]:
             self._hidden.popleft()
         return tuple(ready)
 
@@ -149,9 +149,9 @@ class AnswerReader:
         """Return whether everything that a token wrote is outside the text."""
         return any(first <= begin and end <= last for first, last in self._hidden)
 
-    def _is_cut_behind(self, news: list[CallEvent]) -> bool:
+    def _is_cut_after_calls(self, events: list[CallEvent]) -> bool:
         """Return whether the answer was cut inside a call that is not reported, so that what is reported is whole."""
-        calls = [item for item in news if isinstance(item, Call)]
+        calls = [item for item in events if isinstance(item, Call)]
         return bool(calls) and bool(calls[-1].half) and len(calls) + self._n_calls > self._most()
 
     def _most(self) -> int:
@@ -159,23 +159,23 @@ class AnswerReader:
 
         No grammar ends an answer after its first call, where calling is optional.
         """
-        return MOST_CALLS_OF_ALL if self._wish.many_calls is not False else 1
+        return MOST_CALLS_OF_ALL if self._wish.parallel_calls is not False else 1
 
-    def _pieces(self, text: str, news: list[CallEvent], likely: tuple[Likely, ...]) -> list[Piece]:
+    def _pieces(self, text: str, events: list[CallEvent], likely: tuple[TokenLogprobs, ...]) -> list[Piece]:
         """Return the pieces, with only the first of several calls where one at a time is wanted."""
-        pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
-        for item in news:
+        pieces: list[Piece] = [TextPiece(self._index, text, likely)] if text or likely else []
+        for item in events:
             if self._n_calls >= self._most():
                 break
             match item:
                 case CallStarted(name):
                     self._open = f"call_{secrets.token_hex(12)}"
-                    pieces.append(CallBegun(self._index, self._n_calls, self._open, name))
+                    pieces.append(CallStart(self._index, self._n_calls, self._open, name))
                 case ArgumentPiece(some):
-                    pieces.append(CallText(self._index, self._n_calls, some))
+                    pieces.append(CallArguments(self._index, self._n_calls, some))
                 case Call():
                     pieces.append(
-                        Called(
+                        CallDone(
                             self._index,
                             self._n_calls,
                             self._open or f"call_{secrets.token_hex(12)}",
@@ -190,19 +190,19 @@ class AnswerReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Caller:
     """The caller of the API: the name of its key, of this request, and the time it came.
 
-    program: one of several behind the key. passed: the marks of the nodes that have forwarded the request.
+    program: one of several behind the key. forwarded_by: the marks of the nodes that have forwarded the request.
     """
 
     key: str
-    request: str
+    request_id: str
     program: str = ""
-    at: float = field(default_factory=time.monotonic)
+    arrived_at: float = field(default_factory=time.monotonic)
     origin: Origin = field(default_factory=Origin)
-    whose: Requester = KEYLESS
-    passed: tuple[str, ...] = ()
+    requester: Requester = KEYLESS
+    forwarded_by: tuple[str, ...] = ()
 
 
 class Answering:
@@ -213,24 +213,24 @@ class Answering:
         hosting: ModelManager,
         models: Models,
         may_load: Callable[[], bool],
-        figures: Figures,
-        budget: Budget,
+        metrics: Metrics,
+        budget: TokenBudget,
         upstreams: Upstreams,
     ) -> None:
         self._hosting, self._models, self._may_load = hosting, models, may_load
-        self._figures, self._budget, self._upstreams = figures, budget, upstreams
-        self.queue = FairQueue(self._room, by=self._by)
+        self._metrics, self._budget, self._upstreams = metrics, budget, upstreams
+        self.queue = FairQueue(self._free_slots, by=self._serving_model)
 
-    async def model(self, name: str) -> str:
+    async def resolve(self, name: str) -> str:
         """Return the name of the model that will answer. Raises BadInput for one that will not."""
         try:
-            return await self._here(name)
+            return await self._resolve_here(name)
         except BadInput as error:
             name = name.removesuffix(":latest")
-            if error.reason.code in LACKING:
-                if self._upstreams.serving(name):
+            if error.reason.code in MISSING_CODES:
+                if self._upstreams.choose(name):
                     return name
-                self._upstreams.check_lacked(name, error)
+                self._upstreams.explain_missing(name, error)
             raise
 
     @asynccontextmanager
@@ -240,33 +240,33 @@ class Answering:
         A request that names no model waits for whatever is first when there is room, not for what was first when it
         came.
         """
-        name = await self._here(model)
+        name = await self._resolve_here(model)
         waits_for = "" if model.removesuffix(":latest") in ANY_NAMES else name
         async with self.queue.turn(key, waits_for) as turn:
-            name = await self._here(model)
-            self.queue.answered_by(turn, name)
+            name = await self._resolve_here(model)
+            self.queue.assign_model(turn, name)
             yield name
 
-    def elsewhere(self) -> list[str]:
+    def upstream_models(self) -> list[str]:
         """Return the models that upstreams answer for."""
         return self._upstreams.models()
 
-    def ready(self) -> dict[str, Placement]:
+    def ready_models(self) -> dict[str, Placement]:
         """Return the models that answer now, by name."""
         return {placement.entry.name: placement for placement in self._hosting.loaded if placement.is_ready}
 
-    async def bring(self, model: str, asker: Asker) -> None:
+    async def load(self, model: str, caller: Caller) -> None:
         """Load a model, where programs may, and generate one token to show that it answers. Raises as `answer`."""
-        self._budget.check(asker.key)
-        if model.removesuffix(":latest") in self.elsewhere():
+        self._budget.check(caller.key)
+        if model.removesuffix(":latest") in self.upstream_models():
             return
-        if self.brings(await self._here(model)):
-            wish = ApiRequest(model, prompt=".", max_tokens=1)
-            async with aclosing(self._by_the_pool(wish, asker, 0)) as pieces:
+        if self.needs_load(await self._resolve_here(model)):
+            api_request = ApiRequest(model, prompt=".", max_tokens=1)
+            async with aclosing(self._answer_here(api_request, caller, 0)) as pieces:
                 async for _ in pieces:
                     pass
 
-    async def _here(self, name: str) -> str:
+    async def _resolve_here(self, name: str) -> str:
         """Resolve the name as `model` does, without upstreams."""
         loaded = self._hosting.loaded
         name = name.removesuffix(":latest")
@@ -283,23 +283,25 @@ class Answering:
             raise BadInput("api_model_not_loaded", name=entry.name, loaded=", ".join(known))
         return entry.name
 
-    def answer(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces of `wish.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
-        return self._one_choice(wish, asker, 0) if wish.n == 1 else self._several(wish, asker)
+    def answer(self, api_request: ApiRequest, caller: Caller) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of `api_request.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
+        return (
+            self._answer_one(api_request, caller, 0) if api_request.n == 1 else self._answer_many(api_request, caller)
+        )
 
-    async def _several(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
+    async def _answer_many(self, api_request: ApiRequest, caller: Caller) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of several answers as they come."""
         error, closed = None, False
-        news: asyncio.Queue[Piece | AppError | None] = asyncio.Queue(AHEAD)
+        queue: asyncio.Queue[Piece | AppError | None] = asyncio.Queue(MOST_BUFFERED)
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._into(news, wish, asker, index), name=f"answer {index}")
-                for index in range(wish.n)
+                group.create_task(self._put_pieces(queue, api_request, caller, index), name=f"answer {index}")
+                for index in range(api_request.n)
             ]
-            left = wish.n
+            left = api_request.n
             try:
                 while left and error is None:
-                    match await news.get():
+                    match await queue.get():
                         case None:
                             left -= 1
                         case AppError() as failed:
@@ -314,140 +316,148 @@ class Answering:
         if error is not None and not closed:
             raise error
 
-    async def count(self, wish: ApiRequest) -> int:
+    async def count_prompt_tokens(self, api_request: ApiRequest) -> int:
         """Return how many tokens the prompt of a request has.
 
         Raises BadInput if the model is not loaded: for another one the count may differ.
         """
-        if wish.model.removesuffix(":latest") in self.elsewhere():
-            raise BadInput("api_count_elsewhere", model=wish.model)
-        loaded, name = self._hosting.loaded, await self._here(wish.model)
+        if api_request.model.removesuffix(":latest") in self.upstream_models():
+            raise BadInput("api_count_elsewhere", model=api_request.model)
+        loaded, name = self._hosting.loaded, await self._resolve_here(api_request.model)
         running = loaded.named(name)
         if running is None and loaded.names:
             raise BadInput("api_model_not_loaded", name=name, loaded=", ".join(loaded.names))
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
-        _check_sizes(wish)
-        return await running.answerer.prompt_tokens(await self._question(wish, Asker("", ""), 0, running))
+        _check_sizes(api_request)
+        return await running.answerer.prompt_tokens(
+            await self._generation_request(api_request, Caller("", ""), 0, running)
+        )
 
-    async def _into(
-        self, news: asyncio.Queue[Piece | AppError | None], wish: ApiRequest, asker: Asker, index: int
+    async def _put_pieces(
+        self, queue: asyncio.Queue[Piece | AppError | None], api_request: ApiRequest, caller: Caller, index: int
     ) -> None:
         try:
-            async with aclosing(self._one_choice(wish, asker, index)) as pieces:
+            async with aclosing(self._answer_one(api_request, caller, index)) as pieces:
                 async for piece in pieces:
-                    await news.put(piece)
-            await news.put(None)
+                    await queue.put(piece)
+            await queue.put(None)
         except AppError as error:
-            await news.put(error)
+            await queue.put(error)
 
-    async def _one_choice(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
+    async def _answer_one(self, api_request: ApiRequest, caller: Caller, index: int) -> AsyncGenerator[Piece, None]:
         """Answer from the pool, or from an upstream when the pool lacks the model or is full."""
-        self._budget.check(asker.key)
-        chosen, is_lacking = await self._elsewhere(wish, asker.passed)
+        self._budget.check(caller.key)
+        chosen, is_missing = await self._choose_upstream(api_request, caller.forwarded_by)
         if chosen is not None:
-            asker.origin.n_asked += 1
+            caller.origin.n_upstreams_tried += 1
             try:
-                paid = self._budget.of(asker.key)
+                on_cost = self._budget.spender(caller.key)
                 async with aclosing(
-                    self._upstreams.answer(chosen, wish, index, asker.request, paid, asker.passed)
+                    self._upstreams.answer(chosen, api_request, index, caller.request_id, on_cost, caller.forwarded_by)
                 ) as pieces:
                     async for piece in pieces:
-                        asker.origin.upstream = chosen.name
+                        caller.origin.upstream = chosen.name
                         yield piece
                 return
             except (Busy, Unreachable, BadInput) as error:
-                if is_lacking or asker.origin.upstream:
+                if is_missing or caller.origin.upstream:
                     raise
-                asker.origin.n_asked -= 1
+                caller.origin.n_upstreams_tried -= 1
                 kind = error.reason.code  # its sentence may repeat the request
-                log.warning("%s waits for the pool after all (%s)", asker.request, kind, extra=log_extra(asker.request))
-        async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
+                log.warning(
+                    "%s waits for the pool after all (%s)", caller.request_id, kind, extra=log_extra(caller.request_id)
+                )
+        async with aclosing(self._answer_here(api_request, caller, index)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _elsewhere(self, wish: ApiRequest, passed: Sequence[str]) -> tuple[Chosen | None, bool]:
+    async def _choose_upstream(
+        self, api_request: ApiRequest, forwarded_by: Sequence[str]
+    ) -> tuple[UpstreamChoice | None, bool]:
         """Return the upstream to ask in place of the pool, if any; and whether the pool lacks the model.
 
         A request that was forwarded from here before is not forwarded again.
         """
-        is_back = self._upstreams.mark in passed
+        is_back = self._upstreams.node_mark in forwarded_by
         try:
-            name = await self._here(wish.model)
+            name = await self._resolve_here(api_request.model)
         except BadInput as error:
-            if error.reason.code not in LACKING:
+            if error.reason.code not in MISSING_CODES:
                 raise
-            model = wish.model.removesuffix(":latest")
-            chosen = self._upstreams.serving(model)
+            model = api_request.model.removesuffix(":latest")
+            chosen = self._upstreams.choose(model)
             if chosen is None:
-                self._upstreams.check_lacked(model, error)
+                self._upstreams.explain_missing(model, error)
                 raise
-            if why := stays(wish):
+            if why := upstream_obstacle(api_request):
                 raise BadInput(why, name=chosen.name) from None
             if is_back:
                 raise BadInput("upstream_circle", name=chosen.name) from None
             return chosen, True
-        is_full = self.queue.is_full(name) and not (is_back or stays(wish))
-        return self._upstreams.serving(name) if is_full else None, False
+        is_full = self.queue.is_full(name) and not (is_back or upstream_obstacle(api_request))
+        return self._upstreams.choose(name) if is_full else None, False
 
-    async def _by_the_pool(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
-        _check_sizes(wish)  # before it waits, and keeps all of it meanwhile
+    async def _answer_here(self, api_request: ApiRequest, caller: Caller, index: int) -> AsyncGenerator[Piece, None]:
+        _check_sizes(api_request)  # before it waits, and keeps all of it meanwhile
         asked_at = time.monotonic()
-        async with self.turn(asker.key, wish.model) as model:
+        async with self.turn(caller.key, api_request.model) as model:
             if not index:  # many that came at once; several answers to one question are not separated
-                self._budget.check(asker.key)
+                self._budget.check(caller.key)
             queued_s = time.monotonic() - asked_at
-            reader = AnswerReader(wish, index)
+            reader = AnswerReader(api_request, index)
 
             async def ask(running: Placement) -> GenerationRequest:
                 if running.entry.name != model:  # somebody loaded another one in this moment
                     raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
-                question = await self._question(wish, asker, index, running)
-                came_at = asker.at + queued_s  # waiting for a turn is not counted
-                signs, read = await reader.prepare(running), self._budget.of(asker.key)
-                return replace(question, signs=signs, came_at=came_at, read=read)
+                question = await self._generation_request(api_request, caller, index, running)
+                came_at = caller.arrived_at + queued_s  # waiting for a turn is not counted
+                markers, read = await reader.prepare(running), self._budget.spender(caller.key)
+                return replace(question, signs=markers, came_at=came_at, read=read)
 
-            async with aclosing(self._hosting.answered(model, ask, brings=self.brings(model))) as lines:
+            async with aclosing(self._hosting.answered(model, ask, brings=self.needs_load(model))) as lines:
                 last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
-                        self._budget.spend(asker.key, len(delta["token_ids"]))
+                        self._budget.spend(caller.key, len(delta["token_ids"]))
                         now = time.monotonic()
-                        self._figures.first.observe(now - asked_at) if not last else (
-                            self._figures.between.observe(now - last)
+                        self._metrics.first.observe(now - asked_at) if not last else (
+                            self._metrics.between.observe(now - last)
                         )
                         last = now
                         for piece in reader.read(delta):
                             yield piece
                     elif done := line.get("done"):
-                        self._figures.before.observe(done["before_s"])
-                        _note(asker.request, done, queued_s)
+                        self._metrics.before.observe(done["before_s"])
+                        _note(caller.request_id, done, queued_s)
                         for piece in reader.end(done, queued_s):
                             yield piece
 
-    async def _question(self, wish: ApiRequest, asker: Asker, index: int, running: Placement) -> GenerationRequest:
-        if wish.tools and not (running.answerer and running.answerer.call_format):
+    async def _generation_request(
+        self, api_request: ApiRequest, caller: Caller, index: int, running: Placement
+    ) -> GenerationRequest:
+        if api_request.tools and not (running.answerer and running.answerer.call_format):
             raise BadInput("api_tools_unknown", model=running.entry.name)
         most = running.context
-        max_tokens = wish.max_tokens or max(LEAST_ROOM, most // 4)
-        seed = (wish.sampling.seed + index) % (MAX_SEED + 1)
-        sampling = replace(wish.sampling, seed=seed, grammar=_grammar(wish, running.answerer))
+        max_tokens = api_request.max_tokens or max(LEAST_DEFAULT_TOKENS, most // 4)
+        seed = (api_request.sampling.seed + index) % (MAX_SEED + 1)
+        sampling = replace(api_request.sampling, seed=seed, grammar=_grammar(api_request, running.answerer))
         return GenerationRequest(
-            messages=_messages(wish, running.answerer),
-            tools=tuple(tool.as_json() for tool in wish.tools),
-            prompt=wish.prompt if isinstance(wish.prompt, str) else None,
-            prompt_ids=wish.prompt if isinstance(wish.prompt, tuple) else None,
+            messages=_messages(api_request, running.answerer),
+            tools=tuple(tool.as_json() for tool in api_request.tools),
+            prompt=api_request.prompt if isinstance(api_request.prompt, str) else None,
+            prompt_ids=api_request.prompt if isinstance(api_request.prompt, tuple) else None,
             sampling=sampling,
             max_tokens=min(max_tokens, most),
-            stop=wish.stop,
-            thinking=wish.thinking,
-            template_options=wish.template_options,
-            conversation=_conversation(wish, asker),
-            request=asker.request,
-            whose=asker.whose,
+            stop=api_request.stop,
+            thinking=api_request.thinking,
+            template_options=api_request.template_options,
+            conversation=_conversation(api_request, caller),
+            request=caller.request_id,
+            whose=caller.requester,
         )
 
-    def brings(self, model: str) -> bool:
+    def needs_load(self, model: str) -> bool:
         """Return whether a question loads its model.
 
         It does not if the model is there, even if it goes at that moment.
@@ -455,13 +465,13 @@ class Answering:
         there = self._hosting.loaded.named(model)
         return there is None or not there.is_ready
 
-    def _by(self, model: str) -> str:
+    def _serving_model(self, model: str) -> str:
         """Return the loaded model that answers for this one: itself, or the one whose place it would take."""
         loaded = self._hosting.loaded
         running = loaded.named(model) or loaded.first
         return running.entry.name if running else ""
 
-    def _room(self, by: str) -> int:
+    def _free_slots(self, by: str) -> int:
         """Return the slots that the owner's own chats leave; one is always for programs."""
         hosting = self._hosting
         running, n_asks = hosting.loaded.named(by), hosting.n_asks
@@ -487,18 +497,18 @@ def _note(request: str, done: Json, queued_s: float) -> None:
     )
 
 
-def _check_sizes(wish: ApiRequest) -> None:
+def _check_sizes(api_request: ApiRequest) -> None:
     """Check the size and depth of tools, calls and the answer's schema: chat templates cannot handle deep nesting.
 
     Together they are no longer than a text may be, and none is examined before that is known. Raises BadInput.
     """
-    calls = [call for message in wish.messages or () for call in message.get("tool_calls", ())]
+    calls = [call for message in api_request.messages or () for call in message.get("tool_calls", ())]
     if len(calls) > MOST_CALLS_OF_ALL:
         why = f"the messages have more than {MOST_CALLS_OF_ALL} calls"
         raise BadInput("bad_request", why=why, field="messages")
-    values: list[object] = [tool.parameters for tool in wish.tools]
+    values: list[object] = [tool.parameters for tool in api_request.tools]
     values += [call["function"]["arguments"] for call in calls]
-    values += [] if wish.schema is None else [wish.schema]
+    values += [] if api_request.schema is None else [api_request.schema]
     characters = len(msgspec.json.encode(values).decode())
     if characters > MAX_TEXT_CHARS:
         raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
@@ -506,44 +516,44 @@ def _check_sizes(wish: ApiRequest) -> None:
         check_size(value)
 
 
-def _messages(wish: ApiRequest, answerer: Completer | None) -> Sequence[Json] | None:
+def _messages(api_request: ApiRequest, answerer: Completer | None) -> Sequence[Json] | None:
     """Return the messages as the model's chat template takes them."""
-    if wish.messages is None or answerer is None:
-        return wish.messages
-    return for_template(answerer.call_format, one_system(wish.messages))
+    if api_request.messages is None or answerer is None:
+        return api_request.messages
+    return for_template(answerer.call_format, one_system(api_request.messages))
 
 
-def _grammar(wish: ApiRequest, answerer: Completer | None) -> str:
+def _grammar(api_request: ApiRequest, answerer: Completer | None) -> str:
     """Return the grammar that the answer must follow. Raises BadInput."""
     call_format = answerer.call_format if answerer is not None else None
-    if wish.must_call is not None and answerer is not None:
-        tools = {tool.name: tool.schema for tool in wish.tools if wish.must_call in ("", tool.name)}
-        if not wish.tools:
+    if api_request.must_call is not None and answerer is not None:
+        tools = {tool.name: tool.schema for tool in api_request.tools if api_request.must_call in ("", tool.name)}
+        if not api_request.tools:
             raise BadInput("api_no_tools", field="tool_choice")
         if not tools:
-            raise BadInput("api_tool_missing", name=wish.must_call[:100], field="tool_choice")
+            raise BadInput("api_tool_missing", name=api_request.must_call[:100], field="tool_choice")
         assert call_format is not None  # else there were no tools
-        return calls_grammar(call_format, tools, wish.many_calls is not False)
-    if wish.schema is None:
+        return calls_grammar(call_format, tools, api_request.parallel_calls is not False)
+    if api_request.schema is None:
         return ""
-    schema = localize_references(wish.schema)
-    if wish.tools and call_format is not None:
-        tools = {tool.name: tool.schema for tool in wish.tools}
-        return calls_or_json(call_format, tools, wish.many_calls is not False, schema)
+    schema = localize_references(api_request.schema)
+    if api_request.tools and call_format is not None:
+        tools = {tool.name: tool.schema for tool in api_request.tools}
+        return calls_or_json(call_format, tools, api_request.parallel_calls is not False, schema)
     return json_grammar(schema)
 
 
-def _conversation(wish: ApiRequest, asker: Asker) -> str:
+def _conversation(api_request: ApiRequest, caller: Caller) -> str:
     """Return the id of the conversation.
 
     Chats that begin alike are one if the same program (and its same user) sends them: only within one may an answer be
     faster because of an earlier one.
     """
-    begun: list[object] = [asker.key, asker.program, wish.user]
-    for message in wish.messages or ():
+    begun: list[object] = [caller.key, caller.program, api_request.user]
+    for message in api_request.messages or ():
         begun.append(message)
         if message["role"] == "user":
             break
-    if wish.messages is None:
+    if api_request.messages is None:
         begun.append("text")
     return "api " + hashlib.sha256(msgspec.json.encode(begun)).hexdigest()

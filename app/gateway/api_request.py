@@ -27,7 +27,7 @@ MOST_CUT = 8  # of a conversation's calls that were cut short
 MAX_SEED = (1 << 32) - 2
 NO_LIMIT = 1 << 31  # tokens of an answer that ends only with the context
 
-Likely = Sequence[tuple[bytes, float]]  # the sampled token, then the likeliest: bytes, log probability
+TokenLogprobs = Sequence[tuple[bytes, float]]  # the sampled token, then the likeliest: bytes, log probability
 THOUGHT = "reasoning_content"  # of a message of the model: what it thought
 
 
@@ -67,12 +67,12 @@ class ApiRequest:
     schema: object = None  # the answer is JSON of this schema
     tools: tuple[Tool, ...] = ()
     must_call: str | None = None  # "": any tool; a name: that one
-    many_calls: bool | None = None  # at once; None: not given, so allowed
+    parallel_calls: bool | None = None  # at once; None: not given, so allowed
     calls_in_pieces: bool = False  # what is sure of a call is told while it comes
     thinking: Thinking = AS_IT_IS
     template_options: Json = field(default_factory=dict)  # further variables of the chat template
     user: str = ""  # one program may tell its own users apart
-    further: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
+    extra_fields: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
 
 
 @dataclass(slots=True)
@@ -80,14 +80,14 @@ class Origin:
     """The source of an answer, as soon as it is known."""
 
     upstream: str = ""  # empty: the pool
-    n_asked: int = 0  # upstreams that may answer
+    n_upstreams_tried: int = 0  # upstreams that may answer
 
     def fields(self) -> Json:
         """Return the fields that name the source in an answer."""
         return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
 
 
-def limit_of(*limits: int | None) -> int | None:
+def token_limit(*limits: int | None) -> int | None:
     """Return the first of these limits that is given; None: none is.
 
     As in llama.cpp's server, -1 is no limit, and 0 reads the prompt and writes one token.
@@ -97,16 +97,16 @@ def limit_of(*limits: int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextPiece:
     """More text, and the tokens that came with it if logprobs were requested."""
 
     index: int
     text: str
-    likely: tuple[Likely, ...] = ()
+    likely: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class CallBegun:
+class CallStart:
     """The start of a tool call; pieces of its arguments follow, and then all of it as a Called."""
 
     index: int
@@ -116,7 +116,7 @@ class CallBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class CallText:
+class CallArguments:
     """The next piece of the arguments of the call that has begun."""
 
     index: int
@@ -125,7 +125,7 @@ class CallText:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ThoughtPiece:
     """More of the model's thinking before it answers.
 
     takes_said: all that was sent as its answer so far was thinking.
@@ -133,11 +133,11 @@ class Thought:
 
     index: int
     text: str
-    takes_said: bool = False
+    text_was_thought: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallDone:
     """A complete tool call.
 
     `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short; then `half` is what
@@ -155,12 +155,12 @@ class Called:
     @property
     def values(self) -> Json:
         """Return its arguments, as far as they are complete; none that nest too deeply to be encoded."""
-        values = arguments_of(self.arguments) or {}
+        values = parse_arguments(self.arguments) or {}
         return {} if is_deeper(values, MAX_DEPTH) else values
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class AnswerEnd:
     """The end of one answer."""
 
     index: int
@@ -175,35 +175,35 @@ class Ended:
     thought_tokens: int = 0  # of the answer's
 
 
-Piece = Said | Thought | CallBegun | CallText | Called | Ended
+Piece = TextPiece | ThoughtPiece | CallStart | CallArguments | CallDone | AnswerEnd
 
 
 @dataclass(slots=True)
-class Whole:
+class CollectedAnswer:
     """One complete answer."""
 
     said: list[str] = field(default_factory=list)  # its text, not joined at each piece of it
     n_said: int = 0  # characters
     thoughts: list[str] = field(default_factory=list)
-    likely: list[Likely] = field(default_factory=list)
-    calls: list[Called] = field(default_factory=list)
-    end: Ended | None = None
+    likely: list[TokenLogprobs] = field(default_factory=list)
+    calls: list[CallDone] = field(default_factory=list)
+    end: AnswerEnd | None = None
 
     def add(self, piece: Piece) -> None:
         match piece:
-            case Said():
+            case TextPiece():
                 self.said.append(piece.text)
                 self.n_said += len(piece.text)
                 self.likely += piece.likely
-            case Thought():
-                if piece.takes_said:
+            case ThoughtPiece():
+                if piece.text_was_thought:
                     self.thoughts += self.said
                     self.said.clear()
                     self.n_said = 0
                 self.thoughts.append(piece.text)
-            case Called():
+            case CallDone():
                 self.calls.append(piece)
-            case Ended():
+            case AnswerEnd():
                 self.end = piece
 
     @property
@@ -215,27 +215,27 @@ class Whole:
         return "".join(self.thoughts).strip()
 
     @property
-    def ended(self) -> Ended:
+    def ended(self) -> AnswerEnd:
         assert self.end is not None
         return self.end
 
 
-def thought_with(message: Json, thought: str | None) -> Json:
+def with_thought(message: Json, thought: str | None) -> Json:
     """Return a message of the model with its thought."""
     return {**message, THOUGHT: thought} if thought else message
 
 
-def arguments_of(text: str) -> Json | None:
+def parse_arguments(text: str) -> Json | None:
     """Return a call's arguments as an object, cut back to what is complete; None if it is no object."""
-    if (parsed := object_of(text)) is not None:
+    if (parsed := parse_object(text)) is not None:
         return parsed
     try:
-        return object_of(to_json(certain_part(text)))
+        return parse_object(to_json(certain_part(text)))
     except ValueError:
         return None
 
 
-def object_of(text: str) -> Json | None:
+def parse_object(text: str) -> Json | None:
     """Return the object in a JSON text, or None."""
     try:
         data = wire_json.replace_lone_surrogates((text or "{}").encode())

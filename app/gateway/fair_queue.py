@@ -20,7 +20,7 @@ class Turn:
     """One question in line: its model ("": any), and whether it may begin."""
 
     model: str
-    comes: asyncio.Future[None]
+    admitted: asyncio.Future[None]
 
 
 class FairQueue:
@@ -72,14 +72,14 @@ class FairQueue:
             self._usual_s += 0.2 * (loop.time() - begun - self._usual_s)
             self._ended(turn)
 
-    def answered_by(self, turn: Turn, model: str) -> None:
+    def assign_model(self, turn: Turn, model: str) -> None:
         """Count a question that named no model for the model that it came to."""
         if model != turn.model:
             before, turn.model = turn.model, model
             self._running[model] += 1
             self._leave(before)
 
-    def look(self) -> None:
+    def admit(self) -> None:
         """Let in the questions for which there is room now."""
         while (following := self._next()) is not None:
             key, turn = following
@@ -87,9 +87,9 @@ class FairQueue:
             line.remove(turn)
             if line:
                 self._lines[key] = line  # behind all others
-            if not turn.comes.done():  # else its asker left
+            if not turn.admitted.done():  # else its asker left
                 self._running[turn.model] += 1
-                turn.comes.set_result(None)
+                turn.admitted.set_result(None)
 
     def _next(self) -> tuple[str, Turn] | None:
         """Return the first question for which there is room, and its key."""
@@ -108,18 +108,18 @@ class FairQueue:
     def _leave(self, model: str) -> None:
         self._running[model] -= 1
         self._running += Counter()  # without what is at nought
-        self.look()
+        self.admit()
 
     async def _wait(self, key: str, model: str) -> Turn:
         if self.n_waiting >= self._max_waiting:
             self._make_room(key, model)
         turn = Turn(model, asyncio.get_running_loop().create_future())
         self._lines.setdefault(key, deque()).append(turn)
-        self.look()
+        self.admit()
         try:
-            await turn.comes
+            await turn.admitted
         except asyncio.CancelledError:
-            if turn.comes.done() and not turn.comes.cancelled() and turn.comes.exception() is None:
+            if turn.admitted.done() and not turn.admitted.cancelled() and turn.admitted.exception() is None:
                 self._ended(turn)  # the turn came in the same moment
             else:
                 self._forget(key, turn)
@@ -133,7 +133,7 @@ class FairQueue:
         full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))
         if len(self._lines.get(key, ())) + 1 >= len(longest):
             raise full
-        last = longest.pop().comes
+        last = longest.pop().admitted
         if not last.done():  # else its asker has left
             last.set_exception(full)
             last.exception()  # seen: its asker may be leaving

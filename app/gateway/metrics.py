@@ -21,7 +21,7 @@ TOK_S = (1, 2, 5, 10, 20, 40, 80, 160, 320)
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began: twice the lines, for no reader
 
 
-class Figures:
+class Metrics:
     """All counters."""
 
     def __init__(self) -> None:

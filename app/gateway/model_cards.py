@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,8 @@ from app.inference.worker.tokenizer import Text
 from backends import orders
 
 MOST_KEPT = 64
+# The models on the shelf of this machine or of a guest's host.
+ListModels = Callable[[], Awaitable[list[Json]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class ModelCards:
         self._kept: OrderedDict[tuple[str, str], ModelCard] = OrderedDict()
         self._turn = asyncio.Lock()  # each opens a vocabulary, which takes memory for a moment
 
-    async def of(self, model: Json) -> ModelCard | None:
+    async def card(self, model: Json) -> ModelCard | None:
         """Return the card; None for a file that is away or on another machine."""
         path, name = model.get("path"), model["name"]
         if not path:
@@ -59,7 +62,7 @@ class ModelCards:
 
     async def _vocabulary(self, path: str, name: str) -> orders.Vocabulary:
         """Return the vocabulary, that of the loaded model if it is loaded. Raises AppError."""
-        there = self._answering.ready().get(name)
+        there = self._answering.ready_models().get(name)
         if there is not None and there.answerer is not None:
             return there.answerer.vocabulary
         async with await Text.open(path) as text:

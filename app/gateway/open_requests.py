@@ -16,8 +16,8 @@ from app.core.errors import AppError, Refused, StageLost
 UNREAD_SECONDS = 30.0
 PIECE_BYTES = 64 << 10  # a smaller answer fits into the system's buffers
 
-BEGUN = web.RequestKey("begun", bool)  # an error has no status of its own any more
-WHOLE = web.RequestKey("whole", bool)  # all of a stream is sent: who leaves then has it
+STARTED = web.RequestKey("begun", bool)  # an error has no status of its own any more
+COMPLETE = web.RequestKey("whole", bool)  # all of a stream is sent: who leaves then has it
 
 END_SECONDS = 1.0  # for the errors to be sent; who reads nothing is cut off then
 _LIMIT = web.RequestKey("limit", asyncio.Timeout)
@@ -29,7 +29,7 @@ async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -
 
     A program that takes nothing is cut off, and its answer canceled.
     """
-    request[BEGUN] = True
+    request[STARTED] = True
     try:
         async with asyncio.timeout(UNREAD_SECONDS):
             await answer.prepare(request)  # once
@@ -40,13 +40,13 @@ async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -
         raise asyncio.CancelledError from None
 
 
-async def end(answer: web.StreamResponse) -> None:
+async def finish(answer: web.StreamResponse) -> None:
     """End an answer after its last part. A client that has left by now has all of it: OpenAI's leaves at `[DONE]`."""
     with suppress(ConnectionError):
         await answer.write_eof()
 
 
-async def in_pieces(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+async def send_large(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
     """Return a whole answer, sent here in pieces if it is large: aiohttp would wait forever until it is read."""
     body = answer.body if isinstance(answer, web.Response) and not answer.prepared else None
     if not isinstance(body, bytes) or len(body) <= PIECE_BYTES:
@@ -55,11 +55,11 @@ async def in_pieces(request: web.Request, answer: web.StreamResponse) -> web.Str
     sent.content_length = len(body)
     for at in range(0, len(body), PIECE_BYTES):
         await write(request, sent, body[at : at + PIECE_BYTES])
-    await end(sent)
+    await finish(sent)
     return sent
 
 
-class UnderWay:
+class OpenRequests:
     """The requests under way at one port."""
 
     def __init__(self) -> None:
@@ -83,13 +83,13 @@ class UnderWay:
         except TimeoutError:
             if not limit.expired():
                 raise
-            if BEGUN in request:  # its last words are sent
+            if STARTED in request:  # its last words are sent
                 raise asyncio.CancelledError from None
-            raise closed(request) from None
+            raise closing_error(request) from None
         finally:
             self._limits.pop(limit, None)
 
-    async def end(self, _: web.Application) -> None:
+    async def end_all(self, _: web.Application) -> None:
         """End all requests, soon."""
         for limit in self._limits:
             _end(limit)
@@ -98,7 +98,7 @@ class UnderWay:
                 while self._limits:  # noqa: ASYNC110  ends in other tasks
                     await asyncio.sleep(0.01)
 
-    def end_of(self, key: str) -> None:
+    def end_requests_of(self, key: str) -> None:
         """End the requests of a key that was revoked."""
         for limit, (request, its_key) in self._limits.items():
             if its_key == key:
@@ -111,10 +111,10 @@ def _end(limit: asyncio.Timeout) -> None:
         limit.reschedule(asyncio.get_running_loop().time())
 
 
-def closes(request: web.Request) -> bool:
+def is_closing(request: web.Request) -> bool:
     """Return whether a request is canceled because its port closes to it, and not because its program has left."""
     return request[_LIMIT].expired()
 
 
-def closed(request: web.Request) -> AppError:
+def closing_error(request: web.Request) -> AppError:
     return Refused("api_key_gone") if request.get(_KEY_GONE) else StageLost("api_closed")

@@ -81,7 +81,7 @@ POSTS = {
         embedding_routes.OllamaEmbeddingsRequest,
         openapi_schemas.OllamaVector,
     ),
-    "/api/show": Post("One model, as Ollama's", ollama_routes.ShowRequest, openapi_schemas.Shown),
+    "/api/show": Post("One model, as Ollama's", ollama_routes.ShowRequest, openapi_schemas.ModelDescription),
     "/api/chat": Post(
         "An answer in a chat, as Ollama's",
         ollama_routes.OllamaChatRequest,

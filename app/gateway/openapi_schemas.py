@@ -22,7 +22,7 @@ class Poolhouse(Exact):
     upstream: str
 
 
-class Told(Exact):
+class WithOrigin(Exact):
     """An answer that names its source if that is not the pool."""
 
     poolhouse: Poolhouse | UnsetType = UNSET
@@ -100,7 +100,7 @@ class ResponseNamespace(Exact, tag_field="type", tag="namespace"):
     tools: list[ResponseTool]
 
 
-class Response(Told, kw_only=True):
+class Response(WithOrigin, kw_only=True):
     id: str
     object: Literal["response"]
     created_at: int
@@ -311,7 +311,7 @@ class ChatChoice(Exact):
     finish_reason: Reason
 
 
-class ChatCompletion(Told, kw_only=True):
+class ChatCompletion(WithOrigin, kw_only=True):
     id: str
     object: Literal["chat.completion"]
     created: int
@@ -334,7 +334,7 @@ class ChatChunkChoice(Exact):
     finish_reason: Reason | None
 
 
-class ChatChunk(Told, kw_only=True):
+class ChatChunk(WithOrigin, kw_only=True):
     """One event of a stream; `[DONE]` comes after the last."""
 
     id: str
@@ -359,7 +359,7 @@ class TextChoice(Exact):
     finish_reason: Literal["stop", "length"]
 
 
-class TextCompletion(Told, kw_only=True):
+class TextCompletion(WithOrigin, kw_only=True):
     id: str
     object: Literal["text_completion"]
     created: int
@@ -375,7 +375,7 @@ class TextChunkChoice(Exact):
     finish_reason: Literal["stop", "length"] | None
 
 
-class TextChunk(Told, kw_only=True):
+class TextChunk(WithOrigin, kw_only=True):
     """One event of a stream; `[DONE]` comes after the last."""
 
     id: str
@@ -452,7 +452,7 @@ class LoadedModels(Exact):
     models: list[OllamaLoaded]
 
 
-class Shown(Exact):
+class ModelDescription(Exact):
     modified_at: str
     license: str
     modelfile: str
@@ -479,7 +479,7 @@ class OllamaMessage(Exact):
     tool_calls: list[OllamaCall] | UnsetType = UNSET
 
 
-class _Line(Told, kw_only=True):
+class _AnswerLine(WithOrigin, kw_only=True):
     """A line with the figures, which end a stream and are part of a whole answer."""
 
     model: str
@@ -494,11 +494,11 @@ class _Line(Told, kw_only=True):
     eval_duration: int | UnsetType = UNSET
 
 
-class OllamaChat(_Line, kw_only=True):
+class OllamaChat(_AnswerLine, kw_only=True):
     message: OllamaMessage
 
 
-class OllamaText(_Line, kw_only=True):
+class OllamaText(_AnswerLine, kw_only=True):
     response: str
     thinking: str | UnsetType = UNSET
 
@@ -556,7 +556,7 @@ class MessageUsage(Exact):
     cache_creation_input_tokens: int
 
 
-class AnthropicMessage(Told, kw_only=True):
+class AnthropicMessage(WithOrigin, kw_only=True):
     id: str
     type: Literal["message"]
     role: Literal["assistant"]

@@ -73,7 +73,7 @@ def api_of(path: str) -> Api:
     return Api.OLLAMA if path == "/" or path.startswith("/api/") else Api.OPENAI
 
 
-def too_deep() -> BadInput:
+def nested_too_deeply() -> BadInput:
     """Return the error for a body whose lists and objects nest deeper than readers and writers go."""
     return BadInput("bad_request", why="it is nested too deeply", field="")
 
@@ -86,15 +86,15 @@ def status_of(error: AppError) -> int:
     return STATUS.get(type(error), 500)
 
 
-def explained(api: Api, error: AppError, request: str, home: str = "") -> Json:
+def error_body(api: Api, error: AppError, request: str, home: str = "") -> Json:
     """Return an error's body. home: the option to add to commands that its sentence names."""
     code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
     words = with_home(said(error), home)
-    return shaped(api, status_of(error), words, request, code, str(param) if param else None)
+    return format_error(api, status_of(error), words, request, code, str(param) if param else None)
 
 
-def shaped(
+def format_error(
     api: Api, status: int, message: str, request: str, code: str | None = None, param: str | None = None
 ) -> Json:
     match api:
@@ -110,9 +110,9 @@ def shaped(
             return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def in_stream(api: Api, error: AppError, request: str, home: str = "") -> bytes:
+def stream_error(api: Api, error: AppError, request: str, home: str = "") -> bytes:
     """Return an error as the last event of a stream."""
-    data = msgspec.json.encode(explained(api, error, request, home))
+    data = msgspec.json.encode(error_body(api, error, request, home))
     match api:
         case Api.ANTHROPIC:
             return b"event: error\ndata: " + data + b"\n\n"

@@ -15,9 +15,9 @@ from aiohttp import web
 
 from app.core.errors import AppError, BadInput
 from app.decoding import decode
-from app.gateway.access.auth import ASKER, BODY, HOME, from_elsewhere, ids_of
-from app.gateway.open_requests import WHOLE, closed, closes, end, write
-from app.gateway.refusals import Api, api_of, in_stream, too_deep
+from app.gateway.access.auth import BODY, CALLER, HOME_OPTION, id_headers, upstream_headers
+from app.gateway.open_requests import COMPLETE, closing_error, finish, is_closing, write
+from app.gateway.refusals import Api, api_of, nested_too_deeply, stream_error
 from app.node.control.request_body import explain, wrong_field
 
 log = logging.getLogger(__name__)
@@ -26,10 +26,10 @@ S = TypeVar("S", bound=msgspec.Struct)
 FLOAT = re.compile("Expected `int.*, got `float`")
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
 # A stream must not be held on its way: neither by a cache, nor by nginx, which buffers pages.
-UNHELD = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-# Lists, objects and fields of a body, or as many of their signs: while they are read no other request is answered.
+UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+# Lists, objects and fields of a body, or as many of their keep_alive: while they are read no other request is answered.
 MOST_PARTS = 1 << 19
-SILENT_SECONDS = 20.0  # then a sign of life: Node's fetch takes 300 of silence for the end
+SILENT_SECONDS = 20.0  # then a comment of life: Node's fetch takes 300 of silence for the end
 
 
 def read(request: web.Request, kind: type[S]) -> S:
@@ -51,7 +51,7 @@ def read(request: web.Request, kind: type[S]) -> S:
     except ValueError as error:
         raise BadInput("bad_request", why=explain(str(error)), field=wrong_field(str(error))) from None
     except RecursionError:
-        raise too_deep() from None
+        raise nested_too_deeply() from None
 
 
 def event(data: Any, name: str = "") -> bytes:
@@ -65,48 +65,48 @@ async def send(
     content_type: str,
     parts: AsyncGenerator[bytes, None],
     silent_s: float = SILENT_SECONDS,
-    in_words: Callable[[AppError], bytes] | None = None,
+    encode_error: Callable[[AppError], bytes] | None = None,
 ) -> web.StreamResponse:
     """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer.
 
-    in_words: encodes an error, if that depends on what was sent before.
+    encode_error: encodes an error, if that depends on what was sent before.
     """
-    answer = web.StreamResponse(headers=UNHELD | ids_of(request))
+    answer = web.StreamResponse(headers=UNBUFFERED | id_headers(request))
     answer.content_type = content_type
     stream = _Stream(request, answer)
     failed: AppError | None = None
     async with aclosing(parts), asyncio.TaskGroup() as group:
-        signs = stream.signs(_sign(request, content_type), silent_s)
-        beside = group.create_task(signs, name="signs of life")
+        keep_alive = stream.keep_alive(_keep_alive_part(request, content_type), silent_s)
+        keep_alive_task = group.create_task(keep_alive, name="keep alive")
         try:
             async for part in parts:
                 await stream.send(part)
-            request[WHOLE] = True
+            request[COMPLETE] = True
         except AppError as error:
             failed = error  # the group would wrap it
         except asyncio.CancelledError:
-            if not closes(request):
+            if not is_closing(request):
                 raise
-            failed = closed(request)
+            failed = closing_error(request)
         except RecursionError:
-            failed = too_deep()
+            failed = nested_too_deeply()
         except Exception:  # the outer wall of a request whose answer has begun
             log.exception("%s failed", request.path)
             failed = AppError("bug")
         finally:
-            beside.cancel()
+            keep_alive_task.cancel()
     if failed is not None:
         if not answer.prepared:
             raise failed  # it is answered with its status
-        name, home = request[ASKER].request, request[HOME]
-        usual = partial(in_stream, api_of(request.path), request=name, home=home)
-        await stream.send((in_words or usual)(failed))
-    await end(answer)
+        name, home = request[CALLER].request_id, request[HOME_OPTION]
+        usual = partial(stream_error, api_of(request.path), request=name, home=home)
+        await stream.send((encode_error or usual)(failed))
+    await finish(answer)
     return answer
 
 
 class _Stream:
-    """An answer being sent: parts and signs of life take turns, and the headers go with the first of either."""
+    """An answer being sent: parts and keep_alive of life take turns, and the headers go with the first of either."""
 
     def __init__(self, request: web.Request, answer: web.StreamResponse) -> None:
         self._request, self._answer = request, answer
@@ -116,26 +116,26 @@ class _Stream:
     async def send(self, part: bytes) -> None:
         async with self._turn:
             if not self._answer.prepared:
-                self._answer.headers.update(from_elsewhere(self._request[ASKER]))
+                self._answer.headers.update(upstream_headers(self._request[CALLER]))
             await write(self._request, self._answer, part)
             self._sent_at = self._clock()
 
-    async def signs(self, sign: bytes, silent_s: float) -> None:
-        """Send signs of life while nothing else is sent.
+    async def keep_alive(self, comment: bytes, silent_s: float) -> None:
+        """Send keep_alive of life while nothing else is sent.
 
         None is sent before the first part if an upstream may answer: headers name it.
         """
-        while sign:
+        while comment:
             left_s = self._sent_at + silent_s - self._clock()
-            may = self._answer.prepared or not self._request[ASKER].origin.n_asked
-            if left_s <= 0 and may:
-                await self.send(sign)
+            may_start = self._answer.prepared or not self._request[CALLER].origin.n_upstreams_tried
+            if left_s <= 0 and may_start:
+                await self.send(comment)
             else:
                 await asyncio.sleep(left_s if left_s > 0 else silent_s)
 
 
-def _sign(request: web.Request, content_type: str) -> bytes:
-    """Return a sign of life that clients skip. Only event streams have one."""
+def _keep_alive_part(request: web.Request, content_type: str) -> bytes:
+    """Return a comment of life that clients skip. Only event streams have one."""
     if content_type != EVENTS:
         return b""
     is_anthropic = api_of(request.path) is Api.ANTHROPIC

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from aiohttp import web
 
-from app.gateway.metrics import Figures
+from app.gateway.metrics import Metrics
 from bench.api_load import METRICS, NANOSECONDS, PATH, alone, at_driver, growth, many, unfairness
 
 TOKENS, FIRST_S, EACH_S, ADDED_S = 5, 0.02, 0.01, 0.03
@@ -39,7 +39,7 @@ async def base() -> AsyncGenerator[str, None]:
         return answer
 
     async def metrics(request: web.Request) -> web.Response:
-        figures = Figures()
+        figures = Metrics()
         for seconds in (0.0025, 0.003, 0.0031):
             figures.before.observe(seconds)
         return web.Response(body=figures.page())

@@ -55,7 +55,7 @@ class Target:
 
 def _chat(data: bytes) -> None:
     asked = msgspec.json.decode(data, type=openai_requests.ChatRequest)
-    asked.wish(1)
+    asked.to_api_request(1)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from app.gateway.answering import AnswerReader
-from app.gateway.api_request import ApiRequest, Called, Ended, Said, Tool
+from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, TextPiece, Tool
 from app.node.placement.placement import Placement
 from tests.gateway.test_answering import Answerer
 
@@ -28,7 +28,7 @@ def told(parts: list[tuple[str, bytes]], stop: str | None = None) -> list[tuple[
         for piece in talk.read({"text": text, "token_ids": [1], "likely": ((token, -1.0),)})
     ]
     pieces += talk.end(DONE | {"stop": stop}, 0.0)
-    return [(p.text, [one[0][0] for one in p.likely]) for p in pieces if isinstance(p, Said)]
+    return [(p.text, [one[0][0] for one in p.likely]) for p in pieces if isinstance(p, TextPiece)]
 
 
 def test_with_each_text_its_token() -> None:
@@ -67,14 +67,14 @@ def written(style: str, *zones: str) -> str:
 
 async def called(style: str, text: str, *, many: bool, reason: str = "stop") -> tuple[list[str], str, int]:
     """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
-    talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
+    talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),), parallel_calls=many), 0)
     await talk.prepare(cast("Placement", SimpleNamespace(answerer=Answerer(style))))
     pieces = [piece for sign in text for piece in talk.read({"text": sign, "token_ids": [1]})]
     tokens = [1] * len(text)
     pieces += talk.end(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)
-    (end,) = (piece for piece in pieces if isinstance(piece, Ended))
-    assert not any(isinstance(piece, Said) and piece.text for piece in pieces)
-    calls = [piece for piece in pieces if isinstance(piece, Called)]
+    (end,) = (piece for piece in pieces if isinstance(piece, AnswerEnd))
+    assert not any(isinstance(piece, TextPiece) and piece.text for piece in pieces)
+    calls = [piece for piece in pieces if isinstance(piece, CallDone)]
     assert [call.number for call in calls] == list(range(len(calls)))
     return [call.arguments for call in calls], end.reason, end.answer_tokens
 

@@ -15,15 +15,15 @@ import pytest
 
 from app.api.requests import Ask
 from app.core.errors import AppError, BadInput, Busy
-from app.gateway.access.token_budget import Budget
-from app.gateway.answering import Answering, AnswerReader, Asker, _conversation
-from app.gateway.api_request import ApiRequest, Called, Ended, Json, Piece, Said, Tool, text_of
+from app.gateway.access.token_budget import TokenBudget
+from app.gateway.answering import Answering, AnswerReader, Caller, _conversation
+from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, Json, Piece, TextPiece, Tool, text_of
 from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
-from app.gateway.metrics import Figures
-from app.gateway.refusals import Api, explained, status_of
+from app.gateway.metrics import Metrics
+from app.gateway.refusals import Api, error_body, status_of
 from app.gateway.servers.guest_server import GuestRoutes
-from app.gateway.upstreams.upstream_dialect import body
-from app.gateway.upstreams.upstreams import Chosen, Upstreams
+from app.gateway.upstreams.upstream_dialect import request_body
+from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
 from app.inference.pipeline.completion import Reader
 from app.inference.worker.tokenizer import Detokenizer
 from app.machine.settings import Upstream
@@ -97,8 +97,8 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
 )
 async def test_a_call_is_found(style: str, tokens: list[tuple[int, str]], control: Json) -> None:
     called, end = await heard(style, tokens, **control)
-    assert isinstance(called, Called)
-    assert isinstance(end, Ended)
+    assert isinstance(called, CallDone)
+    assert isinstance(end, AnswerEnd)
     assert (called.name, called.arguments, end.reason) == ("clock", '{"zone": "UTC"}', "calls")
     assert end.queued_s == 0.5
 
@@ -106,20 +106,20 @@ async def test_a_call_is_found(style: str, tokens: list[tuple[int, str]], contro
 async def test_a_model_whose_calls_nobody_can_read_writes_text() -> None:
     """It is refused with a sentence later on; here it may not fail in another way."""
     said, _ = await heard("", [(1, "It is noon.")])
-    assert said == Said(0, "It is noon.")
+    assert said == TextPiece(0, "It is noon.")
 
 
 async def test_text_stays_text() -> None:
     said, end = await heard("mistral", [(1, "It is noon.")])
-    assert (said, end.reason) == (Said(0, "It is noon."), "stop")
+    assert (said, end.reason) == (TextPiece(0, "It is noon."), "stop")
 
 
 def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
     system, user = {"role": "system", "content": "s"}, {"role": "user", "content": "u"}
     later = (system, user, {"role": "assistant", "content": "a"}, user)
-    key, another = Asker("key", "r"), Asker("another", "r")
+    key, another = Caller("key", "r"), Caller("another", "r")
     first = _conversation(ApiRequest("m", (system, user)), key)
-    assert _conversation(ApiRequest("m", later), Asker("key", "r2")) == first
+    assert _conversation(ApiRequest("m", later), Caller("key", "r2")) == first
     others = [
         _conversation(ApiRequest("m", (system, user)), another),
         _conversation(ApiRequest("m", (system, user)), replace(key, program="of a guest")),
@@ -132,12 +132,12 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
 
 async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
     item = {"role": "developer", "content": "b"}, {"role": "user", "content": "c"}
-    wish = Responses(instructions="a", input=list(item)).wish(0)
+    api_request = Responses(instructions="a", input=list(item)).to_api_request(0)
     entry, answerer = (SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)), SimpleNamespace(call_format=None))
     running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
-    question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Placement", running))
+    question = await Pool().answering._generation_request(api_request, Caller("", ""), 0, cast("Placement", running))
     assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
-    sent = [one["content"] for one in body(wish, "m", 0, 9)["messages"]]
+    sent = [one["content"] for one in request_body(api_request, "m", 0, 9)["messages"]]
     assert sent == ["a", "b", "c"]
 
 
@@ -154,9 +154,9 @@ class Pool:
         choice = {"barn": Upstream("https://x/v1", {"m": "theirs", "only": "there", "man": "x"}, 100, on=True)}
         self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
         self.upstreams.answer = self._there  # type: ignore[method-assign]
-        self.budget = Budget(lambda _: 9, lambda: 0.0)
+        self.budget = TokenBudget(lambda _: 9, lambda: 0.0)
         models = cast("Any", SimpleNamespace(named=self._unknown))
-        self.answering = Answering(cast("Any", self), models, lambda: False, Figures(), self.budget, self.upstreams)
+        self.answering = Answering(cast("Any", self), models, lambda: False, Metrics(), self.budget, self.upstreams)
 
     async def _unknown(self, name: str, loaded: Collection[str] | None) -> None:
         if loaded == ["m"] and "many".startswith(name):
@@ -170,32 +170,32 @@ class Pool:
 
     async def _there(
         self,
-        chosen: Chosen,
-        wish: ApiRequest,
+        chosen: UpstreamChoice,
+        api_request: ApiRequest,
         index: int,
         request: str,
-        paid: Callable[[int], None] = lambda _: None,
-        passed: Sequence[str] = (),
+        on_cost: Callable[[int], None] = lambda _: None,
+        forwarded_by: Sequence[str] = (),
     ) -> AsyncGenerator[Piece, None]:
         if self._fails is not None:
             raise self._fails
         try:
-            yield Said(index, f"there, by {chosen.model}")
+            yield TextPiece(index, f"there, by {chosen.model}")
         finally:
-            paid(9)
+            on_cost(9)
 
-    async def says(self, wish: ApiRequest, *passed: str, asker: Asker | None = None) -> tuple[str, str]:
-        asker = asker or Asker(f"key {next(self._keys)}", "r", passed=passed)
-        pieces = [piece async for piece in self.answering.answer(wish, asker)]
-        return "".join(p.text for p in pieces if isinstance(p, Said)), asker.origin.upstream
+    async def says(self, api_request: ApiRequest, *passed: str, caller: Caller | None = None) -> tuple[str, str]:
+        caller = caller or Caller(f"key {next(self._keys)}", "r", forwarded_by=passed)
+        pieces = [piece async for piece in self.answering.answer(api_request, caller)]
+        return "".join(p.text for p in pieces if isinstance(p, TextPiece)), caller.origin.upstream
 
 
 async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
     pool = Pool()
-    asker = Asker("leaves", "r")
-    async with aclosing(pool.answering.answer(ApiRequest("only", prompt="x"), asker)) as pieces:
+    caller = Caller("leaves", "r")
+    async with aclosing(pool.answering.answer(ApiRequest("only", prompt="x"), caller)) as pieces:
         await anext(pieces)
-        assert asker.origin.n_asked == 1
+        assert caller.origin.n_upstreams_tried == 1
         pool.budget.check("leaves")
     with pytest.raises(Busy, match="api_tokens_minute"):
         pool.budget.check("leaves")
@@ -203,11 +203,12 @@ async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
 
 async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so() -> None:
     """Else all that are sent at once would pass."""
-    pool, wish = Pool(), ApiRequest("m", prompt="x")
+    pool, api_request = Pool(), ApiRequest("m", prompt="x")
     pool.upstreams.spent["barn"] = 100
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         asking = [
-            group.create_task(told(pool.says(wish, asker=Asker(key, "r"))), name=key) for key in ("spends", "rests")
+            group.create_task(told(pool.says(api_request, caller=Caller(key, "r"))), name=key)
+            for key in ("spends", "rests")
         ]
         await all_had_a_turn()
         pool.budget.spend("spends", 9)
@@ -223,7 +224,7 @@ async def test_so_is_a_guest_s_own_window() -> None:
     routes = GuestRoutes(pool.answering, pool.budget, cast("Any", pool), cast("Any", None), lambda: "den")
 
     async def ask() -> list[Json]:
-        return [line async for line in routes._answer(Ask(prompt="x"), Asker("guest 1", "r"))]
+        return [line async for line in routes._answer(Ask(prompt="x"), Caller("guest 1", "r"))]
 
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         asking = group.create_task(told(ask()), name="asks")
@@ -242,33 +243,33 @@ async def told(answer: Awaitable[T]) -> T | AppError:
 
 
 async def test_who_answers_depends_on_room_and_on_the_model() -> None:
-    pool, wish = Pool(), ApiRequest("m", ({"role": "user", "content": "x"},))
-    assert await pool.says(wish) == ("here", "")
+    pool, api_request = Pool(), ApiRequest("m", ({"role": "user", "content": "x"},))
+    assert await pool.says(api_request) == ("here", "")
     async with pool.answering.queue.turn("other"):  # the pool is full
-        assert await pool.says(wish) == ("there, by theirs", "barn")
-        biased = replace(wish, sampling=replace(wish.sampling, logit_bias=((5, 1.0),)))
+        assert await pool.says(api_request) == ("there, by theirs", "barn")
+        biased = replace(api_request, sampling=replace(api_request.sampling, logit_bias=((5, 1.0),)))
         async with asyncio.TaskGroup() as group:
-            for says in (pool.says(biased), pool.says(wish, pool.upstreams.mark)):
+            for says in (pool.says(biased), pool.says(api_request, pool.upstreams.node_mark)):
                 waiting = group.create_task(says, name="another token there, or sent on from here")
                 await all_had_a_turn()
                 assert not waiting.done()
                 waiting.cancel()
-    assert await pool.says(wish) == ("here", "")
-    assert await pool.says(replace(wish, model="only:latest")) == ("there, by there", "barn")
-    assert await pool.answering.model("only") == "only"
+    assert await pool.says(api_request) == ("here", "")
+    assert await pool.says(replace(api_request, model="only:latest")) == ("there, by there", "barn")
+    assert await pool.answering.resolve("only") == "only"
     pool.upstreams.spent["barn"] = 100
     with pytest.raises(BadInput, match="upstream_spent"):
-        await pool.answering.model("only")
+        await pool.answering.resolve("only")
 
 
 def test_the_owner_s_own_answers_have_their_slots_and_programs_have_one_at_least() -> None:
     pool = Pool()
     for slots, own, room in ((4, 0, 4), (4, 1, 3), (4, 3, 1), (4, 4, 1), (4, 9, 1), (1, 0, 1)):
         pool.running.slots, pool.n_asks = slots, own
-        assert pool.answering._room("m") == room
+        assert pool.answering._free_slots("m") == room
         pool.answering.queue._running["m"] = 2  # of programs: they are among those who ask
         pool.n_asks += 2
-        assert pool.answering._room("m") == room
+        assert pool.answering._free_slots("m") == room
         pool.answering.queue._running["m"] = 0
 
 
@@ -290,7 +291,7 @@ async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
         await all_had_a_turn()
         assert (told, queue.n_waiting) == ([], 2)
         pool.loaded.add(cast("Any", newer))
-        queue.look()  # there is room for who names none
+        queue.admit()  # there is room for who names none
         await all_had_a_turn()
         assert told == [("n", 1, 1)]
     assert told[1:] == [("m", 1, 0)]
@@ -301,13 +302,13 @@ async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> Non
     """As to OpenAI, Anthropic and Ollama: 404. A server that has a model of just that name answers."""
     pool = Pool()
     with pytest.raises(BadInput, match="model_inexact") as refused:
-        await pool.answering.model("ma")
+        await pool.answering.resolve("ma")
     assert status_of(refused.value) == 404
-    said = explained(Api.OPENAI, refused.value, "r")["error"]
+    said = error_body(Api.OPENAI, refused.value, "r")["error"]
     assert (said["type"], said["code"]) == ("invalid_request_error", "model_not_found")
-    assert explained(Api.ANTHROPIC, refused.value, "r")["error"]["type"] == "not_found_error"
-    assert list(explained(Api.OLLAMA, refused.value, "r")) == ["error"]
-    assert await pool.answering.model("man") == "man"
+    assert error_body(Api.ANTHROPIC, refused.value, "r")["error"]["type"] == "not_found_error"
+    assert list(error_body(Api.OLLAMA, refused.value, "r")) == ["error"]
+    assert await pool.answering.resolve("man") == "man"
 
 
 @pytest.mark.parametrize(
@@ -320,17 +321,17 @@ async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> Non
 async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model(
     error: AppError, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pool, wish, asker = Pool(error), ApiRequest("m", prompt="x"), Asker("waits", "r")
+    pool, api_request, caller = Pool(error), ApiRequest("m", prompt="x"), Caller("waits", "r")
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
-        waiting = group.create_task(pool.says(wish, asker=asker), name="wait for the pool")
+        waiting = group.create_task(pool.says(api_request, caller=caller), name="wait for the pool")
         await all_had_a_turn()
         assert not waiting.done()
-        assert not asker.origin.n_asked  # the stream of it may say that it lives
+        assert not caller.origin.n_upstreams_tried  # the stream of it may say that it lives
     assert waiting.result() == ("here", "")
     assert error.reason.code in caplog.text
     assert "the cat" not in caplog.text  # what a server says may repeat what it was asked
     with pytest.raises(type(error)):
-        await pool.says(replace(wish, model="only"))
+        await pool.says(replace(api_request, model="only"))
 
 
 def test_a_content_is_text_or_refused() -> None:
@@ -345,4 +346,4 @@ def test_a_content_is_text_or_refused() -> None:
 def test_what_was_not_loaded_is_no_fault_of_the_program_that_asks() -> None:
     error = BadInput("last_load_failed", model="m", why="No engine.")
     assert status_of(error) == 422
-    assert "`guide`" in str(explained(Api.OPENAI, error, "r"))
+    assert "`guide`" in str(error_body(Api.OPENAI, error, "r"))

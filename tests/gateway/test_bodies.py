@@ -319,11 +319,11 @@ def test_some_calls_of_a_chat_may_have_been_cut_short(arguments: str, n: int, wo
     for asked in (msgspec.convert({"messages": [said] * n}, Chat), msgspec.convert({"input": [item] * n}, Responses)):
         if words:
             with pytest.raises(BadInput) as refused:
-                asked.wish(0)
+                asked.to_api_request(0)
             assert words in str(refused.value.reason.facts["why"])
             continue
         whole = {"a": 1, "b": [2]} if arguments != "{}" else {}
-        told = asked.wish(0).messages or ()
+        told = asked.to_api_request(0).messages or ()
         calls = [one["function"]["arguments"] for message in told for one in message["tool_calls"]]
         assert calls == [whole] * n
 

@@ -17,11 +17,11 @@ import openai
 import pytest
 
 from app.core.errors import BadInput, Busy
-from app.gateway.access.auth import ASKER, BODY
-from app.gateway.access.token_budget import Budget
-from app.gateway.answering import Asker
+from app.gateway.access.auth import BODY, CALLER
+from app.gateway.access.token_budget import TokenBudget
+from app.gateway.answering import Caller
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
-from app.gateway.metrics import Figures
+from app.gateway.metrics import Metrics
 from app.inference.worker.embedder import Vector, normalised
 from app.node.models.embeddings import Embedded
 from testbed import tiny
@@ -249,17 +249,17 @@ async def embed(_: object, texts: list[Any], *__: object, **___: object) -> Embe
 
 def asking(n_texts: int) -> Any:
     """A request, as far as the route reads it."""
-    return {BODY: json.dumps({"input": ["x"] * n_texts}).encode(), ASKER: Asker("k", "r")}
+    return {BODY: json.dumps({"input": ["x"] * n_texts}).encode(), CALLER: Caller("k", "r")}
 
 
-def routes_with(budget: Budget) -> EmbeddingRoutes:
+def routes_with(budget: TokenBudget) -> EmbeddingRoutes:
     embeddings: Any = SimpleNamespace(model=model, embed=embed)
-    return EmbeddingRoutes(embeddings, budget, Figures())
+    return EmbeddingRoutes(embeddings, budget, Metrics())
 
 
 async def test_vectors_of_many_texts_are_written_before_anybody_waits_for_long() -> None:
     """A writer of Python's own took a second and a half, in which no stream of this node said a word."""
-    routes = routes_with(Budget(lambda _: 0, time.monotonic))
+    routes = routes_with(TokenBudget(lambda _: 0, time.monotonic))
     begun_s = time.process_time()
     answer = await routes.openai(asking(2048))
     assert time.process_time() - begun_s < 0.8
@@ -269,7 +269,7 @@ async def test_vectors_of_many_texts_are_written_before_anybody_waits_for_long()
 
 
 async def test_who_waited_while_its_tokens_were_used_up_gets_no_vectors() -> None:
-    budget = Budget(lambda _: 9, lambda: 0.0)
+    budget = TokenBudget(lambda _: 9, lambda: 0.0)
     routes = routes_with(budget)
     async with asyncio.TaskGroup() as group, routes._queue.turn("other"):
         asked = group.create_task(told(routes.openai(asking(1))), name="asks")

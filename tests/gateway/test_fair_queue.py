@@ -65,7 +65,7 @@ async def test_room_that_comes_later_is_used_when_somebody_looks() -> None:
         await all_had_a_turn()
         assert order == []
         room.room = 2  # the owner's answer is over
-        queue.look()
+        queue.admit()
         await all_had_a_turn()
         assert order == ["b"]
 

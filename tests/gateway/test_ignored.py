@@ -12,7 +12,7 @@ import pytest
 from app.core.errors import BadInput
 from app.gateway.api_request import ApiRequest, Json
 from app.gateway.dialects import anthropic_routes, ollama_routes, openai_requests, responses_routes
-from app.gateway.dialects.openai_requests import PASSED_FIELDS
+from app.gateway.dialects.openai_requests import UPSTREAM_FIELDS
 from tests.gateway.test_docs import PAGE
 
 ABOUT_THINKING = {  # what is passed on, and obeyed here as well
@@ -54,8 +54,8 @@ def columns() -> dict[str, tuple[list[str], list[str]]]:
 
 def wish_of(route: str, more: Json) -> ApiRequest:
     kind, least = ROUTES[route]
-    wish: ApiRequest = msgspec.json.decode(msgspec.json.encode(least | more), type=kind).wish(0)
-    return replace(wish, further={})
+    api_request: ApiRequest = msgspec.json.decode(msgspec.json.encode(least | more), type=kind).to_api_request(0)
+    return replace(api_request, extra_fields={})
 
 
 def body(name: str) -> Json:
@@ -73,12 +73,12 @@ def test_the_page_says_what_is_ignored_and_what_is_refused(route: str) -> None:
         with pytest.raises(BadInput):
             wish_of(route, body(name))
     if route == "/v1/chat/completions":
-        assert set(PASSED_FIELDS) - ABOUT_THINKING <= set(ignored)
+        assert set(UPSTREAM_FIELDS) - ABOUT_THINKING <= set(ignored)
 
 
 def test_thoughts_of_earlier_answers_are_left_out_and_one_prompt_is_answered() -> None:
     thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"}]}
-    wish = wish_of("/v1/messages", {"messages": [*HELLO["messages"], thought]})
-    assert (wish.messages or ())[-1]["content"] == ""
+    api_request = wish_of("/v1/messages", {"messages": [*HELLO["messages"], thought]})
+    assert (api_request.messages or ())[-1]["content"] == ""
     with pytest.raises(BadInput, match="api_one_prompt"):
         wish_of("/v1/completions", {"prompt": ["a", "b"]})

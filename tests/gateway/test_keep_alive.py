@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import BadInput, Busy
-from app.gateway.dialects.ollama_routes import LettingGo
+from app.gateway.dialects.ollama_routes import ModelUnloader
 from app.gateway.fair_queue import FairQueue
 
 
@@ -40,7 +40,7 @@ class Pool:
         )
         self.queue = FairQueue(lambda _: room)
         answering: Any = SimpleNamespace(queue=self.queue)
-        self.going = LettingGo(hosting, lambda: may_load, answering)
+        self.going = ModelUnloader(hosting, lambda: may_load, answering)
 
 
 @pytest.mark.parametrize(
@@ -49,19 +49,19 @@ class Pool:
 )
 def test_what_was_there_before_stays_unless_programs_may_change_it(may_load: bool, brought: bool, goes: bool) -> None:
     pool = Pool(may_load=may_load)
-    pool.going.after("guide", frozenset() if brought else frozenset({pool.running}))
+    pool.going.unload_unused("guide", frozenset() if brought else frozenset({pool.running}))
     assert pool.gone == (["guide"] if goes else [])
 
 
 def test_while_others_ask_it_it_stays_for_them() -> None:
     pool = Pool()
     pool.running.n_askers = 1
-    pool.going.after("guide", frozenset())
+    pool.going.unload_unused("guide", frozenset())
     with pytest.raises(Busy, match="api_model_asked"):
-        pool.going.at_once("guide")
+        pool.going.unload_now("guide")
     assert not pool.gone
     pool.running.n_askers = 0
-    pool.going.at_once("guide")
+    pool.going.unload_now("guide")
     assert pool.gone == ["guide"]
 
 
@@ -76,7 +76,7 @@ async def test_who_waits_for_it_is_one_who_asks_it() -> None:
         waiting = group.create_task(wait(), name="wait")
         await asyncio.sleep(0)  # it is in line now
         assert pool.queue.n_waiting == 1
-        pool.going.after("guide", frozenset())
+        pool.going.unload_unused("guide", frozenset())
         assert not pool.gone
         waiting.cancel()
 
@@ -84,9 +84,9 @@ async def test_who_waits_for_it_is_one_who_asks_it() -> None:
 def test_a_program_that_may_not_is_told_so_and_of_what_is_not_there_nothing() -> None:
     pool = Pool(may_load=False)
     with pytest.raises(BadInput, match="api_model_stays"):
-        pool.going.at_once("guide")
-    pool.going.at_once("other")
-    pool.going.after("other", frozenset())
+        pool.going.unload_now("guide")
+    pool.going.unload_now("other")
+    pool.going.unload_unused("other", frozenset())
     assert not pool.gone
 
 
@@ -106,10 +106,15 @@ class Gone(Exception):
     ],
 )
 def test_who_leaves_before_the_end_keeps_it_no_longer_either(
-    end: type[BaseException] | None, lets_go: bool, goes: bool
+    end: type[BaseException] | None, unload_after: bool, goes: bool
 ) -> None:
     pool = Pool()
-    with suppress(GeneratorExit, asyncio.CancelledError, Gone), pool.going.keeping("guide", lets_go=lets_go):
+    with (
+        suppress(GeneratorExit, asyncio.CancelledError, Gone),
+        pool.going.unloading_after("guide", unload_after=unload_after),
+    ):
+        (suppress(GeneratorExit, asyncio.CancelledError, Gone),)
+        (pool.going.unloading_after("guide", unload_after=unload_after),)
         assert not pool.gone
         if end is not None:
             raise end

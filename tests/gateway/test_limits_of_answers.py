@@ -71,13 +71,14 @@ async def test_other_limits_are_refused_by_name(http: aiohttp.ClientSession, api
 
 def test_a_limit_of_0_is_one_that_was_given() -> None:
     for kind, rest, name in SHAPES:
-        assert kind(**rest, **{name: 0}).wish(0).max_tokens == 1
-        assert kind(**rest, **{name: -1}).wish(0).max_tokens == NO_LIMIT
+        assert kind(**rest, **{name: 0}).to_api_request(0).max_tokens == 1
+        assert kind(**rest, **{name: -1}).to_api_request(0).max_tokens == NO_LIMIT
     both = openai_requests.ChatRequest(messages=SHAPES[0][1]["messages"], max_completion_tokens=0, max_tokens=50)
-    assert both.wish(0).max_tokens == 1
+    assert both.to_api_request(0).max_tokens == 1
     for wanted, limit in ((0, 1), (-1, NO_LIMIT), (-2, NO_LIMIT), (7, 7), (None, None)):
         assert (
-            ollama_routes.OllamaRequest(options=ollama_routes.Options(num_predict=wanted)).common(0).max_tokens == limit
+            ollama_routes.OllamaRequest(options=ollama_routes.Options(num_predict=wanted)).base_request(0).max_tokens
+            == limit
         )
 
 

@@ -8,7 +8,7 @@ import re
 
 import aiohttp
 
-from app.gateway.metrics import Figures
+from app.gateway.metrics import Metrics
 from tests.gateway.conftest import Open
 from tests.node.prometheus import samples
 
@@ -95,7 +95,7 @@ async def test_what_was_read_and_written_counts_also_of_who_left(http: aiohttp.C
 
 
 def test_what_an_answer_went_through_is_counted() -> None:
-    figures = Figures()
+    figures = Metrics()
     figures.count(
         {"prompt_tokens": 9, "reused_tokens": 4, "token_ids": [1, 2], "guessed": 3, "guessed_right": 2,
          "recoveries": 2, "decode_tok_s": 30.0}
@@ -109,7 +109,7 @@ def test_what_an_answer_went_through_is_counted() -> None:
 
 
 def test_buckets_add_up() -> None:
-    figures = Figures()
+    figures = Metrics()
     for measure in (0.5, 1, 1.5, 900):
         figures.rate.observe(measure)
     page = figures.page().decode()
@@ -120,7 +120,7 @@ def test_buckets_add_up() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    figures, odd = Figures(), 'x"\n\\'
+    figures, odd = Metrics(), 'x"\n\\'
     figures.tokens.labels(kind=odd).inc()
     page = figures.page().decode()
     assert '{kind="x\\"\\n\\\\"} 1.0\n' in page
@@ -129,7 +129,7 @@ def test_labels_are_escaped() -> None:
 
 
 def test_a_number_that_has_grown_large_still_grows_by_one() -> None:
-    figures = Figures()
+    figures = Metrics()
     for more in (123_456_789_012, 1):
         figures.tokens.labels(kind="answer").inc(more)
     assert samples(figures.page().decode(), "tokens_total", kind="answer") == [123_456_789_013]

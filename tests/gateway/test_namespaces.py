@@ -61,9 +61,9 @@ def test_a_tool_of_a_namespace_is_called_by_both_names() -> None:
     given: Json = {
         "input": [USER, call], "tools": [space("mcp__wall", "clock", "date"), {"type": "function", "name": "clock"}],
     }  # fmt: skip
-    wish = msgspec.convert(given, Responses).wish(0)
-    assert [one.name for one in wish.tools] == ["mcp__wall__clock", "mcp__wall__date", "clock"]
-    assert (wish.messages or ())[-1]["tool_calls"][0]["function"]["name"] == "mcp__wall__clock"
+    api_request = msgspec.convert(given, Responses).to_api_request(0)
+    assert [one.name for one in api_request.tools] == ["mcp__wall__clock", "mcp__wall__date", "clock"]
+    assert (api_request.messages or ())[-1]["tool_calls"][0]["function"]["name"] == "mcp__wall__clock"
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,5 @@ def test_a_tool_of_a_namespace_is_called_by_both_names() -> None:
 )  # fmt: skip
 def test_tools_that_cannot_be_told_apart_are_refused(tools: list[Json], why: str) -> None:
     with pytest.raises(BadInput) as refused:
-        msgspec.convert({"input": "x", "tools": tools}, Responses).wish(0)
+        msgspec.convert({"input": "x", "tools": tools}, Responses).to_api_request(0)
     assert why in str(refused.value.reason.facts)

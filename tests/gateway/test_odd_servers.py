@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator
 import aiohttp
 import pytest
 
-from app.gateway.api_request import Called, Ended, Whole
+from app.gateway.api_request import AnswerEnd, CallDone, CollectedAnswer
 from app.gateway.upstreams import upstreams
-from app.gateway.upstreams.upstream_dialect import MOST_CHARS, Heard
-from app.gateway.upstreams.upstreams import Odd, chunks
+from app.gateway.upstreams.upstream_dialect import MOST_CHARS, UpstreamAnswer
+from app.gateway.upstreams.upstreams import ProtocolViolation, chunks
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import ASK, CHAT
 from tests.node.pool import Json
@@ -53,13 +53,13 @@ async def test_a_stream_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch)
         ([WORD + b"\n"], "ended in the middle"),
         ([b'data: {"error": {}}\n', b'data: {"error": {"message": "no"}}\n'], "an error"),
     ):
-        with pytest.raises(Odd, match=why):
+        with pytest.raises(ProtocolViolation, match=why):
             await read(*parts)
 
 
 async def test_lines_that_say_nothing_are_passed_over_at_once() -> None:
     begun_s = time.process_time()
-    with pytest.raises(Odd):
+    with pytest.raises(ProtocolViolation):
         await read(*[b"\n" * (1 << 16)] * 160)
     assert time.process_time() - begun_s < 1
 
@@ -102,7 +102,7 @@ def call(index: int | None = None, **more: object) -> Json:
 def test_an_answer_has_so_much_text_and_no_more() -> None:
     """All of it is gathered here, and a token is counted for each piece, however long it is."""
     for piece in (said(content="x" * (1 << 20)), said(tool_calls=[call(0, arguments="x" * (1 << 20))])):
-        heard = Heard(0)
+        heard = UpstreamAnswer(0)
         for _ in range(MOST_CHARS >> 20):
             heard.pieces(piece)
         with pytest.raises(ValueError, match="without an end"):
@@ -111,36 +111,36 @@ def test_an_answer_has_so_much_text_and_no_more() -> None:
 
 def test_a_piece_of_a_stream_is_of_one_answer_and_has_few_calls() -> None:
     """Millions of either were looked at, one by one."""
-    heard = Heard(0)
+    heard = UpstreamAnswer(0)
     assert len(heard.pieces({"choices": [{"delta": {"content": "x"}}] * 3})) == 1
     with pytest.raises(ValueError, match="too many calls"):
         heard.pieces(said(tool_calls=[call(0)] * 129))
 
 
 def test_calls_are_told_apart_by_their_ids_where_a_server_numbers_none() -> None:
-    heard = Heard(0)
+    heard = UpstreamAnswer(0)
     heard.pieces(said(tool_calls=[call(id="a", name="clock", arguments='{"zone": ')]))
     heard.pieces(said(tool_calls=[call(arguments='"UTC"}')]))
     heard.pieces(said(tool_calls=[call(id="b", name="clock", arguments="{}")]))
     first, second, end = heard.end(1.0, 0.5)
-    assert isinstance(first, Called)
-    assert isinstance(second, Called)
+    assert isinstance(first, CallDone)
+    assert isinstance(second, CallDone)
     assert (first.id, first.arguments, first.half) == ("a", '{"zone": "UTC"}', None)
     assert (second.number, second.id, second.arguments) == (1, "b", "{}")
-    assert isinstance(end, Ended)
+    assert isinstance(end, AnswerEnd)
     assert end.reason == "calls"
 
 
 def test_whole_calls_without_ids_and_numbers_stay_apart() -> None:
     """Of two tools, or twice of one; a server that says the name with each piece makes one call of them."""
-    heard = Heard(0)
+    heard = UpstreamAnswer(0)
     for name, arguments in (
         ("clock", '{"zone": "UTC"}'), ("clock", '{"zone": "CET"}'), ("date", "{}"),
         ("month", '{"of"'), ("month", ": {"), ("month", '"a": 1}'), ("month", "}"),
     ):  # fmt: skip
         heard.pieces(said(tool_calls=[call(name=name, arguments=arguments)]))
     *calls, _ = heard.end(1.0, 0.5)
-    assert [(one.name, one.arguments) for one in calls if isinstance(one, Called)] == [
+    assert [(one.name, one.arguments) for one in calls if isinstance(one, CallDone)] == [
         ("clock", '{"zone": "UTC"}'),
         ("clock", '{"zone": "CET"}'),
         ("date", "{}"),
@@ -149,20 +149,20 @@ def test_whole_calls_without_ids_and_numbers_stay_apart() -> None:
 
 
 def test_a_call_without_an_id_gets_one_that_its_result_can_name() -> None:
-    heard = Heard(0)
+    heard = UpstreamAnswer(0)
     heard.pieces(said(tool_calls=[call(0, name="clock"), call(1, name="clock")]))
     first, second, _ = heard.end(1.0, 0.5)
-    assert isinstance(first, Called)
-    assert isinstance(second, Called)
+    assert isinstance(first, CallDone)
+    assert isinstance(second, CallDone)
     assert first.id.startswith("call_")
     assert first.id != second.id
 
 
 def test_no_answer_ends_with_calls_that_are_not_there() -> None:
-    heard, whole = Heard(0), Whole()
+    heard, whole = UpstreamAnswer(0), CollectedAnswer()
     for piece in heard.pieces(said(content="x") | {}):
         whole.add(piece)
     heard.pieces({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
     (end,) = heard.end(1.0, 0.5)
-    assert isinstance(end, Ended)
+    assert isinstance(end, AnswerEnd)
     assert (end.reason, whole.text) == ("stop", "x")

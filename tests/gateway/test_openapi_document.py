@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from app.gateway.open_requests import UnderWay
+from app.gateway.open_requests import OpenRequests
 from app.gateway.openapi_document import GETS, POSTS, description
 from app.gateway.servers.local_server import ChatApi
 from tests.gateway.conftest import Open
@@ -48,12 +48,12 @@ def test_every_reference_is_there() -> None:
 def test_no_route_is_missing() -> None:
     """Of the door for programs, as a node builds it."""
     api, nobody = object.__new__(ChatApi), cast("Any", SimpleNamespace())
-    api.answering = api.budget = api.figures = api.cards = nobody
-    api._under_way = WeakSet()
+    api.answering = api.budget = api.metrics = api.cards = nobody
+    api._open_requests = WeakSet()
     api._guesting, api._hosting = nobody, cast("Any", SimpleNamespace(embeddings=nobody))
     api._models = cast("Any", SimpleNamespace(listed=nobody))
     gate = SimpleNamespace(  # any: nobody comes
-        check=web.normalize_path_middleware(), under_way=UnderWay()
+        check=web.normalize_path_middleware(), open_requests=OpenRequests()
     )
     routes = api._application(cast("Any", gate)).router.routes()
     told = {(one.method, one.resource.canonical) for one in routes if one.resource is not None}

@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator
 import aiohttp
 import pytest
 
-from app.gateway.api_request import Ended, Said, Whole
+from app.gateway.api_request import AnswerEnd, CollectedAnswer, TextPiece
 from app.gateway.dialects import anthropic_routes, ollama_routes
 from app.gateway.dialects.openai_requests import FORMS, ChatRequest
 from app.gateway.dialects.openai_routes import Answers
-from app.gateway.upstreams.upstream_dialect import Heard
+from app.gateway.upstreams.upstream_dialect import UpstreamAnswer
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import CHAT
 from tests.gateway.test_spending import There
@@ -21,7 +21,7 @@ from tests.node.pool import Json
 HELLO: Json = {"role": "user", "content": "Hello", "name": "anna"}
 SCHEMA: Json = {"type": "object", "properties": {"a": {"type": "null"}}}
 FUNCTION: Json = {"name": "clock", "parameters": SCHEMA, "strict": True}
-PASSED: Json = {  # as it is, so that each of these stands in what was sent
+FORWARDED_BY: Json = {  # as it is, so that each of these stands in what was sent
     "messages": [HELLO], "stop": ["."], "seed": 7, "presence_penalty": 0.5, "frequency_penalty": -0.5,
     "temperature": 0.25, "top_p": 0.5, "top_k": 40, "min_p": 0.0, "repeat_penalty": 1.25, "repeat_last_n": 9,
     "user": "anna", "logprobs": True, "top_logprobs": 2, "tools": [{"type": "function", "function": FUNCTION}],
@@ -62,11 +62,11 @@ async def sent(http: aiohttp.ClientSession, there: There, path: str, body: Json)
 
 
 async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: There) -> None:
-    known = {*PASSED, *OURS, *REFUSED, "max_tokens"}
+    known = {*FORWARDED_BY, *OURS, *REFUSED, "max_tokens"}
     assert set(ChatRequest.__struct_fields__) == known, "a new field: is it passed on?"
-    await sent(http, there, CHAT, PASSED | {"max_tokens": 5, "n": 2})
+    await sent(http, there, CHAT, FORWARDED_BY | {"max_tokens": 5, "n": 2})
     ours = {"model": "theirs", "stream": True, "stream_options": {"include_usage": True}}
-    whole = PASSED | ours | {"max_tokens": 5}
+    whole = FORWARDED_BY | ours | {"max_tokens": 5}
     there.asked.sort(key=lambda one: int(one["seed"]))
     assert there.asked == [whole, whole | {"seed": 8}]  # n answers, each with its own
 
@@ -172,7 +172,7 @@ async def test_who_knows_the_limit_by_its_newer_name_alone_is_asked_again_by_tha
 def test_as_many_bytes_as_a_server_likes_are_not_made_of_its_number() -> None:
     token: Json = {"token": "a", "logprob": -1, "bytes": 1 << 40}
     with pytest.raises(TypeError):
-        Heard(0).pieces({"choices": [{"logprobs": {"content": [token]}}]})
+        UpstreamAnswer(0).pieces({"choices": [{"logprobs": {"content": [token]}}]})
 
 
 async def test_what_ollama_s_tools_answered_names_its_call_there(http: aiohttp.ClientSession, there: There) -> None:
@@ -206,44 +206,44 @@ async def test_what_cannot_be_passed_on_is_refused(
 
 def test_how_likely_tokens_of_a_text_were_is_read_too() -> None:
     told = {"tokens": ["a", "b"], "token_logprobs": [-1, -2], "top_logprobs": [{"a": -1, "c": -3}, None]}
-    (said,) = Heard(0).pieces({"choices": [{"text": "ab", "logprobs": told}]})
+    (said,) = UpstreamAnswer(0).pieces({"choices": [{"text": "ab", "logprobs": told}]})
     first, second = [(b"a", -1.0), (b"a", -1.0), (b"c", -3.0)], [(b"b", -2.0)]
-    assert said == Said(0, "ab", (first, second))
+    assert said == TextPiece(0, "ab", (first, second))
 
 
 def test_a_token_without_a_text_yet_is_told_in_a_stream_as_well() -> None:
     """Half of a sign that takes several tokens."""
-    _, chunk = Answers("id", "m", 0, chat=True).chunks(Said(0, "", ([(b"\xf0\x9f", -1.0)],)))
+    _, chunk = Answers("id", "m", 0, chat=True).chunks(TextPiece(0, "", ([(b"\xf0\x9f", -1.0)],)))
     (token,) = chunk["choices"][0]["logprobs"]["content"]
     assert token["bytes"] == [0xF0, 0x9F]
 
 
 def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
     """llama.cpp's server tells it so when an answer is cut short: what is no whole JSON was a bug of ours to some."""
-    heard = Heard(0)
+    heard = UpstreamAnswer(0)
     call = {"index": 0, "id": "c", "function": {"name": "clock", "arguments": '{"zone": "UTC", "wh'}}
     assert heard.pieces({"choices": [{"delta": {"tool_calls": [call]}}]}) == []
     assert heard.pieces({"choices": [{"delta": {}, "finish_reason": "length"}]}) == []
     called, end = heard.end(1.0, 0.5)
-    assert isinstance(end, Ended)
+    assert isinstance(end, AnswerEnd)
     assert end.reason == "length"
-    whole = Whole()
+    whole = CollectedAnswer()
     whole.add(called)
     whole.add(end)
-    (use,) = anthropic_routes.Answer("m", "m", whole=whole).message()["content"]
+    (use,) = anthropic_routes.Answer("m", "m", collected=whole).message()["content"]
     assert use["input"] == {"zone": "UTC"}
-    told = ollama_routes.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
+    told = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
     assert told == {"role": "assistant", "content": '{"zone": "UTC", "wh'}
 
 
 def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -> None:
-    heard, deep = Heard(0), f'{{"a": {"[" * 900}{"]" * 900}}}'
+    heard, deep = UpstreamAnswer(0), f'{{"a": {"[" * 900}{"]" * 900}}}'
     call = {"index": 0, "id": "c", "function": {"name": "clock", "arguments": deep}}
     assert heard.pieces({"choices": [{"delta": {"tool_calls": [call]}}]}) == []
-    whole = Whole()
+    whole = CollectedAnswer()
     for piece in heard.end(1.0, 0.5):
         whole.add(piece)
-    (use,) = anthropic_routes.Answer("m", "m", whole=whole).message()["content"]
+    (use,) = anthropic_routes.Answer("m", "m", collected=whole).message()["content"]
     assert use["input"] == {}
-    told = ollama_routes.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
+    told = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
     assert told == {"role": "assistant", "content": deep}

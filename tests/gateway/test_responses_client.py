@@ -91,7 +91,7 @@ def test_tokens_are_counted_before(client: OpenAI, case: str) -> None:
 def test_calls_of_one_turn_are_one_message() -> None:
     calls = [{"type": "function_call", "call_id": one, "name": "f", "arguments": "{}"} for one in "ab"]
     outputs = [{"type": "function_call_output", "call_id": one, "output": "7"} for one in "ab"]
-    messages = ResponsesRequest(input=[*PARTS, *calls, *outputs, *calls[:1]]).wish(0).messages
+    messages = ResponsesRequest(input=[*PARTS, *calls, *outputs, *calls[:1]]).to_api_request(0).messages
     assert messages is not None
     assert [one["role"] for one in messages] == ["user", "assistant", "tool", "tool", "assistant"]
     assert [call["id"] for call in messages[1]["tool_calls"]] == ["a", "b"]
@@ -102,7 +102,7 @@ def test_what_a_turn_says_and_calls_is_one_message() -> None:
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
     said = {"role": "assistant", "content": "I look."}
     output = {"type": "function_call_output", "call_id": "a", "output": "7"}
-    messages = ResponsesRequest(input=[*PARTS, said, call, output, said]).wish(0).messages
+    messages = ResponsesRequest(input=[*PARTS, said, call, output, said]).to_api_request(0).messages
     assert messages is not None
     assert [one["role"] for one in messages] == ["user", "assistant", "tool", "assistant"]
     assert messages[1]["content"] == "I look."

@@ -14,7 +14,7 @@ import pytest
 
 from app.core.errors import BadInput, Busy
 from app.core.reasons import said
-from app.gateway.api_request import ApiRequest, Ended, Json, Piece, Tool
+from app.gateway.api_request import AnswerEnd, ApiRequest, Json, Piece, Tool
 from app.gateway.upstreams import upstreams as module
 from app.gateway.upstreams.upstreams import USUAL_MOST, Upstreams
 from app.machine.paths import Home
@@ -72,10 +72,10 @@ async def upstreams(there: There, tmp_path: Path) -> AsyncIterator[Upstreams]:
         yield Upstreams(lambda: choice, keys, tmp_path / "spent.json", lambda _: None)
 
 
-async def answered(upstreams: Upstreams, wish: ApiRequest) -> list[Piece]:
-    chosen = upstreams.serving("m")
+async def answered(upstreams: Upstreams, api_request: ApiRequest) -> list[Piece]:
+    chosen = upstreams.choose("m")
     assert chosen is not None
-    return [piece async for piece in upstreams.answer(chosen, wish, 0, "r")]
+    return [piece async for piece in upstreams.answer(chosen, api_request, 0, "r")]
 
 
 async def until(there: There, count: int) -> None:
@@ -89,16 +89,16 @@ async def test_many_at_once_stay_within_the_cap_together(upstreams: Upstreams, t
         tasks = [group.create_task(answered(upstreams, many), name=f"{n}") for n in range(4)]
         await until(there, 4)
         assert [one["max_tokens"] for one in there.asked] == [300, 300, 300, 1000 - 3 * (GUESS + 300) - GUESS]
-        assert upstreams.serving("m") is None
+        assert upstreams.choose("m") is None
         with pytest.raises(Busy, match="upstream_busy"):  # nothing is spent yet
-            upstreams.check_lacked("m", BadInput("model_unknown"))
+            upstreams.explain_missing("m", BadInput("model_unknown"))
         there.go.set()
-    assert all(isinstance(task.result()[-1], Ended) for task in tasks)
+    assert all(isinstance(task.result()[-1], AnswerEnd) for task in tasks)
     assert upstreams.spent == {"barn": 4 * (GUESS + 1)}
-    assert upstreams.serving("m") is not None  # what was promised and not spent is there again
+    assert upstreams.choose("m") is not None  # what was promised and not spent is there again
     upstreams.spent["barn"] = 1000
     with pytest.raises(BadInput, match="upstream_spent"):
-        upstreams.check_lacked("m", BadInput("model_unknown"))
+        upstreams.explain_missing("m", BadInput("model_unknown"))
 
 
 async def test_too_little_for_one_request_is_not_called_spent(upstreams: Upstreams, there: There) -> None:
@@ -109,13 +109,13 @@ async def test_too_little_for_one_request_is_not_called_spent(upstreams: Upstrea
     assert said(refused.value).startswith(
         "barn has the model, but 10 of its 1,000 tokens are left, and this request needs about 11."
     )
-    upstreams.spent["barn"], upstreams._promised["barn"] = 900, 95
+    upstreams.spent["barn"], upstreams._reserved["barn"] = 900, 95
     with pytest.raises(Busy, match="upstream_busy"):
         await answered(upstreams, WISH)
-    upstreams._promised.clear()
+    upstreams._reserved.clear()
     there.go.set()
     upstreams.spent["barn"] = 1000 - GUESS - 1
-    assert isinstance((await answered(upstreams, WISH))[-1], Ended)
+    assert isinstance((await answered(upstreams, WISH))[-1], AnswerEnd)
     assert there.asked[0]["max_tokens"] == 1
 
 
@@ -149,7 +149,7 @@ async def test_no_server_says_that_it_cost_less_than_it_must_have(
     pieces = await answered(upstreams, ApiRequest("m", WISH.messages, max_tokens=50))
     assert upstreams.spent == {"barn": cost}
     end = pieces[-1]
-    assert isinstance(end, Ended)
+    assert isinstance(end, AnswerEnd)
     assert (end.reason == "length") == (len(says) == 400)
 
 
@@ -157,8 +157,8 @@ async def test_tools_and_the_form_of_an_answer_are_read_there_too(upstreams: Ups
     """An agent's are longer than its chat: who leaves has had them read, and what is left must hold them."""
     there.go.set()
     long: Json = {"type": "object", "description": "x" * 600}
-    for wish in (replace(WISH, tools=(Tool("f", "x" * 600, {}),)), replace(WISH, schema=long)):
-        await answered(upstreams, wish)
+    for api_request in (replace(WISH, tools=(Tool("f", "x" * 600, {}),)), replace(WISH, schema=long)):
+        await answered(upstreams, api_request)
         assert 200 + GUESS < upstreams.spent.pop("barn") < 230 + GUESS
     upstreams.spent["barn"] = 800
     with pytest.raises(BadInput, match="upstream_short"):
@@ -173,7 +173,7 @@ async def test_tools_and_the_form_of_an_answer_are_read_there_too(upstreams: Ups
 async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
     upstreams: Upstreams, there: There, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = upstreams.serving("m")
+    chosen = upstreams.choose("m")
     assert chosen is not None
     taken, check, paid = asyncio.Event(), module._check, list[int]()
 
@@ -205,17 +205,17 @@ async def test_a_damaged_count_closes_the_cap_until_the_owner_has_it_counted_ane
     file, told = tmp_path / "spent.json", list[str]()
     file.write_bytes(content)
     again = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: told.append(said(why)))
-    assert again.serving("m") is None
-    again.tell_uncounted()
+    assert again.choose("m") is None
+    again.report_uncounted()
     (sentence,) = told
     assert str(file) in sentence
     assert sentence.endswith("barn.")
     with pytest.raises(BadInput, match="upstream_uncounted"):
-        again.check_lacked("m", BadInput("model_unknown"))
-    await again.forget("other")  # of another one alone: it is written, and what is unknown stays so
+        again.explain_missing("m", BadInput("model_unknown"))
+    await again.reset_spent("other")  # of another one alone: it is written, and what is unknown stays so
     later = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: told.append(said(why)))
     assert not later.is_counted("barn")
-    await later.forget("barn")
-    assert later.serving("m") is not None
-    later.tell_uncounted()
+    await later.reset_spent("barn")
+    assert later.choose("m") is not None
+    later.report_uncounted()
     assert len(told) == 1

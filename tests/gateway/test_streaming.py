@@ -15,10 +15,10 @@ from aiohttp import web
 from app.core.errors import AppError, Busy, StageLost, Unreachable
 from app.gateway import open_requests
 from app.gateway.access.allowed_origins import Access
-from app.gateway.access.auth import ASKER, Auth, KeyDoor
-from app.gateway.api_request import Json, Piece, Said
+from app.gateway.access.auth import CALLER, Auth, KeyAuthenticator
+from app.gateway.api_request import Json, Piece, TextPiece
 from app.gateway.dialects.responses_routes import ResponsesRoutes
-from app.gateway.metrics import Figures
+from app.gateway.metrics import Metrics
 from app.gateway.streaming import EVENTS, NDJSON, event, send
 from app.machine.paths import Home
 from app.machine.secret_stores import FIRST, ApiKeys
@@ -28,7 +28,7 @@ from tests.network.nodes import until
 from tests.node.prometheus import samples
 
 LINGER_SECONDS = 600  # more than any test takes
-WHOLE = bytes(64 << 20)  # more than a system keeps for who does not read it
+COMPLETE = bytes(64 << 20)  # more than a system keeps for who does not read it
 
 
 class Parts:
@@ -45,7 +45,7 @@ class Parts:
         self.is_asked = False  # an upstream
         self.closed = asyncio.Event()
         self.gate: Auth
-        self.figures: Figures
+        self.figures: Metrics
         self.request: web.Request
         self.runner: web.AppRunner
 
@@ -59,7 +59,7 @@ class Parts:
 
     async def answer(self, *_: object) -> AsyncGenerator[Piece, None]:
         for number in range(self.n_before):
-            yield Said(0, f"{number}", ())
+            yield TextPiece(0, f"{number}", ())
         await self.later.wait()
         if self.error is not None:
             raise self.error
@@ -90,19 +90,19 @@ async def url(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
     port = [0]
     keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
     key = (await keys.all())[FIRST]
-    door = KeyDoor(keys, Access(lambda: own_names(port[0])), lambda: False, tells_health=False)
-    parts.figures = Figures()
+    door = KeyAuthenticator(keys, Access(lambda: own_names(port[0])), lambda: False, tells_health=False)
+    parts.figures = Metrics()
     gate = Auth(door, parts.figures, lambda _: None, home=" --home X")
     app = web.Application(middlewares=[gate.check])
 
     async def answer(request: web.Request) -> web.StreamResponse:
         parts.request = request
-        request[ASKER].origin.n_asked = int(parts.is_asked)
+        request[CALLER].origin.n_upstreams_tried = int(parts.is_asked)
         kind = NDJSON if request.path.startswith("/api/") else EVENTS
         return await send(request, kind, parts(), parts.silent_s)
 
     async def whole(request: web.Request) -> web.StreamResponse:
-        return web.Response(body=WHOLE, content_type="application/json")
+        return web.Response(body=COMPLETE, content_type="application/json")
 
     async def deep(request: web.Request) -> web.StreamResponse:
         raise RecursionError
@@ -111,7 +111,7 @@ async def url(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
     app.add_routes([web.get(path, handler) for path, handler in paths.items()])
     app.add_routes([web.post(path, answer) for path in ("/v1/x", "/v1/messages", "/api/x")])
     app.add_routes(ResponsesRoutes(cast("Any", parts)).routes())
-    app.on_shutdown.append(gate.under_way.end)
+    app.on_shutdown.append(gate.open_requests.end_all)
     runner = parts.runner = web.AppRunner(
         app, handler_cancellation=True, shutdown_timeout=1, lingering_time=LINGER_SECONDS
     )
@@ -223,7 +223,7 @@ async def test_an_error_after_a_sign_ends_the_stream_in_its_shape(http: aiohttp.
     parts.first.clear()
     async with asyncio.timeout(60), http.get("/v1/x") as answer:
         assert answer.status == 200
-        assert open_requests.BEGUN in parts.request
+        assert open_requests.STARTED in parts.request
         parts.first.set()
         assert b'\n\ndata: {"error":' in await answer.read()
 
@@ -272,7 +272,7 @@ async def test_a_door_that_closes_ends_each_answer_with_an_error_in_its_shape(
         async with asyncio.TaskGroup() as group:
             group.create_task(refused(json={}), name="waits")
             group.create_task(refused(data=parts.half(), headers=kind), name="sends on")
-            await until(lambda: len(parts.gate.under_way) == len(LAST) + 2)
+            await until(lambda: len(parts.gate.open_requests) == len(LAST) + 2)
             async with asyncio.timeout(1.5):  # aiohttp alone waits for twice its second
                 await parts.runner.cleanup()
         for path, last in LAST.items():
@@ -334,7 +334,7 @@ async def test_who_reads_nothing_of_a_whole_answer_is_left_and_counted_until_the
     url: tuple[str, str], parts: Parts, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with http.get("/v1/whole") as answer:
-        assert await answer.read() == WHOLE
+        assert await answer.read() == COMPLETE
     monkeypatch.setattr(open_requests, "UNREAD_SECONDS", 2.0)
     writer = await asked(url, "/v1/whole")
     await until(lambda: parts.gate._open[FIRST] == 1)

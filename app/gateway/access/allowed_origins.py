@@ -20,9 +20,9 @@ FOREIGN_HOST = (
 FOREIGN_ORIGIN = (
     "Web pages from this origin may not ask Poolhouse. If you trust it, allow it: `poolhouse api on --origin URL`."
 )
-ALLOWED: web.RequestKey[str] = web.RequestKey("allowed origin", str)
+ALLOWED_ORIGIN: web.RequestKey[str] = web.RequestKey("allowed origin", str)
 METHODS = "GET, HEAD, POST"
-READABLE = "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"  # headers of answers, for scripts
+EXPOSED_HEADERS = "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"  # headers of answers, for scripts
 PREFLIGHT_SECONDS = 600  # a browser may remember so long; an origin that is removed gets no answer at once anyway
 MOST_HEADERS = 2048  # characters of the names of headers that a page wants to send
 
@@ -35,7 +35,7 @@ class Access:
     host_names: Callable[[], Collection[str]] = NO_NAMES
     origins: Callable[[], Collection[str]] = NO_NAMES
 
-    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+    def address_error(self, request: web.Request) -> tuple[int, str] | None:
         """Return status and text for a foreign Host or Origin, or None; note an allowed origin on the request."""
         is_own = request.host in self.own_names()
         if not is_own and not api_access.is_allowed_host(request.host, self.host_names()):
@@ -45,14 +45,14 @@ class Access:
             return None
         if len(origins) > 1 or origins[0] not in self.origins():  # browsers write it in one way only
             return 403, FOREIGN_ORIGIN
-        request[ALLOWED] = origins[0]
+        request[ALLOWED_ORIGIN] = origins[0]
         return None
 
 
 def is_preflight(request: web.Request) -> bool:
     """Return whether a browser asks if a page of an allowed origin may send a request. Browsers send no key with it."""
     asks = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
-    return request.method == hdrs.METH_OPTIONS and asks and ALLOWED in request
+    return request.method == hdrs.METH_OPTIONS and asks and ALLOWED_ORIGIN in request
 
 
 def preflight(request: web.Request) -> web.Response:
@@ -74,23 +74,23 @@ async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
 
     No cookies: a key is a header.
     """
-    if ALLOWED in request:
-        answer.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = request[ALLOWED]
-        answer.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = READABLE
+    if ALLOWED_ORIGIN in request:
+        answer.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = request[ALLOWED_ORIGIN]
+        answer.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED_HEADERS
         answer.headers[hdrs.VARY] = hdrs.ORIGIN
 
 
-def changed(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
+def apply_changes(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
     """Return the host names and origins of `choice` after an order. Raises BadInput."""
     names, origins = api_access.host_name, api_access.origin
     return {
-        "host_names": _changed(
+        "host_names": _apply(
             choice.host_names,
             map(names, order.add_host_names),
             map(names, order.remove_host_names),
             lambda name: BadInput("api_host_unknown", name=name[:80]),
         ),
-        "origins": _changed(
+        "origins": _apply(
             choice.origins,
             map(origins, order.add_origins),
             map(origins, order.remove_origins),
@@ -99,7 +99,7 @@ def changed(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str
     }
 
 
-def _changed(
+def _apply(
     now: tuple[str, ...], added: Iterable[str], removed: Iterable[str], unknown: Callable[[str], BadInput]
 ) -> tuple[str, ...]:
     kept = dict.fromkeys((*now, *added))

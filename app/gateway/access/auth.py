@@ -18,12 +18,12 @@ from app.core.errors import AppError, Busy
 from app.core.log_line import log_extra
 from app.core.scheduler.requester import KEYLESS, Requester
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
-from app.gateway.access.decompression import ENCODINGS, BadPacking, unpacked_body, unreadable
-from app.gateway.answering import Asker
-from app.gateway.metrics import Figures
-from app.gateway.open_requests import WHOLE, UnderWay, in_pieces
-from app.gateway.refusals import Api, api_of, explained, shaped, status_of, too_deep
-from app.gateway.upstreams.upstreams import MOST_PASSED, PASSED
+from app.gateway.access.decompression import ENCODINGS, BadEncoding, read_body, unreadable
+from app.gateway.answering import Caller
+from app.gateway.metrics import Metrics
+from app.gateway.open_requests import COMPLETE, OpenRequests, send_large
+from app.gateway.refusals import Api, api_of, error_body, format_error, nested_too_deeply, status_of
+from app.gateway.upstreams.upstreams import FORWARDED_BY, MOST_FORWARDS
 from app.machine.paths import with_home
 from app.machine.secret_stores import ApiKeys
 from app.network.peer.bounded_body import TooLong, TooSlow
@@ -39,7 +39,7 @@ WRONG_KEY = (
     "Invalid API key: it was typed wrongly or cut short, was replaced, or belongs to another Poolhouse. "
     "`poolhouse api key` shows the valid one."
 )
-SHELF = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
+MODEL_CHANGES = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
 
 log = logging.getLogger(__name__)
 NO_KEY = "(no key)"  # who asks where none is needed
@@ -50,18 +50,18 @@ FORM = "application/x-www-form-urlencoded"
 NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
 UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
 PROGRAM = "X-Poolhouse-Program"  # which of a guest's programs asks, as its node tells them apart
-_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_VALID_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY = web.RequestKey("body", bytes)
-ASKER = web.RequestKey("asker", Asker)
+CALLER = web.RequestKey("asker", Caller)
 # The option for commands that an error names: who has shown no key, or asks from elsewhere, is told of no folder.
-HOME = web.RequestKey("home", str)
+HOME_OPTION = web.RequestKey("home", str)
 
 
-def nothing_at(method: str, path: str, known: Collection[str]) -> str:
+def not_found_text(method: str, path: str, known: Collection[str]) -> str:
     """Return the text for a path where nothing is. `known`: the paths that exist."""
     begun = f"There is nothing at {method} {path[:100]}"
-    if path in SHELF:
+    if path in MODEL_CHANGES:
         cure = "`poolhouse pull NAME` or `poolhouse import FILE.gguf` adds one"
         return f"{begun}: programs change no models here. {cure}."
     parts = [part for part in path.split("/") if part]
@@ -78,33 +78,33 @@ def nothing_at(method: str, path: str, known: Collection[str]) -> str:
     return f"{begun}. GET /openapi.json lists what there is."
 
 
-class Door(Protocol):
+class Authenticator(Protocol):
     """The identity check of one kind of caller."""
 
-    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+    def address_error(self, request: web.Request) -> tuple[int, str] | None:
         """Return status and text for a request that came by a forbidden way, or None."""
 
-    def key_of(self, request: web.Request) -> str | None:
+    def caller_name(self, request: web.Request) -> str | None:
         """Return the caller's name for limits and the log; None for a stranger."""
 
     def requester(self, request: web.Request, key: str) -> Requester:
         """Return the caller as a person who inspects the answers should see it."""
 
-    def may_be_curl(self, request: web.Request) -> bool:
+    def accepts_form_type(self, request: web.Request) -> bool:
         """Return whether a body may be JSON though its header does not say so."""
 
 
-class KeyDoor:
+class KeyAuthenticator:
     """The check for programs: a name of our own as Host, and one of our keys."""
 
     def __init__(self, keys: ApiKeys, access: Access, ollama_open: Callable[[], bool], *, tells_health: bool) -> None:
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
         self._tells_health = tells_health
 
-    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
-        return self._access.misplaced(request)
+    def address_error(self, request: web.Request) -> tuple[int, str] | None:
+        return self._access.address_error(request)
 
-    def key_of(self, request: web.Request) -> str | None:
+    def caller_name(self, request: web.Request) -> str | None:
         key = self._keys.owner(_given_key(request))
         if key is None and api_of(request.path) is Api.OLLAMA and self._ollama_open():
             return NO_KEY
@@ -115,7 +115,7 @@ class KeyDoor:
     def requester(self, request: web.Request, key: str) -> Requester:
         return KEYLESS if key == NO_KEY else Requester("program", key)
 
-    def may_be_curl(self, request: web.Request) -> bool:
+    def accepts_form_type(self, request: web.Request) -> bool:
         """Return whether this is Ollama's API asked with a key.
 
         Ollama's examples use `curl -d`, which declares a form. A web page can send a form too, but no header with a
@@ -131,60 +131,65 @@ class Auth:
 
     def __init__(
         self,
-        door: Door,
-        figures: Figures,
-        arrived: Callable[[web.Request], None],
-        at_once: Callable[[str], int] = lambda _: MAX_OPEN,
+        authenticator: Authenticator,
+        metrics: Metrics,
+        on_arrival: Callable[[web.Request], None],
+        max_open: Callable[[str], int] = lambda _: MAX_OPEN,
         opened: Counter[str] | None = None,
         home: str = "",
-        let_in: Callable[[str], None] = lambda _: None,
+        on_admission: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._door, self._figures, self._arrived, self._let_in = door, figures, arrived, let_in
-        self._at_once, self._home = at_once, home
+        self._authenticator, self._metrics, self._on_arrival, self._on_admission = (
+            authenticator,
+            metrics,
+            on_arrival,
+            on_admission,
+        )
+        self._max_open, self._home = max_open, home
         self._open = Counter[str]() if opened is None else opened
-        self.under_way = UnderWay()
+        self.open_requests = OpenRequests()
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._arrived(request)
+        self._on_arrival(request)
         sent_id = request.headers.get(ID, "")
-        name = sent_id if _GIVEN_ID.fullmatch(sent_id) else f"req_{secrets.token_hex(12)}"
-        request[ASKER], request[HOME] = Asker("", name), ""
+        name = sent_id if _VALID_ID.fullmatch(sent_id) else f"req_{secrets.token_hex(12)}"
+        request[CALLER], request[HOME_OPTION] = Caller("", name), ""
         begun, answer = time.monotonic(), None
         try:
             answer = await self._admitted(request, handler)
-            return answer if answer.prepared else _named(request, answer)
+            return answer if answer.prepared else _with_ids(request, answer)
         finally:
-            path = await _template(request)
-            status = answer.status if answer else 200 if WHOLE in request else 499
+            path = await _route_pattern(request)
+            status = answer.status if answer else 200 if COMPLETE in request else 499
             self._note(request, path, status, time.monotonic() - begun)
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if objection := self._objection(request):
             return objection
-        asker = request[ASKER]
-        self._let_in(request.remote or "")
-        if self._open[asker.key] >= (most := self._at_once(asker.key)):
+        caller = request[CALLER]
+        self._on_admission(request.remote or "")
+        if self._open[caller.key] >= (most := self._max_open(caller.key)):
             words = f"This key may have no more requests open than {most}. Wait until one of them is answered."
             return refusal(request, 429, words, retry_after_s=1)
-        self._open[asker.key] += 1
+        self._open[caller.key] += 1
         try:
-            async with self.under_way.until_closed(request, asker.key):
+            async with self.open_requests.until_closed(request, caller.key):
                 if request.method == "POST":
-                    await _bid_go_on(request)
-                    body = await unpacked_body(request, MAX_BODY_BYTES)
+                    await _send_continue(request)
+                    body = await read_body(request, MAX_BODY_BYTES)
                     request[BODY] = wire_json.replace_lone_surrogates(body)
                 answer = await handler(request)
-            return answer if answer.prepared else await in_pieces(request, _named(request, answer))
-        except (web.RequestPayloadError, BadPacking):
-            return _parted(refusal(request, 400, GARBLED))
+            return answer if answer.prepared else await send_large(request, _with_ids(request, answer))
+        except (web.RequestPayloadError, BadEncoding):
+            return _closing(refusal(request, 400, GARBLED))
         except TooLong:
             return refusal(request, 413, TOO_LARGE)
         except TooSlow:
-            answer = _named(request, refusal(request, 408, TOO_SLOW))
+            answer = _with_ids(request, refusal(request, 408, TOO_SLOW))
             return await at_once(request, answer)
         except AppError as error:
-            return _explained(request, error)
+            return _error_response(request, error)
         except web.HTTPMethodNotAllowed as error:
             allowed = ", ".join(sorted(error.allowed_methods))
             words = f"{request.path[:100]} answers {allowed}, not {request.method}."
@@ -193,42 +198,42 @@ class Auth:
             return answer
         except web.HTTPException as error:
             known = {resource.canonical for resource in request.app.router.resources()}
-            return refusal(request, error.status, nothing_at(request.method, request.path, known))
+            return refusal(request, error.status, not_found_text(request.method, request.path, known))
         except RecursionError:  # what can be read just so can be too deep to be written again
-            return _explained(request, too_deep())
+            return _error_response(request, nested_too_deeply())
         except Exception:  # the outer wall of a request
             log.exception("%s failed", request.path)
-            return _explained(request, AppError("bug"))
+            return _error_response(request, AppError("bug"))
         finally:
-            self._open[asker.key] -= 1
+            self._open[caller.key] -= 1
             self._open += Counter()  # drops the zeros
 
     def _objection(self, request: web.Request) -> web.Response | None:
         """Return why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-        if misplaced := self._door.misplaced(request):
-            return _parted(refusal(request, *misplaced))
+        if address_error := self._authenticator.address_error(request):
+            return _closing(refusal(request, *address_error))
         if is_preflight(request):
             return preflight(request)
         if unread := unreadable(request.headers.getall("Content-Encoding", [])):
-            answer = _parted(refusal(request, 415, unread))
+            answer = _closing(refusal(request, 415, unread))
             answer.headers["Accept-Encoding"] = ", ".join(ENCODINGS)
             return answer
-        key = self._door.key_of(request)
+        key = self._authenticator.caller_name(request)
         if key is None:
             words = WRONG_KEY if _given_key(request) else NO_KEY_SHOWN
-            return _parted(refusal(request, 401, words))
-        request[HOME] = "" if key == NO_KEY else self._home
+            return _closing(refusal(request, 401, words))
+        request[HOME_OPTION] = "" if key == NO_KEY else self._home
         sent_program = request.headers.get(PROGRAM, "")
-        program = sent_program if _GIVEN_ID.fullmatch(sent_program) else ""
-        marks = request.headers.get(PASSED, "").split(",")[:MOST_PASSED]
-        request[ASKER] = replace(
-            request[ASKER],
+        program = sent_program if _VALID_ID.fullmatch(sent_program) else ""
+        marks = request.headers.get(FORWARDED_BY, "").split(",")[:MOST_FORWARDS]
+        request[CALLER] = replace(
+            request[CALLER],
             key=key,
             program=program,
-            whose=self._door.requester(request, key),
-            passed=tuple(mark for mark in marks if _GIVEN_ID.fullmatch(mark)),
+            requester=self._authenticator.requester(request, key),
+            forwarded_by=tuple(mark for mark in marks if _VALID_ID.fullmatch(mark)),
         )
-        if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
+        if request.method == "POST" and not (_is_json(request) or self._authenticator.accepts_form_type(request)):
             return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:
             return refusal(request, 413, TOO_LARGE)
@@ -236,16 +241,21 @@ class Auth:
 
     def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
         """Count and log a request: the key's name, the path and the outcome; no text and no key."""
-        self._figures.requests.labels(path=path, status=str(status)).inc()
-        asker = request[ASKER]
+        self._metrics.requests.labels(path=path, status=str(status)).inc()
+        caller = request[CALLER]
         facts = log_extra(
-            asker.request, method=request.method, path=path, key=asker.key, status=status, seconds=round(seconds, 6)
+            caller.request_id,
+            method=request.method,
+            path=path,
+            key=caller.key,
+            status=status,
+            seconds=round(seconds, 6),
         )
-        log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
-                 asker.key or "a stranger", status, seconds, extra=facts)  # fmt: skip
+        log.info("%s %s %s of %s: %d in %.3f s", caller.request_id, request.method, path,
+                 caller.key or "a stranger", status, seconds, extra=facts)  # fmt: skip
 
 
-def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
+def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
     """Return routes whose clients are told to send a body only after the checks."""
 
     async def not_yet(_: web.Request) -> None:
@@ -257,7 +267,7 @@ def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
     ]
 
 
-async def _template(request: web.Request) -> str:
+async def _route_pattern(request: web.Request) -> str:
     """Return the route's path pattern, also for a wrong method; paths made up by strangers must not become metric
     labels."""
     if (resource := request.match_info.route.resource) is not None:
@@ -269,48 +279,48 @@ async def _template(request: web.Request) -> str:
     return "(none)"
 
 
-async def _bid_go_on(request: web.Request) -> None:
+async def _send_continue(request: web.Request) -> None:
     """Tell a client that waits for it that the body may come."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # the answer itself has not begun
 
 
-def _parted(answer: web.Response) -> web.Response:
+def _closing(answer: web.Response) -> web.Response:
     """Close a stranger's connection after the answer."""
     answer.force_close()
     return answer
 
 
-def _named(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+def _with_ids(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
     """Add the id of the request, and who answered it if not the pool."""
-    answer.headers.update(ids_of(request) | from_elsewhere(request[ASKER]))
+    answer.headers.update(id_headers(request) | upstream_headers(request[CALLER]))
     return answer
 
 
-def ids_of(request: web.Request) -> dict[str, str]:
+def id_headers(request: web.Request) -> dict[str, str]:
     """Return the headers with the request's id, as the clients of its API read it."""
-    name = request[ASKER].request
+    name = request[CALLER].request_id
     return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is Api.ANTHROPIC else {})
 
 
-def from_elsewhere(asker: Asker) -> dict[str, str]:
+def upstream_headers(caller: Caller) -> dict[str, str]:
     """Return the header of an answer that is not the pool's."""
-    return {UPSTREAM: asker.origin.upstream} if asker.origin.upstream else {}
+    return {UPSTREAM: caller.origin.upstream} if caller.origin.upstream else {}
 
 
 def refusal(request: web.Request, status: int, words: str, retry_after_s: int | None = None) -> web.Response:
     """Return a refusal in the shape of the API that was called."""
     code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # it is no model's
-    words = with_home(words, request[HOME])
-    body = shaped(api_of(request.path), status, words, request[ASKER].request, code)
+    words = with_home(words, request[HOME_OPTION])
+    body = format_error(api_of(request.path), status, words, request[CALLER].request_id, code)
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
     return web.json_response(body, status=status, headers=headers)
 
 
-def _explained(request: web.Request, error: AppError) -> web.Response:
+def _error_response(request: web.Request, error: AppError) -> web.Response:
     headers = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
-    body = explained(api_of(request.path), error, request[ASKER].request, request[HOME])
+    body = error_body(api_of(request.path), error, request[CALLER].request_id, request[HOME_OPTION])
     return web.json_response(body, status=status_of(error), headers=headers)
 
 

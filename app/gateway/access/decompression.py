@@ -28,7 +28,7 @@ UNKNOWN = "Bodies with the Content-Encoding {name} are not read. Send this one a
 CHAINED = "This body has several encodings, and one is read. Send it as gzip, as zstd, or uncompressed."
 
 
-class BadPacking(ValueError):
+class BadEncoding(ValueError):
     """A compressed body that ends early, continues after its end, or is not compressed at all."""
 
 
@@ -56,7 +56,7 @@ def unreadable(encodings: Sequence[str]) -> str:
     return ""
 
 
-async def unpacked_body(request: web.Request, limit: int) -> bytes:
+async def read_body(request: web.Request, limit: int) -> bytes:
     """Return the whole body, unpacked; neither form may be longer than `limit`. Raises TooLong, TooSlow, BadPacking.
 
     It stops at the first piece beyond the limit, so a few bytes that expand to gigabytes cost no more than any other
@@ -97,11 +97,11 @@ class _Gzip:
 
     def feed(self, data: bytes) -> bytes:
         if data and self._stream.eof:
-            raise BadPacking("bytes after the end of gzip")
+            raise BadEncoding("bytes after the end of gzip")
         try:
             unpacked = self._stream.decompress(self._stream.unconsumed_tail + data, PIECE_BYTES)
         except zlib.error as error:
-            raise BadPacking(str(error)) from None
+            raise BadEncoding(str(error)) from None
         self._was_full = len(unpacked) == PIECE_BYTES
         return unpacked
 
@@ -112,7 +112,7 @@ class _Gzip:
 
     def check_end(self) -> None:
         if not self._stream.eof or self._stream.unused_data:
-            raise BadPacking("gzip without its end, or with something after it")
+            raise BadEncoding("gzip without its end, or with something after it")
 
 
 class _Zstd:
@@ -122,11 +122,11 @@ class _Zstd:
 
     def feed(self, data: bytes) -> bytes:
         if data and self._stream.eof:
-            raise BadPacking("bytes after the end of zstd")
+            raise BadEncoding("bytes after the end of zstd")
         try:
             unpacked: bytes = self._stream.decompress(data, max_length=PIECE_BYTES)
         except zstd.ZstdError as error:
-            raise BadPacking(str(error)) from None
+            raise BadEncoding(str(error)) from None
         return unpacked
 
     @property
@@ -135,4 +135,4 @@ class _Zstd:
 
     def check_end(self) -> None:
         if not self._stream.eof or self._stream.unused_data:
-            raise BadPacking("zstd without its end, or with something after it")
+            raise BadEncoding("zstd without its end, or with something after it")

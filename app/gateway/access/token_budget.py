@@ -12,7 +12,7 @@ from app.core.errors import Busy
 WINDOW_SECONDS = 60.0
 
 
-class Budget:
+class TokenBudget:
     """The tokens of all keys.
 
     Prompts count too, less what was cached. `most` tells how many a key may have; 0: any number.
@@ -41,7 +41,7 @@ class Budget:
         if n_tokens > 0 and self._most(key):
             self._recent(key).append((self._clock(), n_tokens))
 
-    def of(self, key: str) -> Callable[[int], None]:
+    def spender(self, key: str) -> Callable[[int], None]:
         """Return a callback that counts tokens as they are computed: a client that leaves early has had them too."""
         return partial(self.spend, key)
 

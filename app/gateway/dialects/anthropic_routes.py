@@ -15,30 +15,39 @@ from msgspec import Meta
 
 from app.core.errors import BadInput
 from app.core.tools.reasoning import Thinking
-from app.gateway.access.auth import ASKER
-from app.gateway.answering import Answering, Asker
+from app.gateway.access.auth import CALLER
+from app.gateway.answering import Answering, Caller
 from app.gateway.api_request import (
     MAX_SEED,
     MOST_STOPS,
     MOST_TOOLS,
     USUAL,
+    AnswerEnd,
     ApiRequest,
-    CallBegun,
-    Called,
-    CallText,
-    Ended,
+    CallArguments,
+    CallDone,
+    CallStart,
+    CollectedAnswer,
     Json,
     Origin,
     Piece,
-    Said,
-    Thought,
+    TextPiece,
+    ThoughtPiece,
     Tool,
-    Whole,
-    limit_of,
     text_of,
-    thought_with,
+    token_limit,
+    with_thought,
 )
-from app.gateway.dialects.openai_requests import Count, Fraction, Name, Stop, TopK, as_given, assistant, given
+from app.gateway.dialects.openai_requests import (
+    Count,
+    Fraction,
+    Name,
+    Stop,
+    TopK,
+    assistant_message,
+    given_fields,
+    with_values,
+)
 from app.gateway.streaming import EVENTS, event, read, send
 
 USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -50,7 +59,7 @@ class Message(msgspec.Struct, frozen=True):
     content: str | list[Json]
 
 
-class ToolGiven(msgspec.Struct, frozen=True):
+class MessagesTool(msgspec.Struct, frozen=True):
     name: Name
     description: Annotated[str, Meta(max_length=1 << 16)] | None = None
     input_schema: Json | None = None
@@ -68,11 +77,11 @@ class Metadata(msgspec.Struct, frozen=True):
     user_id: Annotated[str, Meta(max_length=1000)] | None = None
 
 
-class ThinkingGiven(msgspec.Struct, frozen=True):
+class ThinkingOption(msgspec.Struct, frozen=True):
     type: Literal["enabled", "disabled", "adaptive"] = "enabled"
     budget_tokens: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
 
-    def asked(self, effort: str) -> Thinking:
+    def thinking(self, effort: str) -> Thinking:
         """Return the thinking. Many programs send it whatever the model can do, so nothing of it is refused."""
         return Thinking(self.type != "disabled", effort, self.budget_tokens)
 
@@ -97,13 +106,13 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
     temperature: Fraction = None
     top_p: Fraction = None
     top_k: TopK = None
-    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[MessagesTool], Meta(max_length=MOST_TOOLS)] | None = None
     tool_choice: Choice | None = None
     metadata: Metadata | None = None
     output_config: OutputConfig | None = None
-    thinking: ThinkingGiven | None = None
+    thinking: ThinkingOption | None = None
 
-    def wish(self, chance: int) -> ApiRequest:
+    def to_api_request(self, seed: int) -> ApiRequest:
         """Return the request in the common vocabulary. Raises BadInput."""
         messages: list[Json] = []
         if system := text_of(self.system):
@@ -117,29 +126,29 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
                 "bad_request", why="tool_choice is auto, any, none, or tool with its name", field="tool_choice"
             )
         tools = tuple(map(_tool, self.tools or ()))
-        sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
+        sampling = with_values(USUAL, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
         return ApiRequest(
             model=self.model,
             messages=tuple(messages),
-            sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
-            max_tokens=limit_of(self.max_tokens),
+            sampling=replace(sampling, seed=seed % (MAX_SEED + 1)),
+            max_tokens=token_limit(self.max_tokens),
             stop=tuple(filter(None, self.stop_sequences or ())),
             schema=self.output_config.format.schema if self.output_config and self.output_config.format else None,
             tools=() if choice.type == "none" else tools,
             must_call=must[choice.type],
             calls_in_pieces=bool(self.stream),
-            many_calls=False if choice.disable_parallel_tool_use else None,
+            parallel_calls=False if choice.disable_parallel_tool_use else None,
             thinking=self._thinking(),
             user=(self.metadata and self.metadata.user_id) or "",
-            further=as_given(self, "temperature", "top_p", "top_k"),
+            extra_fields=given_fields(self, "temperature", "top_p", "top_k"),
         )
 
     def _thinking(self) -> Thinking:
         effort = (self.output_config and self.output_config.effort) or ""
-        return self.thinking.asked(effort) if self.thinking else Thinking(effort=effort)
+        return self.thinking.thinking(effort) if self.thinking else Thinking(effort=effort)
 
 
-def _tool(tool: ToolGiven) -> Tool:
+def _tool(tool: MessagesTool) -> Tool:
     if tool.type not in (None, "custom"):
         raise BadInput("api_unsupported", what=f"the tool {str(tool.type)[:40]}")
     return Tool(tool.name, tool.description or "", tool.input_schema or {}, tool.strict)
@@ -161,8 +170,8 @@ def _messages(message: Message) -> list[Json]:
         calls = [block for block in blocks if block.get("type") == "tool_use"]
         text = text_of([block for block in blocks if block.get("type") != "tool_use"])
         if not calls:
-            return [thought_with({"role": "assistant", "content": text}, thought)]
-        return [thought_with(assistant(text, [_used(call) for call in calls]), thought)]
+            return [with_thought({"role": "assistant", "content": text}, thought)]
+        return [with_thought(assistant_message(text, [_tool_use_parts(call) for call in calls]), thought)]
     messages: list[Json] = []
     for block in blocks:
         if block.get("type") == "tool_result":
@@ -172,7 +181,7 @@ def _messages(message: Message) -> list[Json]:
     return [*messages, {"role": "user", "content": text_of(texts)}] if texts or not messages else messages
 
 
-def _used(block: Json) -> tuple[str, str, object]:
+def _tool_use_parts(block: Json) -> tuple[str, str, object]:
     if not block.get("name"):
         raise BadInput("bad_request", why="a tool_use has no name", field="messages")
     return str(block.get("id", "")), str(block.get("name", "")), block.get("input") or {}
@@ -185,21 +194,22 @@ class Answer:
     id: str
     model: str
     origin: Origin = field(default_factory=Origin)
-    whole: Whole = field(default_factory=Whole)
+    collected: CollectedAnswer = field(default_factory=CollectedAnswer)
     n_blocks: int = 0
     open: Literal["", "text", "thinking"] = ""  # a block that has begun and not ended
 
     def message(self) -> Json:
         """Return the whole message."""
-        thought = self.whole.thought
+        thought = self.collected.thought
         content: list[Json] = (
             [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}] if thought else []
         )
-        content += [{"type": "text", "text": self.whole.text}] if self.whole.text else []
+        content += [{"type": "text", "text": self.collected.text}] if self.collected.text else []
         content += [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.values} for call in self.whole.calls
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.values}
+            for call in self.collected.calls
         ]
-        return self._frame(content) | self._reason() | {"usage": _usage(self.whole.ended)}
+        return self._frame(content) | self._reason() | {"usage": _usage(self.collected.ended)}
 
     def begin(self) -> list[tuple[str, Json]]:
         """Return the first events. The number of tokens read is not known yet, and sent at the end."""
@@ -209,22 +219,22 @@ class Answer:
 
     def events(self, piece: Piece) -> list[tuple[str, Json]]:
         """Return the events of a piece: name and data of each."""
-        self.whole.add(piece)
+        self.collected.add(piece)
         match piece:
-            case Said(text=text):
-                return self._grown("text", {"type": "text_delta", "text": text})
-            case CallBegun(id=name):
+            case TextPiece(text=text):
+                return self._extend_block("text", {"type": "text_delta", "text": text})
+            case CallStart(id=name):
                 return [*self._closed(), self._tool_use(name, piece.name)]
-            case CallText(text=text):
+            case CallArguments(text=text):
                 return [self._arguments(text)]
-            case Called(was_begun=True):
+            case CallDone(was_begun=True):
                 return [("content_block_stop", {"index": self.n_blocks - 1})]
-            case Thought(text=text):
+            case ThoughtPiece(text=text):
                 more = {"type": "thinking_delta", "thinking": text}
-                return self._grown("thinking", more) if text else []
-            case Called():
+                return self._extend_block("thinking", more) if text else []
+            case CallDone():
                 return [*self._closed(), *self._call(piece)]
-            case Ended():
+            case AnswerEnd():
                 end = {"delta": self._reason(), "usage": _usage(piece)}
                 return [*self._closed(), ("message_delta", end), ("message_stop", {})]
 
@@ -239,11 +249,11 @@ class Answer:
         }
 
     def _reason(self) -> Json:
-        end = self.whole.ended
+        end = self.collected.ended
         reason = "stop_sequence" if end.stop is not None and end.reason == "stop" else REASONS[end.reason]
         return {"stop_reason": reason, "stop_sequence": end.stop if reason == "stop_sequence" else None}
 
-    def _grown(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
+    def _extend_block(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
         """Return the events that add to a block of this kind, starting one if the last is another."""
         events = [] if self.open == kind else self._closed()
         if self.open != kind:
@@ -257,11 +267,11 @@ class Answer:
         at = {"index": self.n_blocks - 1}
         events: list[tuple[str, Json]] = []
         if was == "thinking":
-            sign = {"type": "signature_delta", "signature": _signature(self.whole.thought)}
+            sign = {"type": "signature_delta", "signature": _signature(self.collected.thought)}
             events.append(("content_block_delta", at | {"delta": sign}))
         return [*events, ("content_block_stop", at)] if was else []
 
-    def _call(self, call: Called) -> list[tuple[str, Json]]:
+    def _call(self, call: CallDone) -> list[tuple[str, Json]]:
         begin = self._tool_use(call.id, call.name)
         stop = ("content_block_stop", {"index": self.n_blocks - 1})
         return [begin, self._arguments(call.arguments), stop]
@@ -283,7 +293,7 @@ def _signature(thought: str) -> str:
     return hashlib.sha256(thought.encode()).hexdigest()
 
 
-def _usage(end: Ended) -> Json:
+def _usage(end: AnswerEnd) -> Json:
     read = end.prompt_tokens - end.reused_tokens
     return dict(zip(USAGE, (read, end.reused_tokens, 0, end.answer_tokens), strict=True))
 
@@ -306,24 +316,24 @@ class AnthropicRoutes:
     async def messages(self, request: web.Request) -> web.StreamResponse:
         body = read(request, MessagesRequest)
         check_answerable(body)
-        wish = body.wish(chance=secrets.randbelow(1 << 31))
-        model, origin = await self._answering.model(wish.model), request[ASKER].origin
+        api_request = body.to_api_request(seed=secrets.randbelow(1 << 31))
+        model, origin = await self._answering.resolve(api_request.model), request[CALLER].origin
         answer = Answer(f"msg_{secrets.token_hex(12)}", model, origin)
         if body.stream:
-            return await send(request, EVENTS, self._events(wish, request[ASKER], answer))
-        async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
+            return await send(request, EVENTS, self._events(api_request, request[CALLER], answer))
+        async with aclosing(self._answering.answer(api_request, request[CALLER])) as pieces:
             async for piece in pieces:
-                answer.whole.add(piece)
+                answer.collected.add(piece)
         return web.json_response(answer.message())
 
     async def count(self, request: web.Request) -> web.Response:
-        wish = read(request, MessagesRequest).wish(chance=0)
-        await self._answering.model(wish.model)
-        return web.json_response({"input_tokens": await self._answering.count(wish)})
+        api_request = read(request, MessagesRequest).to_api_request(seed=0)
+        await self._answering.resolve(api_request.model)
+        return web.json_response({"input_tokens": await self._answering.count_prompt_tokens(api_request)})
 
-    async def _events(self, wish: ApiRequest, asker: Asker, answer: Answer) -> AsyncGenerator[bytes, None]:
+    async def _events(self, api_request: ApiRequest, caller: Caller, answer: Answer) -> AsyncGenerator[bytes, None]:
         begun = False
-        async with aclosing(self._answering.answer(wish, asker)) as pieces:
+        async with aclosing(self._answering.answer(api_request, caller)) as pieces:
             async for piece in pieces:
                 events = [] if begun else answer.begin()
                 begun = True

@@ -13,11 +13,11 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.core.errors import BadInput
-from app.gateway.access.auth import ASKER
-from app.gateway.access.token_budget import Budget
+from app.gateway.access.auth import CALLER
+from app.gateway.access.token_budget import TokenBudget
 from app.gateway.api_request import Json
 from app.gateway.fair_queue import FairQueue
-from app.gateway.metrics import Figures
+from app.gateway.metrics import Metrics
 from app.gateway.streaming import read
 from app.inference.worker.embedder import Text, Vector
 from app.node.models.embeddings import Embedded, Embeddings, Ranked
@@ -26,7 +26,7 @@ MOST_TEXTS = 2048  # of one request, as OpenAI documents it
 MOST_CHARS = 1 << 20
 NANOSECONDS = 1e9
 
-Given = Annotated[str, Meta(max_length=MOST_CHARS)]
+InputText = Annotated[str, Meta(max_length=MOST_CHARS)]
 Ids = Annotated[list[Annotated[int, Meta(ge=0, le=1 << 30)]], Meta(min_length=1, max_length=1 << 16)]
 Size = Annotated[int, Meta(ge=1, le=1 << 16)] | None
 
@@ -36,7 +36,7 @@ RERANK = ("/v1/rerank", "/v1/reranking", "/rerank", "/reranking")
 class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request of OpenAI's API."""
 
-    input: Given | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=1 << 16)]
+    input: InputText | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=1 << 16)]
     model: str = ""
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Size = None
@@ -50,7 +50,7 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
 class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to Ollama's /api/embed."""
 
-    input: Given | Annotated[list[Given], Meta(max_length=MOST_TEXTS)] = ""
+    input: InputText | Annotated[list[InputText], Meta(max_length=MOST_TEXTS)] = ""
     model: str = ""
     truncate: bool | None = None
     dimensions: Size = None
@@ -66,7 +66,7 @@ class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
 class OllamaEmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to Ollama's older /api/embeddings."""
 
-    prompt: Given = ""
+    prompt: InputText = ""
     model: str = ""
 
 
@@ -78,18 +78,18 @@ def texts_of(texts: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
     elif kinds == {int}:
         parsed = [cast("tuple[int, ...]", tuple(texts))]
     elif int in kinds:
-        raise _odd("input is texts, or token ids, and not both")
+        raise _invalid("input is texts, or token ids, and not both")
     else:
         parsed = [item if isinstance(item, str) else tuple(cast("list[int]", item)) for item in texts]
     if len(parsed) > MOST_TEXTS:
-        raise _odd(f"input has more than {MOST_TEXTS} texts")
+        raise _invalid(f"input has more than {MOST_TEXTS} texts")
     for text in parsed:
         if not text:
-            raise _odd("a text of input is empty")
+            raise _invalid("a text of input is empty")
         if len(text) > MOST_CHARS:
-            raise _odd(f"a text of input has more than {MOST_CHARS} characters")
+            raise _invalid(f"a text of input has more than {MOST_CHARS} characters")
         if not isinstance(text, str) and not 0 <= min(text) <= max(text) < 1 << 30:
-            raise _odd("a token id of input is out of bounds")
+            raise _invalid("a token id of input is out of bounds")
     return tuple(parsed)
 
 
@@ -118,20 +118,20 @@ def _encoded(vector: Vector, encoding: str | None) -> list[float] | str:
     return list(vector.values)
 
 
-def _odd(why: str) -> BadInput:
+def _invalid(why: str) -> BadInput:
     return BadInput("bad_request", why=why, field="input")
 
 
 class Document(msgspec.Struct, frozen=True):
-    text: Given
+    text: InputText
 
 
 class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request in Jina's form, or in TEI's if it has `texts`."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MOST_CHARS)]
-    documents: Annotated[list[Given | Document], Meta(max_length=MOST_TEXTS)] = []
-    texts: Annotated[list[Given], Meta(max_length=MOST_TEXTS)] | None = None
+    documents: Annotated[list[InputText | Document], Meta(max_length=MOST_TEXTS)] = []
+    texts: Annotated[list[InputText], Meta(max_length=MOST_TEXTS)] | None = None
     model: str = ""
     top_n: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
     return_documents: bool | None = None
@@ -166,8 +166,8 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
 class EmbeddingRoutes:
     """The routes. Programs take turns here as they do with answers."""
 
-    def __init__(self, embeddings: Embeddings, budget: Budget, figures: Figures) -> None:
-        self._embeddings, self._budget, self._figures = embeddings, budget, figures
+    def __init__(self, embeddings: Embeddings, budget: TokenBudget, metrics: Metrics) -> None:
+        self._embeddings, self._budget, self._metrics = embeddings, budget, metrics
         self._queue = FairQueue(lambda _: 1)
 
     def routes(self) -> list[web.RouteDef]:
@@ -180,50 +180,50 @@ class EmbeddingRoutes:
 
     async def openai(self, request: web.Request) -> web.Response:
         body = read(request, EmbeddingsRequest)
-        made = await self._made(request, body.model, body.texts(), body.dimensions, cut=False)
+        made = await self._embed(request, body.model, body.texts(), body.dimensions, cut=False)
         return _json(openai_list(made, body.encoding_format))
 
     async def ollama(self, request: web.Request) -> web.Response:
         begun, body = time.monotonic(), read(request, OllamaEmbedRequest)
         cut = body.truncate is not False
-        made = await self._made(request, body.model, body.texts(), body.dimensions, cut=cut)
+        made = await self._embed(request, body.model, body.texts(), body.dimensions, cut=cut)
         return _json(ollama_list(made, time.monotonic() - begun))
 
     async def ollama_one(self, request: web.Request) -> web.Response:
         body = read(request, OllamaEmbeddingsRequest)
         texts = (body.prompt,) if body.prompt else ()
-        made = await self._made(request, body.model, texts, None, cut=True)
+        made = await self._embed(request, body.model, texts, None, cut=True)
         return _json({"embedding": [*made.vectors[0].values] if texts else []})
 
     async def rerank(self, request: web.Request) -> web.Response:
         body = read(request, RerankRequest)
         texts = body.all_texts()
-        key = request[ASKER].key
+        key = request[CALLER].key
         self._budget.check(key)
         embeddings = self._embeddings
         entry = await embeddings.reranker(body.model)
         async with self._queue.turn(key):
             self._budget.check(key)
-            made = await embeddings.rank(entry, body.query, texts, self._counted(key))
+            made = await embeddings.rank(entry, body.query, texts, self._spender(key))
         return _json(body.answer(made))
 
-    async def _made(
+    async def _embed(
         self, request: web.Request, model: str, texts: Sequence[Text], size: int | None, *, cut: bool
     ) -> Embedded:
-        key = request[ASKER].key
+        key = request[CALLER].key
         self._budget.check(key)
         embeddings = self._embeddings
         entry = await embeddings.model(model)
         async with self._queue.turn(key):
             self._budget.check(key)
-            return await embeddings.embed(entry, texts, size, cut=cut, read=self._counted(key))
+            return await embeddings.embed(entry, texts, size, cut=cut, read=self._spender(key))
 
-    def _counted(self, key: str) -> Callable[[int], None]:
+    def _spender(self, key: str) -> Callable[[int], None]:
         """Return a callback that counts the tokens that were read for this key."""
 
         def read(n_tokens: int) -> None:
             self._budget.spend(key, n_tokens)
-            self._figures.tokens.labels(kind="vectors").inc(n_tokens)
+            self._metrics.tokens.labels(kind="vectors").inc(n_tokens)
 
         return read
 

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,52 +19,51 @@ from msgspec import Meta
 
 from app.core.errors import BadInput, Busy
 from app.core.tools.reasoning import Thinking
-from app.gateway.access.auth import ASKER
-from app.gateway.answering import Answering, Asker
+from app.gateway.access.auth import CALLER
+from app.gateway.answering import Answering, Caller
 from app.gateway.api_request import (
     MAX_SEED,
     MOST_TOOLS,
     USUAL,
+    AnswerEnd,
     ApiRequest,
-    CallBegun,
-    Called,
-    CallText,
-    Ended,
+    CallArguments,
+    CallDone,
+    CallStart,
+    CollectedAnswer,
     Json,
     Origin,
     Piece,
-    Said,
-    Thought,
-    Whole,
-    limit_of,
-    thought_with,
+    TextPiece,
+    ThoughtPiece,
+    token_limit,
+    with_thought,
 )
 from app.gateway.dialects.openai_requests import (
     SAMPLING_FIELDS,
+    ChatTool,
     Fraction,
     LastN,
     Name,
     Stops,
-    ToolGiven,
     TopK,
-    as_given,
-    assistant,
-    given,
-    no_role,
-    stops,
+    assistant_message,
+    given_fields,
+    stop_strings,
+    unknown_role,
+    with_values,
 )
-from app.gateway.model_cards import ModelCard, ModelCards, iso, modified_at
+from app.gateway.model_cards import ListModels, ModelCard, ModelCards, iso, modified_at
 from app.gateway.streaming import NDJSON, read, send
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 from backends.contract import Sampling
 
 log = logging.getLogger(__name__)
-USUAL_OPTIONS = {
+DEFAULT_OPTIONS = {
     name: getattr(USUAL, name) for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
 }
 
-Listed = Callable[[], Awaitable[list[Json]]]
 # Whose API these routes speak: programs ask for one that is new enough (Copilot in VS Code: 0.6.4), not for ours.
 OLLAMA_VERSION = "0.12.0"
 RUNS = "Ollama is running"  # word for word: programs look for it
@@ -88,8 +87,8 @@ class Options(msgspec.Struct, frozen=True):
     num_predict: Annotated[int, Meta(ge=-2, le=1 << 31)] | None = None
     stop: Stops = None
 
-    def sampling(self, chance: int) -> Sampling:
-        values = given(
+    def sampling(self, seed: int) -> Sampling:
+        values = with_values(
             USUAL,
             temperature=self.temperature,
             top_k=self.top_k,
@@ -100,11 +99,11 @@ class Options(msgspec.Struct, frozen=True):
             presence_penalty=self.presence_penalty,
             frequency_penalty=self.frequency_penalty,
         )
-        return replace(values, seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1))
+        return replace(values, seed=(seed if self.seed is None else self.seed) % (MAX_SEED + 1))
 
     @property
     def max_tokens(self) -> int | None:
-        return limit_of(self.num_predict)
+        return token_limit(self.num_predict)
 
 
 class CalledFunction(msgspec.Struct, frozen=True):
@@ -136,31 +135,31 @@ class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
     think: bool | Annotated[str, Meta(max_length=32)] | None = None
 
     @property
-    def lets_go(self) -> bool:
+    def unload_after(self) -> bool:
         """Return whether the model is needed only for this answer."""
         return str(self.keep_alive).rstrip("hms") in ("0", "0.0")
 
-    def common(self, chance: int) -> ApiRequest:
+    def base_request(self, seed: int) -> ApiRequest:
         options = self.options or Options()
         return ApiRequest(
             model=self.model,
-            sampling=options.sampling(chance),
+            sampling=options.sampling(seed),
             max_tokens=options.max_tokens,
-            stop=stops(options.stop),
+            stop=stop_strings(options.stop),
             schema=_schema(self.format),
             thinking=_thinking(self.think),
-            further=as_given(options, *SAMPLING_FIELDS),
+            extra_fields=given_fields(options, *SAMPLING_FIELDS),
         )
 
 
 class OllamaChatRequest(OllamaRequest, frozen=True, kw_only=True):
     messages: Annotated[list[Message], Meta(max_length=4096)] = []
-    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[ChatTool], Meta(max_length=MOST_TOOLS)] | None = None
 
-    def wish(self, chance: int) -> ApiRequest:
+    def to_api_request(self, seed: int) -> ApiRequest:
         """Return the request in the common vocabulary. Raises BadInput."""
         tools = tuple(tool.function.tool() for tool in self.tools or ())
-        return replace(self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools)
+        return replace(self.base_request(seed), messages=tuple(map(_message, self.messages)), tools=tools)
 
 
 class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
@@ -172,16 +171,16 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
     images: list[str] | None = None
     context: list[int] | None = None
 
-    def wish(self, chance: int) -> ApiRequest:
+    def to_api_request(self, seed: int) -> ApiRequest:
         """Return the request in the common vocabulary. Raises BadInput."""
         for name in ("suffix", "template", "images", "context"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
         if self.raw:
-            return replace(self.common(chance), prompt=self.prompt)
+            return replace(self.base_request(seed), prompt=self.prompt)
         messages: list[Json] = [{"role": "system", "content": self.system}] if self.system else []
         messages.append({"role": "user", "content": self.prompt})
-        return replace(self.common(chance), messages=tuple(messages))
+        return replace(self.base_request(seed), messages=tuple(messages))
 
 
 def _thinking(think: bool | str | None) -> Thinking:
@@ -211,12 +210,12 @@ def _message(message: Message) -> Json:
             return {"role": message.role, "content": text}
         case "assistant" if message.tool_calls:
             calls = [("", call.function.name, call.function.arguments) for call in message.tool_calls]
-            return thought_with(assistant(text, calls), message.thinking)
+            return with_thought(assistant_message(text, calls), message.thinking)
         case "assistant":
-            return thought_with({"role": "assistant", "content": text}, message.thinking)
+            return with_thought({"role": "assistant", "content": text}, message.thinking)
         case "tool":
             return {"role": "tool", "content": text, "name": message.tool_name or ""}
-    raise no_role(message.role, "system, user, assistant and tool")
+    raise unknown_role(message.role, "system, user, assistant and tool")
 
 
 @dataclass(slots=True)
@@ -226,36 +225,36 @@ class Answer:
     model: str
     chat: bool
     origin: Origin = field(default_factory=Origin)
-    whole: Whole = field(default_factory=Whole)
+    collected: CollectedAnswer = field(default_factory=CollectedAnswer)
 
     def line(self, piece: Piece, now: float, took_s: float) -> Json:
         """Return the line of a stream for a piece."""
-        self.whole.add(piece)
+        self.collected.add(piece)
         match piece:
-            case Said(text=text):
+            case TextPiece(text=text):
                 return self._frame(text, [], now) | {"done": False}
-            case CallBegun() | CallText():  # it is told of whole calls alone
+            case CallStart() | CallArguments():  # it is told of whole calls alone
                 return self._frame("", [], now) | {"done": False}
-            case Thought(text=text):
+            case ThoughtPiece(text=text):
                 return self._frame("", [], now, text) | {"done": False}
-            case Called(half=str(half)):  # its clients look at no reason, and would make it
+            case CallDone(half=str(half)):  # its clients look at no reason, and would make it
                 return self._frame(half, [], now) | {"done": False}
-            case Called():
+            case CallDone():
                 return self._frame("", [piece], now) | {"done": False}
-            case Ended():
+            case AnswerEnd():
                 return self._frame("", [], now) | self._end(took_s)
 
     def object(self, now: float, took_s: float) -> Json:
         """Return the whole answer."""
-        whole = [call for call in self.whole.calls if call.half is None]
-        text = self.whole.text + "".join(call.half or "" for call in self.whole.calls)
-        return self._frame(text, whole, now, self.whole.thought) | self._end(took_s)
+        whole = [call for call in self.collected.calls if call.half is None]
+        text = self.collected.text + "".join(call.half or "" for call in self.collected.calls)
+        return self._frame(text, whole, now, self.collected.thought) | self._end(took_s)
 
-    def brought(self, now: float, reason: Literal["load", "unload"] = "load") -> Json:
+    def load_result(self, now: float, reason: Literal["load", "unload"] = "load") -> Json:
         """Return the answer to a request without a prompt, which only loads or unloads."""
         return self._frame("", [], now) | {"done": True, "done_reason": reason}
 
-    def _frame(self, text: str, calls: list[Called], now: float, thought: str = "") -> Json:
+    def _frame(self, text: str, calls: list[CallDone], now: float, thought: str = "") -> Json:
         moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")
         frame: Json = {"model": self.model, "created_at": moment, **self.origin.fields()}
         if not self.chat:
@@ -268,7 +267,7 @@ class Answer:
         return frame | {"message": message}
 
     def _end(self, took_s: float) -> Json:
-        end = self.whole.ended
+        end = self.collected.ended
         read_s = max(0.0, end.ttft_s)
         wrote_s = (end.answer_tokens - 1) / end.decode_tok_s if end.decode_tok_s else 0.0
         return {
@@ -289,14 +288,14 @@ class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     name: str = ""
 
-    def wanted(self) -> str:
+    def model_name(self) -> str:
         """Return the model's name. Raises BadInput."""
         if not (name := (self.model or self.name).removesuffix(":latest")):
             raise BadInput("bad_request", why="model is missing", field="model")
         return name
 
 
-def listed(model: Json, modified: str) -> Json:
+def shelf_entry(model: Json, modified: str) -> Json:
     """Return the entry of a model of the shelf, or of an upstream's, of which only the name is known."""
     return {
         "name": model["name"],
@@ -308,7 +307,7 @@ def listed(model: Json, modified: str) -> Json:
     }
 
 
-def running(model: Json, context: int) -> Json:
+def loaded_entry(model: Json, context: int) -> Json:
     """Return the entry of a loaded model. It has no end: the program that loaded it decides."""
     return {
         "name": model["name"],
@@ -320,7 +319,7 @@ def running(model: Json, context: int) -> Json:
     }
 
 
-def shown(model: Json, card: ModelCard | None, since: str, context: int | None) -> Json:
+def model_description(model: Json, card: ModelCard | None, since: str, context: int | None) -> Json:
     """Return the description of a model and its abilities. `context`: of a conversation, if it is loaded."""
     family = model.get("architecture") or ""
     can = {
@@ -348,7 +347,7 @@ def shown(model: Json, card: ModelCard | None, since: str, context: int | None) 
 
 def _parameters(context: int | None) -> str:
     """Return the default parameters, one a line, as Ollama writes them."""
-    usual = USUAL_OPTIONS if context is None else {"num_ctx": context, **USUAL_OPTIONS}
+    usual = DEFAULT_OPTIONS if context is None else {"num_ctx": context, **DEFAULT_OPTIONS}
     return "\n".join(f"{name:<30} {value:g}" for name, value in usual.items())
 
 
@@ -382,7 +381,7 @@ def _details(model: Json) -> Json:
     }
 
 
-class LettingGo:
+class ModelUnloader:
     """The unloading of models after `keep_alive: 0`, if no one else uses them.
 
     A program may unload what its own question loaded; other models only if it may change them.
@@ -391,27 +390,27 @@ class LettingGo:
     def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: Answering) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
-    def there(self) -> frozenset[Placement]:
+    def loaded_models(self) -> frozenset[Placement]:
         """Return the loaded models, before a question that may load one."""
         return frozenset(self._hosting.loaded)
 
     @contextmanager
-    def keeping(self, model: str, *, lets_go: bool) -> Iterator[None]:
+    def unloading_after(self, model: str, *, unload_after: bool) -> Iterator[None]:
         """Make an answer of this model inside; `lets_go`: its program does not keep it.
 
         A program that leaves early does not keep it either. A question that fails has loaded nothing that answers.
         """
-        before = self.there()
+        before = self.loaded_models()
         try:
             yield
         except (GeneratorExit, asyncio.CancelledError):
-            if lets_go:
-                self.after(model, before)
+            if unload_after:
+                self.unload_unused(model, before)
             raise
-        if lets_go:
-            self.after(model, before)
+        if unload_after:
+            self.unload_unused(model, before)
 
-    def after(self, model: str, before: frozenset[Placement]) -> None:
+    def unload_unused(self, model: str, before: frozenset[Placement]) -> None:
         """Unload the model after its answer, if its program does not keep it. before: what was loaded when the question
         came.
 
@@ -423,24 +422,24 @@ class LettingGo:
         brought = running.by_question and running not in before
         if not (brought or self._may_load()):
             return
-        if not self._is_wanted(running):
-            self._goes(running)
+        if not self._is_in_use(running):
+            self._unload(running)
 
-    def at_once(self, model: str) -> None:
+    def unload_now(self, model: str) -> None:
         """Unload the model on request. Raises BadInput where the program may not, Busy while others use it."""
         running = self._hosting.loaded.named(model)
         if running is None or not running.is_ready:  # as one that goes already
             return
         if not self._may_load():
             raise BadInput("api_model_stays", name=model)
-        if self._is_wanted(running):
+        if self._is_in_use(running):
             raise Busy("api_model_asked", name=model)
-        self._goes(running)
+        self._unload(running)
 
-    def _is_wanted(self, running: Placement) -> bool:
+    def _is_in_use(self, running: Placement) -> bool:
         return running.n_askers > 0 or self._answering.queue.waits_for(running.entry.name)
 
-    def _goes(self, running: Placement) -> None:
+    def _unload(self, running: Placement) -> None:
         log.info("%s is unloaded, as a program asked", running.entry.name)
         self._hosting.give_back(running)
 
@@ -448,8 +447,10 @@ class LettingGo:
 class OllamaRoutes:
     """The routes, each a few lines over Answering."""
 
-    def __init__(self, answering: Answering, listed: Listed, going: LettingGo, cards: ModelCards) -> None:
-        self._answering, self._listed, self._going = answering, listed, going
+    def __init__(
+        self, answering: Answering, list_models: ListModels, unloader: ModelUnloader, cards: ModelCards
+    ) -> None:
+        self._answering, self._list_models, self._unloader = answering, list_models, unloader
         self._cards = cards
         self._since = iso(datetime.now(UTC))
 
@@ -472,77 +473,82 @@ class OllamaRoutes:
         return web.json_response({"version": OLLAMA_VERSION})
 
     async def tags(self, request: web.Request) -> web.Response:
-        models = [listed(model, await modified_at(model, self._since)) for model in (await self._known()).values()]
+        models = [shelf_entry(model, await modified_at(model, self._since)) for model in (await self._known()).values()]
         return web.json_response({"models": models})
 
     async def loaded(self, request: web.Request) -> web.Response:
         known = await self._known()
-        contexts = {name: placement.context for name, placement in self._answering.ready().items()}
+        contexts = {name: placement.context for name, placement in self._answering.ready_models().items()}
         if not contexts:  # of a guest, what its hosts have loaded
             contexts = {name: model["context"] for name, model in known.items() if model.get("context")}
-        models = [running(known[name], contexts[name]) for name in contexts if name in known]
+        models = [loaded_entry(known[name], contexts[name]) for name in contexts if name in known]
         return web.json_response({"models": models})
 
     async def show(self, request: web.Request) -> web.Response:
-        name, known = read(request, ShowRequest).wanted(), await self._known()
+        name, known = read(request, ShowRequest).model_name(), await self._known()
         if name not in known:
-            name = await self._answering.model(name)  # raises what says which there are
-        there = self._answering.ready().get(name)
+            name = await self._answering.resolve(name)  # raises what says which there are
+        there = self._answering.ready_models().get(name)
         model = known.get(name, {"name": name})
-        card = await self._cards.of(model)
+        card = await self._cards.card(model)
         context = there.context if there else model.get("context") or None
-        encoded = msgspec.json.encode(shown(model, card, self._since, context))  # NaN of a file is null
+        encoded = msgspec.json.encode(model_description(model, card, self._since, context))  # NaN of a file is null
         return web.Response(body=encoded, content_type="application/json")
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = read(request, OllamaChatRequest)
         if not body.messages:
-            return await self._brought(request, body, chat=True)
+            return await self._load_or_unload(request, body, chat=True)
         return await self._answer(request, body, chat=True)
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
         body = read(request, OllamaGenerateRequest)
         if not body.prompt:
-            return await self._brought(request, body, chat=False)
+            return await self._load_or_unload(request, body, chat=False)
         return await self._answer(request, body, chat=False)
 
     async def _answer(
         self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.StreamResponse:
-        begun, wish = time.monotonic(), body.wish(secrets.randbelow(1 << 31))
-        answer = Answer(await self._answering.model(wish.model), chat, request[ASKER].origin)
-        keeping = self._going.keeping(answer.model, lets_go=body.lets_go)
+        begun, api_request = time.monotonic(), body.to_api_request(secrets.randbelow(1 << 31))
+        answer = Answer(await self._answering.resolve(api_request.model), chat, request[CALLER].origin)
+        unloading_after = self._unloader.unloading_after(answer.model, unload_after=body.unload_after)
         if body.stream is not False:
-            lines = self._lines(wish, request[ASKER], answer, begun, keeping)
+            lines = self._lines(api_request, request[CALLER], answer, begun, unloading_after)
             return await send(request, NDJSON, lines)
-        with keeping:
-            async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
+        with unloading_after:
+            async with aclosing(self._answering.answer(api_request, request[CALLER])) as pieces:
                 async for piece in pieces:
-                    answer.whole.add(piece)
+                    answer.collected.add(piece)
         return web.json_response(answer.object(time.time(), time.monotonic() - begun))
 
-    async def _brought(
+    async def _load_or_unload(
         self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.Response:
         """Load or unload the model: a request without a prompt asks for that."""
-        model = await self._answering.model(body.model)
-        if body.lets_go:
-            self._going.at_once(model)
-            return web.json_response(Answer(model, chat).brought(time.time(), "unload"))
-        await self._answering.bring(body.model, request[ASKER])
-        return web.json_response(Answer(model, chat).brought(time.time()))
+        model = await self._answering.resolve(body.model)
+        if body.unload_after:
+            self._unloader.unload_now(model)
+            return web.json_response(Answer(model, chat).load_result(time.time(), "unload"))
+        await self._answering.load(body.model, request[CALLER])
+        return web.json_response(Answer(model, chat).load_result(time.time()))
 
     async def _known(self) -> dict[str, Json]:
         """Return the models of the shelf, and those that upstreams answer for."""
-        elsewhere = {name: {"name": name} for name in self._answering.elsewhere()}
-        here: dict[str, Json] = {model["name"]: model for model in await self._listed()}
+        elsewhere = {name: {"name": name} for name in self._answering.upstream_models()}
+        here: dict[str, Json] = {model["name"]: model for model in await self._list_models()}
         return here | {name: model for name, model in elsewhere.items() if name not in here}
 
     async def _lines(
-        self, wish: ApiRequest, asker: Asker, answer: Answer, begun: float, keeping: AbstractContextManager[None]
+        self,
+        api_request: ApiRequest,
+        caller: Caller,
+        answer: Answer,
+        begun: float,
+        unloading_after: AbstractContextManager[None],
     ) -> AsyncGenerator[bytes, None]:
-        with keeping:
-            async with aclosing(self._answering.answer(wish, asker)) as pieces:
+        with unloading_after:
+            async with aclosing(self._answering.answer(api_request, caller)) as pieces:
                 async for piece in pieces:
                     line = answer.line(piece, time.time(), time.monotonic() - begun)
                     yield msgspec.json.encode(line) + b"\n"

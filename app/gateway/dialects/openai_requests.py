@@ -24,11 +24,11 @@ from app.gateway.api_request import (
     ApiRequest,
     Json,
     Tool,
-    arguments_of,
-    limit_of,
-    object_of,
+    parse_arguments,
+    parse_object,
     text_of,
-    thought_with,
+    token_limit,
+    with_thought,
 )
 from backends.contract import MOST_LIKELY, Sampling
 
@@ -40,7 +40,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Fraction = Annotated[float, Meta(ge=0, le=1)] | None
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 Temperature = Annotated[float, Meta(ge=0, le=2)] | None  # OpenAI's range
-Count = Annotated[int, Meta(ge=-1, le=1 << 31)] | None  # of tokens; see `limit_of`
+Count = Annotated[int, Meta(ge=-1, le=1 << 31)] | None  # of tokens; see `token_limit`
 TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 LastN = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
@@ -54,7 +54,7 @@ SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
     "repeat_penalty",
     "repeat_last_n",
 )
-PASSED_FIELDS = (  # as they are: an upstream may know them, and most mean nothing to the pool
+UPSTREAM_FIELDS = (  # as they are: an upstream may know them, and most mean nothing to the pool
     "reasoning_effort", "chat_template_kwargs", "reasoning_budget_tokens", "thinking_budget_tokens",
     "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
@@ -78,7 +78,7 @@ def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]
     raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function", field="tool_choice")
 
 
-def schema_asked(response_format: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
+def answer_schema(response_format: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
     """Return the JSON schema of an answer; None: any text.
 
     `name`: the name of the field in that API. Raises BadInput.
@@ -112,7 +112,7 @@ class Function(msgspec.Struct, frozen=True):
         return Tool(self.name, self.description or "", self.parameters or {}, self.strict)
 
 
-class ToolGiven(msgspec.Struct, frozen=True):
+class ChatTool(msgspec.Struct, frozen=True):
     function: Function
     type: str = "function"
 
@@ -191,9 +191,9 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
 
-    def sampling(self, chance: int, likely: int | None) -> Sampling:
+    def sampling(self, seed: int, likely: int | None) -> Sampling:
         return replace(
-            given(
+            with_values(
                 USUAL,
                 temperature=self.temperature,
                 top_p=self.top_p,
@@ -204,7 +204,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
                 presence_penalty=self.presence_penalty,
                 frequency_penalty=self.frequency_penalty,
             ),
-            seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1),
+            seed=(seed if self.seed is None else self.seed) % (MAX_SEED + 1),
             logit_bias=_biases(self.logit_bias or {}),
             likely=likely,
         )
@@ -230,7 +230,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
     top_logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
     max_completion_tokens: Count = None
     response_format: Json | None = None
-    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[ChatTool], Meta(max_length=MOST_TOOLS)] | None = None
     tool_choice: str | Json | None = None
     parallel_tool_calls: bool | None = None
     functions: Any = None
@@ -240,7 +240,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
     reasoning_budget_tokens: int | None = None
     thinking_budget_tokens: int | None = None
 
-    def wish(self, chance: int) -> ApiRequest:
+    def to_api_request(self, seed: int) -> ApiRequest:
         """Return the request in the common vocabulary. Raises BadInput."""
         self.check("functions", "audio")
         tools = tuple(tool.function.tool() for tool in self.tools or ())
@@ -248,12 +248,12 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
         likely = (self.top_logprobs or 0) if self.logprobs else None
         return ApiRequest(
             model=self.model,
-            messages=whole_calls(list(map(_message, self.messages))),
-            sampling=self.sampling(chance, likely),
-            max_tokens=limit_of(self.max_completion_tokens, self.max_tokens),
-            stop=stops(self.stop),
+            messages=complete_calls(list(map(_message, self.messages))),
+            sampling=self.sampling(seed, likely),
+            max_tokens=token_limit(self.max_completion_tokens, self.max_tokens),
+            stop=stop_strings(self.stop),
             n=self.n or 1,
-            schema=schema_asked(
+            schema=answer_schema(
                 self.response_format,
                 lambda response_format: response_format.get("json_schema"),
                 "response_format",
@@ -262,11 +262,13 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
             tools=() if choice == "none" else tools,
             must_call=choice if choice not in FREE else None,
             calls_in_pieces=bool(self.stream),
-            many_calls=self.parallel_tool_calls,
+            parallel_calls=self.parallel_tool_calls,
             thinking=self._thinking(),
             template_options=template_kwargs(self.chat_template_kwargs),
             user=self.user or "",
-            further=as_given(self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *PASSED_FIELDS),
+            extra_fields=given_fields(
+                self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *UPSTREAM_FIELDS
+            ),
         )
 
     def _thinking(self) -> Thinking:
@@ -274,10 +276,10 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
         most = self.thinking_budget_tokens if most is None else most
         switch = (self.chat_template_kwargs or {}).get("enable_thinking")
         on = switch if isinstance(switch, bool) else None
-        return thinking_asked(on, self.reasoning_effort, most)
+        return thinking_option(on, self.reasoning_effort, most)
 
 
-def thinking_asked(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
+def thinking_option(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
     """Return the requested thinking.
 
     Turning it off is refused where that is impossible; an effort for a model that does not think at all is ignored.
@@ -299,18 +301,18 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
     suffix: str | None = None
     best_of: int | None = None
 
-    def wish(self, chance: int) -> ApiRequest:
+    def to_api_request(self, seed: int) -> ApiRequest:
         """Return the request in the common vocabulary. Raises BadInput."""
         self.check("echo", "suffix", *(["best_of"] if (self.best_of or 1) > (self.n or 1) else []))
         return ApiRequest(
             model=self.model,
             prompt=_prompt(self.prompt),
-            sampling=self.sampling(chance, self.logprobs),
-            max_tokens=limit_of(self.max_tokens, USUAL_COMPLETION),
-            stop=stops(self.stop),
+            sampling=self.sampling(seed, self.logprobs),
+            max_tokens=token_limit(self.max_tokens, USUAL_COMPLETION),
+            stop=stop_strings(self.stop),
             n=self.n or 1,
             user=self.user or "",
-            further=as_given(self, *SAMPLING_FIELDS),
+            extra_fields=given_fields(self, *SAMPLING_FIELDS),
         )
 
 
@@ -326,12 +328,12 @@ def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
     raise BadInput("api_one_prompt", field="prompt")
 
 
-def as_given(body: object, *names: str) -> Json:
+def given_fields(body: object, *names: str) -> Json:
     """Return those of its fields that were given."""
     return {name: value for name in names if (value := getattr(body, name)) is not None}
 
 
-def given(usual: Sampling, **values: float | None) -> Sampling:
+def with_values(usual: Sampling, **values: float | None) -> Sampling:
     """Return the usual sampling with the given values; a top_k of -1 means all, as 0 does."""
     changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     if "top_k" in changes:
@@ -339,7 +341,7 @@ def given(usual: Sampling, **values: float | None) -> Sampling:
     return replace(usual, **changes)
 
 
-def stops(stop: Stops) -> tuple[str, ...]:
+def stop_strings(stop: Stops) -> tuple[str, ...]:
     return tuple(filter(None, [stop] if isinstance(stop, str) else stop or ()))
 
 
@@ -363,23 +365,23 @@ def _message(message: ChatMessage) -> Json:
             return {"role": "system", "content": text, **named}
         case "assistant" if message.tool_calls:
             calls = [(c.id, c.function.name, c.function.arguments) for c in message.tool_calls]
-            return thought_with(assistant(text, calls) | named, message.thought)
+            return with_thought(assistant_message(text, calls) | named, message.thought)
         case "assistant":
-            return thought_with({"role": "assistant", "content": text, **named}, message.thought)
+            return with_thought({"role": "assistant", "content": text, **named}, message.thought)
         case "user":
             return {"role": message.role, "content": text, **named}
         case "tool":
             answers = message.tool_call_id or ""
             return {"role": "tool", "content": text, "tool_call_id": answers, **named}
-    raise no_role(message.role, "system, developer, user, assistant and tool")
+    raise unknown_role(message.role, "system, developer, user, assistant and tool")
 
 
-def no_role(name: str, there: str) -> BadInput:
+def unknown_role(name: str, there: str) -> BadInput:
     why = f"there is no role {name[:40]}, but {there}"
     return BadInput("bad_request", why=why, field="messages")
 
 
-def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
+def assistant_message(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
     """Return a message of the model with calls, each with id, name and arguments as an object or as JSON text.
 
     Truncated arguments stay text, for `whole_calls`. Raises BadInput.
@@ -387,7 +389,7 @@ def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
     check_calls(calls)
     written = []
     for name_of_call, name, arguments in calls:
-        whole = object_of(arguments) if isinstance(arguments, str) else None
+        whole = parse_object(arguments) if isinstance(arguments, str) else None
         values = arguments if whole is None else whole
         if not isinstance(values, dict | str):
             raise _no_object()
@@ -396,7 +398,7 @@ def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
     return {"role": "assistant", "content": text, "tool_calls": written}
 
 
-def whole_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
+def complete_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
     """Return the messages with truncated arguments cut back to what is complete. Raises BadInput.
 
     They are read piece by piece, so only a few are accepted.
@@ -404,7 +406,7 @@ def whole_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
     functions = [call["function"] for message in messages for call in message.get("tool_calls", ())]
     cut = [function for function in functions if isinstance(function["arguments"], str)]
     for number, function in enumerate(cut):
-        function["arguments"] = arguments_of(function["arguments"]) if number < MOST_CUT else None
+        function["arguments"] = parse_arguments(function["arguments"]) if number < MOST_CUT else None
         if function["arguments"] is None:
             raise _no_object()
     return tuple(messages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,25 +14,25 @@ from aiohttp import web
 
 from app import __version__
 from app.core.errors import BadInput
-from app.gateway.access.auth import ASKER, HEALTH
-from app.gateway.answering import Answering, Asker
+from app.gateway.access.auth import CALLER, HEALTH
+from app.gateway.answering import Answering, Caller
 from app.gateway.api_request import (
     USUAL,
+    AnswerEnd,
     ApiRequest,
-    CallBegun,
-    Called,
-    CallText,
-    Ended,
+    CallArguments,
+    CallDone,
+    CallStart,
+    CollectedAnswer,
     Json,
-    Likely,
     Origin,
     Piece,
-    Said,
-    Thought,
-    Whole,
+    TextPiece,
+    ThoughtPiece,
+    TokenLogprobs,
 )
 from app.gateway.dialects.openai_requests import ChatRequest, CompletionRequest
-from app.gateway.model_cards import ModelCards
+from app.gateway.model_cards import ListModels, ModelCards
 from app.gateway.streaming import EVENTS, event, read, send
 
 if TYPE_CHECKING:
@@ -45,14 +45,13 @@ SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_
 
 REASONS = {"stop": "stop", "length": "length", "calls": "tool_calls"}
 DONE = b"data: [DONE]\n\n"
-Listed = Callable[[], Awaitable[list[Json]]]
 
 
 class ServerRoutes:
     """Routes of llama.cpp's server. Their answers contain no prompt and no folder of this computer."""
 
-    def __init__(self, answering: Answering, hosting: ModelManager, listed: Listed, cards: ModelCards) -> None:
-        self._answering, self._hosting, self._listed = answering, hosting, listed
+    def __init__(self, answering: Answering, hosting: ModelManager, list_models: ListModels, cards: ModelCards) -> None:
+        self._answering, self._hosting, self._list_models = answering, hosting, list_models
         self._cards = cards
 
     def routes(self) -> list[web.RouteDef]:
@@ -60,19 +59,19 @@ class ServerRoutes:
 
     async def health(self, request: web.Request) -> web.Response:
         """Report whether a request is answered now. If nothing is loaded it is: the request loads its model."""
-        if self._hosting.loading and not self._answering.ready():
+        if self._hosting.loading and not self._answering.ready_models():
             error = {"code": 503, "message": LOADING, "type": "unavailable_error"}
             return web.json_response({"error": error}, status=503)
         return web.json_response({"status": "ok"})
 
     async def props(self, request: web.Request) -> web.Response:
         """Describe the model that `?model=NAME` names, or else the one that answers. Raises BadInput."""
-        name = await self._answering.model(request.query.get("model", ""))
-        running = self._answering.ready().get(name)
+        name = await self._answering.resolve(request.query.get("model", ""))
+        running = self._answering.ready_models().get(name)
         if running is None:
             raise BadInput("nothing_loaded")
-        known = {model["name"]: model for model in await self._listed()}
-        details = await self._cards.of(known.get(name, {"name": name}))
+        known = {model["name"]: model for model in await self._list_models()}
+        details = await self._cards.card(known.get(name, {"name": name}))
         card = details.card if details else None
         params: Json = {field: getattr(USUAL, field) for field in SAMPLING}
         props: Json = {
@@ -109,10 +108,10 @@ class Answers:
     created: int
     chat: bool
     origin: Origin = field(default_factory=Origin)
-    wholes: dict[int, Whole] = field(default_factory=dict)
+    wholes: dict[int, CollectedAnswer] = field(default_factory=dict)
 
     def add(self, piece: Piece) -> None:
-        self.wholes.setdefault(piece.index, Whole()).add(piece)
+        self.wholes.setdefault(piece.index, CollectedAnswer()).add(piece)
 
     def whole(self) -> Json:
         """Return the whole completion."""
@@ -123,7 +122,7 @@ class Answers:
     def chunks(self, piece: Piece) -> list[Json]:
         """Return the chunks of a piece; the first one of each answer begins it."""
         begins = piece.index not in self.wholes
-        before = self.wholes.setdefault(piece.index, Whole()).n_said
+        before = self.wholes.setdefault(piece.index, CollectedAnswer()).n_said
         self.add(piece)
         if not self.chat:
             return [self._frame("text_completion", [self._text_part(piece, before)])]
@@ -131,21 +130,21 @@ class Answers:
             [({"role": "assistant", "content": ""}, None, None)] if begins else []
         )
         match piece:
-            case Said(text=text):
+            case TextPiece(text=text):
                 deltas.append(({"content": text}, _chat_likely(piece.likely), None))
-            case CallBegun(number=number, id=name):
+            case CallStart(number=number, id=name):
                 begun = {"name": piece.name, "arguments": ""}
                 call = {"index": number, "id": name, "type": "function", "function": begun}
                 deltas.append(({"tool_calls": [call]}, None, None))
-            case CallText(number=number, text=text):
+            case CallArguments(number=number, text=text):
                 more = {"index": number, "function": {"arguments": text}}
                 deltas.append(({"tool_calls": [more]}, None, None))
-            case Thought(text=text):
+            case ThoughtPiece(text=text):
                 if text:
                     deltas.append(({"reasoning_content": text}, None, None))
-            case Called(number=number) if not piece.was_begun:
+            case CallDone(number=number) if not piece.was_begun:
                 deltas.append(({"tool_calls": [{"index": number, **_call(piece)}]}, None, None))
-            case Ended(reason=reason):
+            case AnswerEnd(reason=reason):
                 deltas.append(({}, None, REASONS[reason]))
         return [
             self._frame(
@@ -184,7 +183,7 @@ class Answers:
             **self.origin.fields(),
         }
 
-    def _choice(self, index: int, whole: Whole) -> Json:
+    def _choice(self, index: int, whole: CollectedAnswer) -> Json:
         reason = REASONS[whole.ended.reason]
         if not self.chat:
             likely = _text_likely(whole.likely, 0)
@@ -197,21 +196,21 @@ class Answers:
         return {"index": index, "message": message, "logprobs": _chat_likely(whole.likely), "finish_reason": reason}
 
     def _text_part(self, piece: Piece, offset: int) -> Json:
-        said = piece if isinstance(piece, Said) else None
+        said = piece if isinstance(piece, TextPiece) else None
         return {
             "index": piece.index,
             "text": said.text if said else "",
             "logprobs": _text_likely(said.likely, offset) if said else None,
-            "finish_reason": REASONS[piece.reason] if isinstance(piece, Ended) else None,
+            "finish_reason": REASONS[piece.reason] if isinstance(piece, AnswerEnd) else None,
         }
 
 
-def _call(call: Called) -> Json:
+def _call(call: CallDone) -> Json:
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _chat_likely(tokens: Sequence[Likely]) -> Json | None:
+def _chat_likely(tokens: Sequence[TokenLogprobs]) -> Json | None:
     if not tokens:
         return None
     content = [
@@ -224,7 +223,7 @@ def _token(piece: bytes, log: float) -> Json:
     return {"token": piece.decode("utf-8", "replace"), "logprob": log, "bytes": list(piece)}
 
 
-def _text_likely(tokens: Sequence[Likely], offset: int) -> Json | None:
+def _text_likely(tokens: Sequence[TokenLogprobs], offset: int) -> Json | None:
     if not tokens:
         return None
     texts = [chosen[0].decode("utf-8", "replace") for chosen, *_ in tokens]
@@ -247,8 +246,8 @@ def _by_text(likely: Iterable[tuple[bytes, float]]) -> dict[str, float]:
 class OpenAiRoutes:
     """The routes, each a few lines over Answering."""
 
-    def __init__(self, answering: Answering, listed: Listed) -> None:
-        self._answering, self._listed = answering, listed
+    def __init__(self, answering: Answering, list_models: ListModels) -> None:
+        self._answering, self._list_models = answering, list_models
         self._since = int(time.time())
 
     def routes(self) -> list[web.RouteDef]:
@@ -260,20 +259,20 @@ class OpenAiRoutes:
         ]
 
     async def models(self, request: web.Request) -> web.Response:
-        models = [self._model_card(model) for model in await self._listed()]
+        models = [self._model_card(model) for model in await self._list_models()]
         here = {model["id"] for model in models}
         models += [
             self._model_card({"name": name}) | {"owned_by": "upstream"}
-            for name in self._answering.elsewhere()
+            for name in self._answering.upstream_models()
             if name not in here
         ]
         return web.json_response({"object": "list", "data": models})
 
     async def model(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        known = {model["name"]: model for model in await self._listed()}
+        known = {model["name"]: model for model in await self._list_models()}
         if name not in known:
-            name = await self._answering.model(name)  # raises what says which there are
+            name = await self._answering.resolve(name)  # raises what says which there are
             if name not in known:
                 entry = self._model_card({"name": name}) | {"owned_by": "upstream"}
                 return web.json_response(entry)
@@ -281,35 +280,35 @@ class OpenAiRoutes:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = read(request, ChatRequest)
-        wish = body.wish(chance=secrets.randbelow(1 << 31))
-        answers = await self._begun(wish, request[ASKER], "chatcmpl", chat=True)
-        return await self._answer(request, wish, answers, bool(body.stream), body.wants_usage)
+        api_request = body.to_api_request(seed=secrets.randbelow(1 << 31))
+        answers = await self._begun(api_request, request[CALLER], "chatcmpl", chat=True)
+        return await self._answer(request, api_request, answers, bool(body.stream), body.wants_usage)
 
     async def text(self, request: web.Request) -> web.StreamResponse:
         body = read(request, CompletionRequest)
-        wish = body.wish(chance=secrets.randbelow(1 << 31))
-        answers = await self._begun(wish, request[ASKER], "cmpl", chat=False)
-        return await self._answer(request, wish, answers, bool(body.stream), body.wants_usage)
+        api_request = body.to_api_request(seed=secrets.randbelow(1 << 31))
+        answers = await self._begun(api_request, request[CALLER], "cmpl", chat=False)
+        return await self._answer(request, api_request, answers, bool(body.stream), body.wants_usage)
 
-    async def _begun(self, wish: ApiRequest, asker: Asker, kind: str, *, chat: bool) -> Answers:
-        model = await self._answering.model(wish.model)
+    async def _begun(self, api_request: ApiRequest, caller: Caller, kind: str, *, chat: bool) -> Answers:
+        model = await self._answering.resolve(api_request.model)
         name = f"{kind}-{secrets.token_hex(12)}"
-        return Answers(name, model, int(time.time()), chat, asker.origin)
+        return Answers(name, model, int(time.time()), chat, caller.origin)
 
     async def _answer(
-        self, request: web.Request, wish: ApiRequest, answers: Answers, stream: bool, usage: bool
+        self, request: web.Request, api_request: ApiRequest, answers: Answers, stream: bool, usage: bool
     ) -> web.StreamResponse:
         if stream:
-            return await send(request, EVENTS, self._events(wish, request[ASKER], answers, usage))
-        async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
+            return await send(request, EVENTS, self._events(api_request, request[CALLER], answers, usage))
+        async with aclosing(self._answering.answer(api_request, request[CALLER])) as pieces:
             async for piece in pieces:
                 answers.add(piece)
         return web.json_response(answers.whole())
 
     async def _events(
-        self, wish: ApiRequest, asker: Asker, answers: Answers, usage: bool
+        self, api_request: ApiRequest, caller: Caller, answers: Answers, usage: bool
     ) -> AsyncGenerator[bytes, None]:
-        async with aclosing(self._answering.answer(wish, asker)) as pieces:
+        async with aclosing(self._answering.answer(api_request, caller)) as pieces:
             async for piece in pieces:
                 for chunk in answers.chunks(piece):
                     yield event(chunk | {"usage": None} if usage else chunk)

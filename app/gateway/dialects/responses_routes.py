@@ -15,27 +15,27 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.core.errors import AppError, BadInput
-from app.gateway.access.auth import ASKER, HOME
-from app.gateway.answering import Answering, Asker
+from app.gateway.access.auth import CALLER, HOME_OPTION
+from app.gateway.answering import Answering, Caller
 from app.gateway.api_request import (
     MAX_SEED,
     MOST_TOOLS,
     USUAL,
+    AnswerEnd,
     ApiRequest,
-    CallBegun,
-    Called,
-    CallText,
-    Ended,
+    CallArguments,
+    CallDone,
+    CallStart,
+    CollectedAnswer,
     Json,
     Origin,
     Piece,
-    Said,
-    Thought,
+    TextPiece,
+    ThoughtPiece,
     Tool,
-    Whole,
-    limit_of,
     text_of,
-    thought_with,
+    token_limit,
+    with_thought,
 )
 from app.gateway.dialects.openai_requests import (
     FREE,
@@ -43,34 +43,34 @@ from app.gateway.dialects.openai_requests import (
     Fraction,
     Name,
     Temperature,
-    as_given,
-    assistant,
+    answer_schema,
+    assistant_message,
     check_calls,
-    given,
-    schema_asked,
-    thinking_asked,
+    complete_calls,
+    given_fields,
+    thinking_option,
     tool_choice,
-    whole_calls,
+    with_values,
 )
-from app.gateway.refusals import Api, explained
+from app.gateway.refusals import Api, error_body
 from app.gateway.streaming import EVENTS, event, read, send
 
 # OpenAI's own, which no model here has; its command line for programmers sends the first with everything.
-HOSTED = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
+HOSTED_TOOLS = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
 
 Events = list[tuple[str, Json]]
-Own = tuple[str, str]  # a tool's namespace, or none, and its name there
+OwnName = tuple[str, str]  # a tool's namespace, or none, and its name there
 
 TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
-class ToolGiven(msgspec.Struct, frozen=True):
+class ResponsesTool(msgspec.Struct, frozen=True):
     type: str = "function"
     name: Name | None = None
     description: Annotated[str, Meta(max_length=1 << 16)] | None = None
     parameters: Json | None = None
     strict: bool | None = None
-    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
+    tools: Annotated[list[ResponsesTool], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
 
     def as_json(self) -> Json:
         """Return the tool as a response repeats it."""
@@ -86,29 +86,29 @@ class ToolGiven(msgspec.Struct, frozen=True):
         }
 
 
-def called(namespace: object, name: str) -> str:
+def qualified_name(namespace: object, name: str) -> str:
     """Return the model's name for a tool. Codex has a namespace for each MCP server: `mcp__NAME`, or `mcp__NAME__`."""
     return f"{namespace.rstrip('_')}__{name}" if isinstance(namespace, str) and namespace else name
 
 
-def each(items: Sequence[ToolGiven]) -> tuple[tuple[Tool, ...], Mapping[str, Own]]:
+def flatten_tools(items: Sequence[ResponsesTool]) -> tuple[tuple[Tool, ...], Mapping[str, OwnName]]:
     """Return all functions, and the program's own function behind each name. Raises BadInput."""
     tools: list[Tool] = []
-    meant: dict[str, Own] = {}
+    own_names: dict[str, OwnName] = {}
     for item in items:
         is_space = item.type == "namespace" and bool(item.name)
         for tool in (item.tools or ()) if is_space else (item,):
             own = (item.name or "" if is_space else "", tool.name or "")
             if tool.type != "function" or not tool.name:
                 raise BadInput("api_unsupported", what=f"the tool {tool.type[:40]}", field="tools")
-            name = called(*own)
-            if meant.setdefault(name, own) != own:
+            name = qualified_name(*own)
+            if own_names.setdefault(name, own) != own:
                 raise BadInput("bad_request", why=f"two tools are called {name[:100]}", field="tools")
             description = tool.description or ""
             tools.append(Tool(name, description, tool.parameters or {}, tool.strict))
     if len(tools) > MOST_TOOLS:
         raise BadInput("bad_request", why=f"there are more than {MOST_TOOLS} tools", field="tools")
-    return tuple(tools), meant
+    return tuple(tools), own_names
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -129,7 +129,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     top_p: Fraction = None
     max_output_tokens: Count = None
     text: Text | None = None
-    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[ResponsesTool], Meta(max_length=MOST_TOOLS)] | None = None
     tool_choice: str | Json | None = None
     parallel_tool_calls: bool | None = None
     user: Annotated[str, Meta(max_length=1000)] | None = None
@@ -142,35 +142,35 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     conversation: Any = None
     background: bool | None = None
 
-    def wish(self, chance: int) -> ApiRequest:
+    def to_api_request(self, seed: int) -> ApiRequest:
         """Return the request in the common vocabulary. Raises BadInput."""
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
         choice = tool_choice(self.tool_choice, lambda named: named)
         form = self.text.format if self.text else None
-        sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)
+        sampling = with_values(USUAL, temperature=self.temperature, top_p=self.top_p)
         return ApiRequest(
             model=self.model,
-            messages=whole_calls(self._messages()),
-            sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
-            max_tokens=limit_of(self.max_output_tokens),
-            schema=schema_asked(form, lambda response_format: response_format, "text.format", "text"),
-            tools=() if choice == "none" else each(self.own_tools)[0],
+            messages=complete_calls(self._messages()),
+            sampling=replace(sampling, seed=seed % (MAX_SEED + 1)),
+            max_tokens=token_limit(self.max_output_tokens),
+            schema=answer_schema(form, lambda response_format: response_format, "text.format", "text"),
+            tools=() if choice == "none" else flatten_tools(self.own_tools)[0],
             must_call=choice if choice not in FREE else None,
             calls_in_pieces=bool(self.stream),
-            many_calls=self.parallel_tool_calls,
-            thinking=thinking_asked(None, self.reasoning.effort if self.reasoning else None, None),
+            parallel_calls=self.parallel_tool_calls,
+            thinking=thinking_option(None, self.reasoning.effort if self.reasoning else None, None),
             user=self.user or "",
-            further=self._further(),
+            extra_fields=self._extra_fields(),
         )
 
     @property
-    def own_tools(self) -> list[ToolGiven]:
+    def own_tools(self) -> list[ResponsesTool]:
         """Return the tools that the program runs itself."""
-        return [tool for tool in self.tools or () if tool.type not in HOSTED]
+        return [tool for tool in self.tools or () if tool.type not in HOSTED_TOOLS]
 
-    def _further(self) -> Json:
+    def _extra_fields(self) -> Json:
         """Return the other fields under their names in OpenAI's chats."""
         form = self.text.format if self.text else None
         if form and form.get("type") == "json_schema":
@@ -182,7 +182,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
             "reasoning_effort": self.reasoning and self.reasoning.effort,
         }
         same = "temperature", "top_p", "service_tier", "prompt_cache_key", "safety_identifier"
-        kept = as_given(self, *same)
+        kept = given_fields(self, *same)
         return kept | {name: value for name, value in fields.items() if value is not None}
 
     def _messages(self) -> tuple[Json, ...]:
@@ -205,13 +205,13 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
                 else:
                     messages.append(message)
         if thought:  # it was cut within it, and goes on there
-            messages.append(thought_with({"role": "assistant", "content": ""}, thought))
+            messages.append(with_thought({"role": "assistant", "content": ""}, thought))
         return tuple(messages)
 
 
 def _with_thought(thought: str, message: Json) -> Json:
     """Return the message with the thought that preceded it."""
-    return thought_with(message, thought) if message["role"] == "assistant" else message
+    return with_thought(message, thought) if message["role"] == "assistant" else message
 
 
 def _thought(item: Json) -> str:
@@ -225,8 +225,8 @@ def _item(item: Json) -> list[Json]:
     """Return an item of the input as messages for a chat template."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
-            name = called(item.get("namespace"), name)
-            return [assistant("", [(str(item.get("call_id", "")), name, arguments)])]
+            name = qualified_name(item.get("namespace"), name)
+            return [assistant_message("", [(str(item.get("call_id", "")), name, arguments)])]
         case {"type": "function_call_output"}:
             output = text_of(item.get("output"), TEXTS)
             return [{"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}]
@@ -246,11 +246,11 @@ class Response:
     id: str
     model: str
     created: int
-    asked: Json  # what of the request is told again
+    repeated: Json  # what of the request is told again
     origin: Origin = field(default_factory=Origin)
-    whole: Whole = field(default_factory=Whole)
+    collected: CollectedAnswer = field(default_factory=CollectedAnswer)
     output: list[Json] = field(default_factory=list)  # items that are whole
-    meant: Mapping[str, Own] = field(default_factory=dict)  # by what the model calls each tool
+    own_names: Mapping[str, OwnName] = field(default_factory=dict)  # by what the model calls each tool
     number: int = 0  # of the next event
     open: bool = False  # a message has begun and not ended
     item: Json = field(default_factory=dict)  # the call that comes
@@ -258,7 +258,7 @@ class Response:
 
     def object(self) -> Json:
         """Return the whole response, once all pieces are there."""
-        end = self.whole.ended
+        end = self.collected.ended
         short = end.reason == "length"
         return self._frame("incomplete" if short else "completed") | {
             "incomplete_details": {"reason": "max_output_tokens"} if short else None,
@@ -274,25 +274,25 @@ class Response:
 
     def events(self, piece: Piece) -> Events:
         """Return the events of a piece; the items are gathered on the way."""
-        self.whole.add(piece)
+        self.collected.add(piece)
         match piece:
-            case Said(text=text):
+            case TextPiece(text=text):
                 opened = self._opened()
                 at = self._message_at()
                 return [*opened, self._event("response.output_text.delta", **at, delta=text, logprobs=[])]
-            case CallBegun():
+            case CallStart():
                 return [*self._closed(), self._call_begun(self._item(piece.id, piece.name))]
-            case CallText(text=text):
+            case CallArguments(text=text):
                 return [self._arguments(text)]
-            case Called(was_begun=True):
+            case CallDone(was_begun=True):
                 return self._call_done(piece)
-            case Thought(text=text):
+            case ThoughtPiece(text=text):
                 return self._think(text) if text else []
-            case Called():
+            case CallDone():
                 item = self._item(piece.id, piece.name)
                 events = [*self._closed(), self._call_begun(item), self._arguments(piece.arguments)]
                 return [*events, *self._call_done(piece)]
-            case Ended():
+            case AnswerEnd():
                 events = self._closed(is_cut=piece.reason == "length")
                 last = "response.incomplete" if piece.reason == "length" else "response.completed"
                 return [*events, self._event(last, response=self.object())]
@@ -318,14 +318,14 @@ class Response:
             return []
         self.thinks = False
         at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
-        text = self.whole.thought
+        text = self.collected.thought
         item = self._thought(_status(is_cut), [{"type": "reasoning_text", "text": text}])
         events = [
             self._event("response.reasoning_text.done", **at, text=text),
             self._event("response.output_item.done", output_index=len(self.output), item=item),
         ]
         self.output.append(item)
-        self.whole.thoughts.clear()
+        self.collected.thoughts.clear()
         return events
 
     def failed(self, why: Json) -> tuple[str, Json]:
@@ -337,7 +337,7 @@ class Response:
         return {
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "error": None,
             "incomplete_details": None, "model": self.model, "output": list(self.output), "usage": None,
-            "previous_response_id": None, "store": False, **self.asked, **self.origin.fields(),
+            "previous_response_id": None, "store": False, **self.repeated, **self.origin.fields(),
         }  # fmt: skip
 
     def _event(self, name: str, /, **data: Any) -> tuple[str, Json]:
@@ -369,7 +369,7 @@ class Response:
         if not self.open:
             return self._thought_over(is_cut=is_cut)
         self.open = False
-        at, text = self._message_at(), self.whole.text
+        at, text = self._message_at(), self.collected.text
         item = self._message(_status(is_cut), [_text(text)])
         events = [
             self._event("response.output_text.done", **at, text=text, logprobs=[]),
@@ -377,11 +377,11 @@ class Response:
             self._event("response.output_item.done", output_index=len(self.output), item=item),
         ]
         self.output.append(item)
-        self.whole.said.clear()
+        self.collected.said.clear()
         return events
 
     def _item(self, call_id: str, name: str) -> Json:
-        namespace, own = self.meant.get(name, ("", name))
+        namespace, own = self.own_names.get(name, ("", name))
         return {
             "id": f"fc_{call_id}",
             "type": "function_call",
@@ -400,7 +400,7 @@ class Response:
         named = {"item_id": self.item["id"], "output_index": len(self.output)}
         return self._event("response.function_call_arguments.delta", **named, delta=text)
 
-    def _call_done(self, call: Called) -> Events:
+    def _call_done(self, call: CallDone) -> Events:
         at = len(self.output)
         status, item = _status(call.half is not None), self.item
         item = item | {"status": status, "arguments": call.arguments}
@@ -421,7 +421,7 @@ def _text(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _usage(end: Ended) -> Json:
+def _usage(end: AnswerEnd) -> Json:
     return {
         "input_tokens": end.prompt_tokens,
         "input_tokens_details": {"cached_tokens": end.reused_tokens, "cache_write_tokens": 0},
@@ -442,33 +442,33 @@ class ResponsesRoutes:
 
     async def responses(self, request: web.Request) -> web.StreamResponse:
         body = read(request, ResponsesRequest)
-        wish = body.wish(chance=secrets.randbelow(1 << 31))
-        model = await self._answering.model(wish.model)
+        api_request = body.to_api_request(seed=secrets.randbelow(1 << 31))
+        model = await self._answering.resolve(api_request.model)
         answer = Response(
             f"resp_{secrets.token_hex(12)}",
             model,
             int(time.time()),
-            _again(body),
-            request[ASKER].origin,
-            meant=each(body.own_tools)[1] if wish.tools else {},
+            _repeated_fields(body),
+            request[CALLER].origin,
+            own_names=flatten_tools(body.own_tools)[1] if api_request.tools else {},
         )
         if body.stream:
-            events = self._events(wish, request[ASKER], answer)
-            return await send(request, EVENTS, events, in_words=partial(_failed, request, answer))
-        async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
+            events = self._events(api_request, request[CALLER], answer)
+            return await send(request, EVENTS, events, encode_error=partial(_failed, request, answer))
+        async with aclosing(self._answering.answer(api_request, request[CALLER])) as pieces:
             async for piece in pieces:
                 answer.events(piece)
         return web.json_response(answer.object())
 
     async def count(self, request: web.Request) -> web.Response:
-        wish = read(request, ResponsesRequest).wish(chance=0)
-        await self._answering.model(wish.model)
-        n_tokens = await self._answering.count(wish)
+        api_request = read(request, ResponsesRequest).to_api_request(seed=0)
+        await self._answering.resolve(api_request.model)
+        n_tokens = await self._answering.count_prompt_tokens(api_request)
         return web.json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
 
-    async def _events(self, wish: ApiRequest, asker: Asker, answer: Response) -> AsyncGenerator[bytes, None]:
+    async def _events(self, api_request: ApiRequest, caller: Caller, answer: Response) -> AsyncGenerator[bytes, None]:
         begun = False
-        async with aclosing(self._answering.answer(wish, asker)) as pieces:
+        async with aclosing(self._answering.answer(api_request, caller)) as pieces:
             async for piece in pieces:
                 events = [] if begun else answer.begin()
                 begun = True
@@ -477,12 +477,12 @@ class ResponsesRoutes:
 
 
 def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
-    why = explained(Api.OPENAI, error, request[ASKER].request, request[HOME])["error"]
+    why = error_body(Api.OPENAI, error, request[CALLER].request_id, request[HOME_OPTION])["error"]
     name, data = answer.failed(why)
     return event(data, name)
 
 
-def _again(body: ResponsesRequest) -> Json:
+def _repeated_fields(body: ResponsesRequest) -> Json:
     """Return the fields of its request that a response repeats."""
     return {
         "instructions": body.instructions,

@@ -14,16 +14,16 @@ from aiohttp import web
 
 from app.core.errors import Unreachable
 from app.decoding import decode
-from app.gateway.access.auth import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, ids_of
-from app.gateway.open_requests import BEGUN, UNREAD_SECONDS, write
-from app.gateway.refusals import api_of, in_stream
-from app.gateway.streaming import EVENTS, NDJSON, UNHELD
-from app.gateway.upstreams.upstreams import PASSED
+from app.gateway.access.auth import BODY, CALLER, ID, PROGRAM, UPSTREAM, Handler, id_headers
+from app.gateway.open_requests import STARTED, UNREAD_SECONDS, write
+from app.gateway.refusals import api_of, stream_error
+from app.gateway.streaming import EVENTS, NDJSON, UNBUFFERED
+from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.network.peer.peer_client import GuestClient, problem
 from app.node.models.guest_answers import HEADERS, Guesting
 
-KEPT = (UPSTREAM, "Retry-After", *UNHELD)  # headers of the host's answer, beside its type
+KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)  # headers of the host's answer, beside its type
 REFUSED = 409  # the listener's own; no answer of the Chat API has it
 
 
@@ -33,37 +33,37 @@ class _Named(msgspec.Struct):
     model: str = ""
 
 
-def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
+def forward_to_host(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that asks a host in this machine's place."""
     secret = secrets.token_bytes(16)
 
     @web.middleware
-    async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def forward(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method != "POST" or request.match_info.http_exception is not None:
             return await handler(request)
         model = _model(request[BODY])
         if not guesting.passes(model):
             return await handler(request)
         host = await guesting.host_for(model)
-        asker = request[ASKER]
-        named = {ID: asker.request, PROGRAM: _nameless(secret, asker.key)}
-        headers = HEADERS | named | {PASSED: ",".join(asker.passed)}
+        caller = request[CALLER]
+        named = {ID: caller.request_id, PROGRAM: _pseudonym(secret, caller.key)}
+        headers = HEADERS | named | {FORWARDED_BY: ",".join(caller.forwarded_by)}
         # as the route is written: a path with `..` in it would lead to another door of the host
         path = _route(request)
         async with host.request("POST", path, request[BODY], headers) as answer:
             if answer.status == REFUSED:
-                raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
+                raise problem(await _read_whole(host, answer), host.host.name, of_its_pool=True)
             if answer.content_type in (EVENTS, NDJSON):
-                return await _streamed(request, host, answer)
+                return await _forward_stream(request, host, answer)
             if (answer.content_length or 0) > ANSWER_BYTES:
-                return await _poured(request, host, answer)
-            body = await _whole(host, answer)
+                return await _forward_large(request, host, answer)
+            body = await _read_whole(host, answer)
             return web.Response(body=body, status=answer.status, headers=_headers(answer))
 
-    return passed
+    return forward
 
 
-def _nameless(secret: bytes, key: str) -> str:
+def _pseudonym(secret: bytes, key: str) -> str:
     """Return a pseudonym that tells programs apart without revealing their names.
 
     Otherwise one could learn from the timing of its answer what another one asked.
@@ -90,19 +90,19 @@ def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
     return kept | {"Content-Type": answer.headers.get("Content-Type", "application/json")}
 
 
-async def _whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
+async def _read_whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
     try:
         return await whole_body(answer.content, answer.content_length, ANSWER_BYTES)
     except (TooLong, TooSlow, OSError, aiohttp.ClientError):
         raise Unreachable("peer_offline", name=host.host.name) from None
 
 
-async def _poured(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _forward_large(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     """Forward an answer that is too large to be held here, such as vectors of many texts.
 
     A host that goes away in the middle leaves a connection that ends there.
     """
-    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
+    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
     response.content_length = answer.content_length
     try:
         async with aclosing(host.chunks(answer)) as chunks:
@@ -116,11 +116,13 @@ async def _poured(request: web.Request, host: GuestClient, answer: aiohttp.Clien
     return response
 
 
-async def _streamed(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _forward_stream(
+    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
+) -> web.StreamResponse:
     """Forward a stream. A host that goes away in the middle ends it with an error in its API's shape."""
-    name = request[ASKER].request
-    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
-    request[BEGUN] = True
+    name = request[CALLER].request_id
+    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
+    request[STARTED] = True
     await response.prepare(request)
 
     async def deliver(chunk: bytes) -> bool:
@@ -140,7 +142,7 @@ async def _streamed(request: web.Request, host: GuestClient, answer: aiohttp.Cli
                 if not await deliver(chunk):
                     return response
     except Unreachable as error:
-        if not await deliver(in_stream(api_of(request.path), error, name)):
+        if not await deliver(stream_error(api_of(request.path), error, name)):
             return response
     await response.write_eof()
     return response

@@ -14,10 +14,10 @@ from app.api import requests
 from app.core.errors import AppError, BadInput
 from app.core.ids import MachineId
 from app.core.scheduler.requester import Requester, member_asks
-from app.gateway.access.auth import ASKER, Handler
-from app.gateway.access.token_budget import Budget
-from app.gateway.answering import Answering, Asker
-from app.gateway.dialects.openai_routes import Listed
+from app.gateway.access.auth import CALLER, Handler
+from app.gateway.access.token_budget import TokenBudget
+from app.gateway.answering import Answering, Caller
+from app.gateway.model_cards import ListModels
 from app.gateway.streaming import read
 from app.inference.pipeline.completion import GenerationRequest
 from app.network.peer.listener import MEMBER
@@ -45,7 +45,7 @@ FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "
 
 
 @contextmanager
-def naming(host: Callable[[], str]) -> Iterator[None]:
+def naming_host(host: Callable[[], str]) -> Iterator[None]:
     """Make errors inside name the host that can fix them. host: its name in the household."""
     try:
         yield
@@ -55,24 +55,24 @@ def naming(host: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def naming_the_host(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
+def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that does so."""
 
     @web.middleware
     async def named(request: web.Request, handler: Handler) -> web.StreamResponse:
-        with naming(host):
+        with naming_host(host):
             return await handler(request)
 
     return named
 
 
-class MemberDoor:
+class GuestAuthenticator:
     """The check for guests. The listener has checked who comes; `may`: it is a guest, and this machine is a host."""
 
     def __init__(self, may: Callable[[MachineId], bool]) -> None:
         self._may = may
 
-    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+    def address_error(self, request: web.Request) -> tuple[int, str] | None:
         """Return status and text for a refused request, or None.
 
         A browser has no member's certificate, and a page's request would not be the guest's anyway. A guest's node
@@ -86,19 +86,19 @@ class MemberDoor:
             return 403, "This machine is no host of the household. Ask one that is."
         return None
 
-    def key_of(self, request: web.Request) -> str | None:
+    def caller_name(self, request: web.Request) -> str | None:
         """Return the guest's name; no key of an owner has a space in its name."""
         return f"guest {request[MEMBER].id[:16]}"
 
     def requester(self, request: web.Request, key: str) -> Requester:
         return member_asks(request[MEMBER].name, request[MEMBER].roles)
 
-    def may_be_curl(self, request: web.Request) -> bool:
+    def accepts_form_type(self, request: web.Request) -> bool:
         """Return False: what a guest's node forwards declares its type."""
         return False
 
 
-def while_may(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
+def while_guest(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that ends an answer once its guest has gone, or may no longer ask here."""
 
     @web.middleware
@@ -127,18 +127,23 @@ class GuestRoutes:
     """The routes for a guest's own window and command line; its programs use those of the Chat API."""
 
     def __init__(
-        self, answering: Answering, budget: Budget, hosting: ModelManager, listed: Listed, host: Callable[[], str]
+        self,
+        answering: Answering,
+        budget: TokenBudget,
+        hosting: ModelManager,
+        list_models: ListModels,
+        host: Callable[[], str],
     ) -> None:
         self._answering, self._budget, self._host = answering, budget, host
-        self._hosting, self._listed = hosting, listed
+        self._hosting, self._list_models = hosting, list_models
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/models", self.models), web.post("/ask", self.ask)]
 
     async def models(self, request: web.Request) -> web.Response:
         """List the models, without any path on this computer."""
-        listed = [{fact: model[fact] for fact in FACTS} for model in await self._listed()]
-        ready = self._answering.ready()
+        listed = [{fact: model[fact] for fact in FACTS} for model in await self._list_models()]
+        ready = self._answering.ready_models()
         for model in listed:
             model["context"] = ready[model["name"]].context if model["name"] in ready else 0
         loaded = self._hosting.loaded
@@ -148,23 +153,23 @@ class GuestRoutes:
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
         order = read(request, requests.Ask)
-        return await stream(request, self._answer(order, request[ASKER]))
+        return await stream(request, self._answer(order, request[CALLER]))
 
-    async def _answer(self, order: requests.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
+    async def _answer(self, order: requests.Ask, caller: Caller) -> AsyncGenerator[Json, None]:
         """Answer in turn with all programs, and only with a model that they may use."""
-        with naming(self._host):
+        with naming_host(self._host):
             answering = self._answering
-            self._budget.check(asker.key)
-            talk = f"{asker.key} {order.conversation}" if order.conversation else None
+            self._budget.check(caller.key)
+            talk = f"{caller.key} {order.conversation}" if order.conversation else None
             question = replace(
                 question_of(order),
                 conversation=talk,
-                request=asker.request,
-                whose=asker.whose,
-                read=self._budget.of(asker.key),
+                request=caller.request_id,
+                whose=caller.requester,
+                read=self._budget.spender(caller.key),
             )
-            async with answering.turn(asker.key, order.model or "") as model:
-                self._budget.check(asker.key)
+            async with answering.turn(caller.key, order.model or "") as model:
+                self._budget.check(caller.key)
                 if words := by_another(order.model, model):
                     yield {"by": {"model": model, "text": words}}
 
@@ -173,9 +178,9 @@ class GuestRoutes:
                         raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                     return question
 
-                answer = self._hosting.answered(model, ask, brings=answering.brings(model))
+                answer = self._hosting.answered(model, ask, brings=answering.needs_load(model))
                 async with aclosing(answer) as lines:
                     async for line in lines:
                         if delta := line.get("delta"):
-                            self._budget.spend(asker.key, len(delta["token_ids"]))
+                            self._budget.spend(caller.key, len(delta["token_ids"]))
                         yield line

@@ -33,7 +33,7 @@ PLAIN = b"Content-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\
 NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 
 
-class LanDoor:
+class LanServer:
     """The port on the LAN, open or closed. `chosen`: interfaces to use beside the usual ones.
 
     expects: whether a member was met at a host. It has a place before strangers, and so do the hosts of programs that
@@ -44,10 +44,10 @@ class LanDoor:
         self,
         home: Home,
         chosen: Callable[[], frozenset[str]],
-        words: SlowClientGuard,
+        slow_clients: SlowClientGuard,
         expects: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._home, self._chosen, self.words = home, chosen, words
+        self._home, self._chosen, self.slow_clients = home, chosen, slow_clients
         self.port, self.addresses, self.certificate = 0, tuple[str, ...](), ""
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
@@ -66,7 +66,7 @@ class LanDoor:
     def _is_expected(self, host: str) -> bool:
         return host in self.known or self._expects(host)
 
-    def names(self) -> set[str]:
+    def host_names(self) -> set[str]:
         """Return the values that a request's Host may have."""
         return {str(Address(address, self.port)) for address in self.addresses}
 
@@ -83,7 +83,7 @@ class LanDoor:
         await self._runner.setup()
         self._listen(made, context)
 
-    async def followed(self, keys: Keystore) -> bool:
+    async def follow_addresses(self, keys: Keystore) -> bool:
         """Listen at this computer's present addresses without interrupting those that stayed. Raises Refused.
 
         Return False if that is impossible and the port must be opened again.
@@ -109,7 +109,7 @@ class LanDoor:
             work = self._accept_all(sock, context)
             self._listening[address] = sock, self._start(work, "programs of other computers")
         self.addresses = _sorted(self._listening)
-        log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.names())))
+        log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.host_names())))
 
     async def close(self) -> None:
         """End every connection."""
@@ -120,13 +120,13 @@ class LanDoor:
             await asyncio.wait(tasks)
         for sock, _ in self._listening.values():
             sock.close()
-        self.words.close()
+        self.slow_clients.close()
         runner, self._runner = self._runner, None
         self._listening, self.port, self.addresses = {}, 0, ()
         if runner is not None:
             await runner.cleanup()
 
-    async def moved(self) -> bool:
+    async def addresses_changed(self) -> bool:
         """Return whether this computer has other addresses now."""
         return self.addresses != await asyncio.to_thread(lan_addresses, self._chosen())
 
@@ -163,7 +163,7 @@ class LanDoor:
             tune(sock)
             ours = sock.dup()  # asyncio closes its own where the handshake fails
             await asyncio.get_running_loop().connect_accepted_socket(
-                self.words.watched(self._runner),
+                self.slow_clients.watched(self._runner),
                 sock,
                 ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,

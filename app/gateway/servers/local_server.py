@@ -19,22 +19,22 @@ from app.core.errors import AppError, BadInput
 from app.core.reasons import with_reason
 from app.gateway.access import allowed_origins
 from app.gateway.access.allowed_origins import Access, add_cors
-from app.gateway.access.auth import Auth, KeyDoor, behind
+from app.gateway.access.auth import Auth, KeyAuthenticator, defer_bodies
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
-from app.gateway.access.token_budget import Budget
+from app.gateway.access.token_budget import TokenBudget
 from app.gateway.answering import Answering
 from app.gateway.dialects.anthropic_routes import AnthropicRoutes
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
-from app.gateway.dialects.ollama_routes import LettingGo, OllamaRoutes
-from app.gateway.dialects.openai_routes import Listed, OpenAiRoutes, ServerRoutes
+from app.gateway.dialects.ollama_routes import ModelUnloader, OllamaRoutes
+from app.gateway.dialects.openai_routes import OpenAiRoutes, ServerRoutes
 from app.gateway.dialects.responses_routes import ResponsesRoutes
-from app.gateway.metrics import Figures, gauges
-from app.gateway.model_cards import ModelCards
-from app.gateway.open_requests import UnderWay
-from app.gateway.servers.guest_proxy import passing
-from app.gateway.servers.guest_server import GuestRoutes, MemberDoor, naming_the_host, while_may
-from app.gateway.servers.lan_server import LanDoor
-from app.gateway.upstreams.upstream_admin import UpstreamDesk
+from app.gateway.metrics import Metrics, gauges
+from app.gateway.model_cards import ListModels, ModelCards
+from app.gateway.open_requests import OpenRequests
+from app.gateway.servers.guest_proxy import forward_to_host
+from app.gateway.servers.guest_server import GuestAuthenticator, GuestRoutes, name_host_in_errors, while_guest
+from app.gateway.servers.lan_server import LanServer
+from app.gateway.upstreams.upstream_admin import UpstreamAdmin
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home, home_option
@@ -92,27 +92,27 @@ class ChatApi:
         guesting: Guesting,
         rights: Rights,
         journal: Journal,
-        lan: LanDoor,
+        lan: LanServer,
     ) -> None:
         self._home, self._choices, self._hosting, self._models = home, choices, hosting, models
         self._guesting, self._rights = guesting, rights
         self.keys = ApiKeys(home)
-        self.figures = Figures()
-        self.budget = Budget(self._tokens_of, time.monotonic)
+        self.metrics = Metrics()
+        self.budget = TokenBudget(self._tokens_of, time.monotonic)
         self.upstreams = Upstreams(
             lambda: self.choice.upstreams,
             SecretMap(home, "upstream keys"),
             home.household / "upstreams.json",
             journal.note,
         )
-        self.desk = UpstreamDesk(self.upstreams, lambda: self.choice.upstreams, self._with_upstreams)
+        self.upstream_admin = UpstreamAdmin(self.upstreams, lambda: self.choice.upstreams, self._with_upstreams)
         self.answering = Answering(
-            hosting, models, lambda: self.choice.may_load, self.figures, self.budget, self.upstreams
+            hosting, models, lambda: self.choice.may_load, self.metrics, self.budget, self.upstreams
         )
         self.cards = ModelCards(self.answering)
         self._loopback = LoopbackPort()
-        self._opened = Counter[str]()  # requests of each key, by both doors
-        self._under_way = WeakSet[UnderWay]()  # of each door
+        self._n_open = Counter[str]()  # requests of each key, by both doors
+        self._open_requests = WeakSet[OpenRequests]()  # of each door
         self.lan = lan
         self._watching: asyncio.Task[None] | None = None
         self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
@@ -129,29 +129,29 @@ class ChatApi:
     def _tokens_of(self, key: str) -> int:
         return self.choice.tokens_of(key)
 
-    def _at_once_of(self, key: str) -> int:
+    def _max_open_of(self, key: str) -> int:
         return self.choice.at_once_of(key)
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Listen, if the owner wants it. A node serves its household without it too."""
         self.lan.start(group)
-        self.upstreams.tell_uncounted()
+        self.upstreams.report_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
-        self._hosting.rested = self.answering.queue.look
-        self._hosting.ended = self.figures.count
+        self._hosting.rested = self.answering.queue.admit
+        self._hosting.ended = self.metrics.count
         if self.choice.on:
             try:
                 await self._open()
-                await self._lan_as(self.choice)
+                await self._apply_lan(self.choice)
             except AppError:
                 log.exception("the Chat API stays closed")
 
     async def stop(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
-        await self._closed()
+        await self._close()
 
-    async def _closed(self) -> None:
+    async def _close(self) -> None:
         async with self._turn:
             await self.lan.close()
             await self._loopback.close()
@@ -162,10 +162,10 @@ class ChatApi:
         return {
             **{name: getattr(choice, name) for name in choice.__struct_fields__},
             "limits": msgspec.to_builtins(choice.limits),
-            "upstreams": await self.desk.state(),
+            "upstreams": await self.upstream_admin.state(),
             "listening": bool(self.port),
             "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
-            "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.names())],
+            "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.host_names())],
             "listens_at": self.port or None,
             "keys": sorted(await self.keys.known()) if choice.on else [],
             **with_reason("keys_where", await self.keys.where()),
@@ -181,14 +181,14 @@ class ChatApi:
             if field in ApiChoice.__struct_fields__ and (value := getattr(order, field)) is not msgspec.UNSET
         }
         async with self._changing:  # two changes at once are both kept
-            changes |= allowed_origins.changed(self.choice, order)
+            changes |= allowed_origins.apply_changes(self.choice, order)
             choice = msgspec.structs.replace(self.choice, **changes)
-            moves = choice.port != self.choice.port
-            if choice.on and (moves or not self.port):
-                await self._moved(choice.port)
+            port_changes = choice.port != self.choice.port
+            if choice.on and (port_changes or not self.port):
+                await self._reopen(choice.port)
             elif not choice.on:
-                await self._closed()
-            await self._lan_changed(choice)
+                await self._close()
+            await self._apply_lan_or_close(choice)
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=choice))
         return await self.state()
 
@@ -204,22 +204,22 @@ class ChatApi:
     async def make_key(self, name: str) -> str:
         """Make a key, and end the requests of the one that it replaces. Raises BadInput, Refused."""
         key = await self.keys.make(name)
-        self._end_of(name)
+        self._end_requests_of(name)
         return key
 
     async def remove_key(self, name: str) -> None:
         """Remove a key with its limits, and end its requests. Raises BadInput, Refused."""
         await self.keys.remove(name)
-        self._end_of(name)
+        self._end_requests_of(name)
         await self._save(
             lambda now: msgspec.structs.replace(
                 now, limits={key: own for key, own in now.limits.items() if key != name}
             )
         )
 
-    def _end_of(self, key: str) -> None:
-        for door in self._under_way:
-            door.end_of(key)
+    def _end_requests_of(self, key: str) -> None:
+        for door in self._open_requests:
+            door.end_requests_of(key)
 
     async def _with_upstreams(self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]) -> None:
         await self._save(lambda now: msgspec.structs.replace(now, upstreams=how(now.upstreams)))
@@ -228,15 +228,15 @@ class ChatApi:
         async with self._changing:
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=how(now.api)))
 
-    async def _lan_changed(self, choice: ApiChoice) -> None:
+    async def _apply_lan_or_close(self, choice: ApiChoice) -> None:
         try:
-            await self._lan_as(choice)
+            await self._apply_lan(choice)
         except AppError:
             if not self.choice.on:
-                await self._closed()
+                await self._close()
             raise
 
-    async def _lan_as(self, choice: ApiChoice) -> None:
+    async def _apply_lan(self, choice: ApiChoice) -> None:
         """Open or close on the LAN as the settings say. Raises BadInput, Refused."""
         async with self._turn:
             if not (choice.on and choice.lan):
@@ -244,13 +244,13 @@ class ChatApi:
             elif not self.lan.port:
                 ports = self._ports(choice.port + NEAR_PORTS)
                 keys = await open_keystore(self._home)
-                await self.lan.open(self._application(self._lan_gate()), ports, keys)
+                await self.lan.open(self._application(self._lan_auth()), ports, keys)
 
     async def _watch_addresses(self) -> None:
         """Follow this computer's addresses on the LAN; connections at those that stayed are not interrupted."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if self.choice.on and self.choice.lan and await self.lan.moved():
+            if self.choice.on and self.choice.lan and await self.lan.addresses_changed():
                 async with self._changing:
                     try:
                         await self._follow()
@@ -261,12 +261,12 @@ class ChatApi:
         """Listen at this computer's present addresses. Raises BadInput, Refused."""
         async with self._turn:
             keys = await open_keystore(self._home)
-            if await self.lan.followed(keys):
+            if await self.lan.follow_addresses(keys):
                 return
             await self.lan.close()
-        await self._lan_as(self.choice)
+        await self._apply_lan(self.choice)
 
-    async def _moved(self, port: int) -> None:
+    async def _reopen(self, port: int) -> None:
         """Open at another port; if that fails, stay at the present one."""
         was = self.port
         try:
@@ -280,86 +280,86 @@ class ChatApi:
         async with self._turn:
             await self._loopback.close()
             await self.keys.all()
-            application = self._application(self._loopback_gate())
+            application = self._application(self._loopback_auth())
             await self._loopback.open(application, self._ports(port or self.choice.port))
             log.info("the Chat API listens at port %d", self.port)
 
     def _ports(self, first: int) -> range:
         return range(first, min(first + NEAR_PORTS, 1 << 16))
 
-    def _loopback_gate(self) -> Auth:
+    def _loopback_auth(self) -> Auth:
         return Auth(
-            KeyDoor(
+            KeyAuthenticator(
                 self.keys,
                 self._access(lambda: own_names(self.port)),
                 lambda: self.choice.ollama_open,
                 tells_health=True,  # as llama.cpp's, and to programs of this computer alone
             ),
-            self.figures,
+            self.metrics,
             self._loopback.guard.heard,
-            self._at_once_of,
-            self._opened,
+            self._max_open_of,
+            self._n_open,
             "" if (home := self._home).is_default else home_option(home.root),
         )
 
-    def _lan_gate(self) -> Auth:
+    def _lan_auth(self) -> Auth:
         """Return the checks on the LAN, which need a key."""
         return Auth(
-            KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False),
-            self.figures,
-            self.lan.words.heard,
-            self._at_once_of,
-            self._opened,
-            let_in=self.lan.known.met,
+            KeyAuthenticator(self.keys, self._access(self.lan.host_names), lambda: False, tells_health=False),
+            self.metrics,
+            self.lan.slow_clients.heard,
+            self._max_open_of,
+            self._n_open,
+            on_admission=self.lan.known.met,
         )
 
     def _access(self, own: Callable[[], Collection[str]]) -> Access:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
-    def _application(self, gate: Auth) -> web.Application:
+    def _application(self, auth: Auth) -> web.Application:
         """Return the application; what a guest's own programs ask is answered by its host."""
         guesting, own = self._guesting, self._models.listed
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check, passing(guesting)])
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(guesting)])
 
         async def listed() -> list[Json]:
             return await guesting.listed() if guesting.passes("") else await own()
 
         app.on_response_prepare.append(add_cors)
-        app.on_shutdown.append(gate.under_way.end)
-        self._under_way.add(gate.under_way)
+        app.on_shutdown.append(auth.open_requests.end_all)
+        self._open_requests.add(auth.open_requests)
         self._add_routes(app, listed)
-        app.add_routes(behind([web.get("/metrics", self._metrics_page), web.get("/openapi.json", _openapi)]))
+        app.add_routes(defer_bodies([web.get("/metrics", self._metrics_page), web.get("/openapi.json", _openapi)]))
         server = ServerRoutes(self.answering, self._hosting, listed, self.cards)
-        app.add_routes(behind(server.routes()))
+        app.add_routes(defer_bodies(server.routes()))
         return app
 
     async def _metrics_page(self, request: web.Request) -> web.Response:
-        page = self.figures.page(gauges(self._hosting, self.answering.queue))
+        page = self.metrics.page(gauges(self._hosting, self.answering.queue))
         return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     def for_guests(self) -> web.Application:
         """Return the application for guests, reached over their links; it needs no key and is never off."""
         may = self._rights.may_be_asked_by
-        gate = Auth(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
+        auth = Auth(GuestAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
         host = self._rights.name
-        within = [while_may(may), gate.check, naming_the_host(host)]
+        within = [while_guest(may), auth.check, name_host_in_errors(host)]
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)
         listed = self._models.listed
         self._add_routes(app, listed)
         routes = GuestRoutes(self.answering, self.budget, self._hosting, listed, host)
-        app.add_routes(behind(routes.routes()))
+        app.add_routes(defer_bodies(routes.routes()))
         return app
 
-    def _add_routes(self, app: web.Application, listed: Listed) -> None:
-        going = LettingGo(self._hosting, lambda: self.choice.may_load, self.answering)
+    def _add_routes(self, app: web.Application, listed: ListModels) -> None:
+        unloader = ModelUnloader(self._hosting, lambda: self.choice.may_load, self.answering)
         for part in (
             OpenAiRoutes(self.answering, listed),
             ResponsesRoutes(self.answering),
             AnthropicRoutes(self.answering),
-            OllamaRoutes(self.answering, listed, going, self.cards),
-            EmbeddingRoutes(self._hosting.embeddings, self.budget, self.figures),
+            OllamaRoutes(self.answering, listed, unloader, self.cards),
+            EmbeddingRoutes(self._hosting.embeddings, self.budget, self.metrics),
         ):
-            app.add_routes(behind(part.routes()))
+            app.add_routes(defer_bodies(part.routes()))
 
 
 async def _openapi(request: web.Request) -> web.Response:

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 Change = Callable[[dict[str, Upstream]], dict[str, Upstream]]
 
 
-class UpstreamDesk:
+class UpstreamAdmin:
     """The operations; `save` keeps what a change makes of the upstreams."""
 
     def __init__(
@@ -47,7 +47,7 @@ class UpstreamDesk:
                 "cap_tokens": upstream.cap_tokens,
                 "spent_tokens": min(self._upstreams.spent.get(name, 0), MOST_SPENT),
                 "is_counted": self._upstreams.is_counted(name),
-                "last_contact": self._upstreams.reached.get(name),
+                "last_contact": self._upstreams.last_contact.get(name),
                 "own_certificate": bool(upstream.certificate),
                 "has_key": None if keys is None else name in keys,
             }
@@ -64,13 +64,13 @@ class UpstreamDesk:
         if not (order.key.isascii() and (order.key.isprintable() or not order.key)):
             raise BadInput("upstream_key_odd")
         await self._keep_key(order.name, order.key)
-        self._upstreams.reached.pop(order.name, None)  # by another address, maybe
+        self._upstreams.last_contact.pop(order.name, None)  # by another address, maybe
         await self._save(lambda configured: configured | {order.name: new})
 
     async def test(self, name: str) -> Json:
         """Return whether it answers, and which models it lacks. Raises BadInput, Unreachable, Busy."""
         upstream = self._known(name)
-        there = await self._upstreams.models_there(name, upstream)
+        there = await self._upstreams.list_models(name, upstream)
         missing = sorted(set(upstream.models.values()) - set(there))
         return {"name": name, "models": there[:MOST_TOLD], "missing": missing}
 
@@ -80,7 +80,7 @@ class UpstreamDesk:
         changes: Json = {} if order.on is None else {"on": order.on}
         changes |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}
         if order.forget_spent:
-            await self._upstreams.forget(name)
+            await self._upstreams.reset_spent(name)
         new = msgspec.structs.replace(was, **changes)
         await self._save(lambda configured: configured | {name: new})
 
@@ -88,7 +88,7 @@ class UpstreamDesk:
         """Remove an upstream with its key. Raises BadInput, Refused."""
         self._known(name)
         await self._keep_key(name, "")
-        await self._upstreams.forget(name)
+        await self._upstreams.reset_spent(name)
         await self._save(lambda configured: {key: upstream for key, upstream in configured.items() if key != name})
 
     def _known(self, name: str) -> Upstream:

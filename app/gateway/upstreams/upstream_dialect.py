@@ -17,14 +17,14 @@ from app.core.json_schema.partial_json import parse_json
 from app.gateway.api_request import (
     MOST_CALLS,
     THOUGHT,
+    AnswerEnd,
     ApiRequest,
-    Called,
-    Ended,
+    CallDone,
     Json,
-    Likely,
     Piece,
-    Said,
-    Thought,
+    TextPiece,
+    ThoughtPiece,
+    TokenLogprobs,
     Tool,
 )
 
@@ -35,14 +35,14 @@ MOST_TOKENS = 1 << 40
 MOST_CHARS = 4 << 20  # of an answer, calls and all: it is gathered here
 
 
-def stays(wish: ApiRequest) -> str:
+def upstream_obstacle(api_request: ApiRequest) -> str:
     """Return the code of the reason why no other server may be asked; empty when one may."""
-    if isinstance(wish.prompt, tuple) or wish.sampling.logit_bias:
+    if isinstance(api_request.prompt, tuple) or api_request.sampling.logit_bias:
         return "upstream_tokens"
-    return "upstream_raw_form" if wish.messages is None and wish.schema is not None else ""
+    return "upstream_raw_form" if api_request.messages is None and api_request.schema is not None else ""
 
 
-def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
+def request_body(api_request: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
     """Return one answer's request body, streamed and with usage at the end, in OpenAI's names. Raises BadInput.
 
     What the program did not set is left to the server: OpenAI's newer models refuse any temperature but their own, and
@@ -52,51 +52,53 @@ def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
         "model": model,
         "stream": True,
         "stream_options": {"include_usage": True},
-        LIMIT if LIMIT in wish.further else OLD_LIMIT: min(wish.max_tokens or most_tokens, most_tokens),
+        LIMIT if LIMIT in api_request.extra_fields else OLD_LIMIT: min(
+            api_request.max_tokens or most_tokens, most_tokens
+        ),
     }
-    if "seed" in wish.further:
-        ours["seed"] = wish.sampling.seed + index
-    if wish.stop:
-        ours["stop"] = list(wish.stop)
-    if wish.user:
-        ours["user"] = wish.user
-    return _prompt_fields(wish) | wish.further | ours
+    if "seed" in api_request.extra_fields:
+        ours["seed"] = api_request.sampling.seed + index
+    if api_request.stop:
+        ours["stop"] = list(api_request.stop)
+    if api_request.user:
+        ours["user"] = api_request.user
+    return _prompt_fields(api_request) | api_request.extra_fields | ours
 
 
-def renamed(sent: Json) -> Json:
+def with_new_limit_name(sent: Json) -> Json:
     """Return the body with the limit under its newer name."""
     return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
 
 
-def _prompt_fields(wish: ApiRequest) -> Json:
+def _prompt_fields(api_request: ApiRequest) -> Json:
     """Return the prompt of a text completion, or the messages of a chat."""
-    likely = wish.sampling.likely
-    if wish.messages is None:
-        return {"prompt": wish.prompt} | ({} if likely is None else {"logprobs": likely})
-    made: Json = {"messages": _messages(wish.messages)}
+    likely = api_request.sampling.likely
+    if api_request.messages is None:
+        return {"prompt": api_request.prompt} | ({} if likely is None else {"logprobs": likely})
+    made: Json = {"messages": _messages(api_request.messages)}
     if likely is not None:
         made |= {"logprobs": True, "top_logprobs": likely}
-    if wish.schema is not None:
-        made["response_format"] = _form(wish.schema)
-    return made | _tools(wish)
+    if api_request.schema is not None:
+        made["response_format"] = _form(api_request.schema)
+    return made | _tools(api_request)
 
 
-def _tools(wish: ApiRequest) -> Json:
+def _tools(api_request: ApiRequest) -> Json:
     made: Json = {}
-    if wish.must_call is not None and not wish.tools:
+    if api_request.must_call is not None and not api_request.tools:
         raise BadInput("api_no_tools", field="tool_choice")
-    if wish.tools:
-        made["tools"] = [_tool(tool) for tool in wish.tools]
-        if wish.many_calls is not None:
-            made["parallel_tool_calls"] = wish.many_calls
-        if wish.must_call is not None:
-            named = {"type": "function", "function": {"name": wish.must_call}}
-            made["tool_choice"] = named if wish.must_call else "required"
+    if api_request.tools:
+        made["tools"] = [_tool(tool) for tool in api_request.tools]
+        if api_request.parallel_calls is not None:
+            made["parallel_tool_calls"] = api_request.parallel_calls
+        if api_request.must_call is not None:
+            named = {"type": "function", "function": {"name": api_request.must_call}}
+            made["tool_choice"] = named if api_request.must_call else "required"
     return made
 
 
-def path_of(wish: ApiRequest) -> str:
-    return "completions" if wish.messages is None else "chat/completions"
+def endpoint(api_request: ApiRequest) -> str:
+    return "completions" if api_request.messages is None else "chat/completions"
 
 
 def _form(schema: object) -> Json:
@@ -151,7 +153,7 @@ def _calling(message: Json, place: int) -> Json:
 
 
 @dataclass(slots=True)
-class Heard:
+class UpstreamAnswer:
     """One answer while it comes. The server is a stranger, so nothing is trusted."""
 
     index: int
@@ -174,10 +176,10 @@ class Heard:
             text = self._taken(delta.get("content") or choice.get("text"))
             likely = tuple(_likelies(choice.get("logprobs") or {}))
             if text or likely:
-                pieces.append(Said(self.index, text, likely))
+                pieces.append(TextPiece(self.index, text, likely))
             thought = self._taken(delta.get("reasoning_content") or delta.get("reasoning"))
             if thought:
-                pieces.insert(0, Thought(self.index, thought))
+                pieces.insert(0, ThoughtPiece(self.index, thought))
             if text or likely or thought:
                 self.n_chunks += 1
             calls = delta.get("tool_calls") or ()
@@ -217,16 +219,16 @@ class Heard:
             raise ValueError("an answer without an end")
         return text
 
-    def end(self, wish_s: float, first_s: float) -> list[Piece]:
-        """Return the calls and the end. `wish_s`: since the request; `first_s`: until its first piece."""
+    def end(self, took_s: float, first_s: float) -> list[Piece]:
+        """Return the calls and the end. `took_s`: since the request; `first_s`: until its first piece."""
         called: list[Piece] = []
         for at, (call_id, name, *parts) in enumerate(self._calls):
             known_id, arguments = call_id or f"call_{secrets.token_hex(12)}", "".join(parts)
-            called.append(Called(self.index, at, known_id, name, arguments or "{}", _half(arguments)))
+            called.append(CallDone(self.index, at, known_id, name, arguments or "{}", _half(arguments)))
         tokens = self.tokens
-        rate = (tokens - 1) / (wish_s - first_s) if tokens > 1 and wish_s > first_s else 0.0
+        rate = (tokens - 1) / (took_s - first_s) if tokens > 1 and took_s > first_s else 0.0
         reason = self.reason if self.reason == "length" else "calls" if called else "stop"
-        return [*called, Ended(self.index, reason, None, self.prompt_tokens, self.reused_tokens,
+        return [*called, AnswerEnd(self.index, reason, None, self.prompt_tokens, self.reused_tokens,
                                tokens, 0.0, first_s, rate, self.thought_tokens)]  # fmt: skip
 
     @property
@@ -264,7 +266,7 @@ def _count(number: Any) -> int:
     return min(max(0, int(number or 0)), MOST_TOKENS)
 
 
-def _likelies(logprobs: Json) -> Iterator[Likely]:
+def _likelies(logprobs: Json) -> Iterator[TokenLogprobs]:
     """Yield the logprobs of each token of a chunk, in the form of chats or of text completions."""
     yield from map(_likely, logprobs.get("content") or ())
     tokens = logprobs.get("tokens") or ()
@@ -274,7 +276,7 @@ def _likelies(logprobs: Json) -> Iterator[Likely]:
         yield [(str(token).encode(), float(log)), *likely]
 
 
-def _likely(token: Json) -> Likely:
+def _likely(token: Json) -> TokenLogprobs:
     return [_token_and_logprob(token), *map(_token_and_logprob, token.get("top_logprobs") or ())]
 
 

@@ -24,8 +24,15 @@ from app.core.log_line import log_extra
 from app.core.reasons import fact_text
 from app.decoding import decode
 from app.gateway.api_request import NO_LIMIT, ApiRequest, Piece
-from app.gateway.refusals import too_deep
-from app.gateway.upstreams.upstream_dialect import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
+from app.gateway.refusals import nested_too_deeply
+from app.gateway.upstreams.upstream_dialect import (
+    LIMIT,
+    OLD_LIMIT,
+    UpstreamAnswer,
+    endpoint,
+    request_body,
+    with_new_limit_name,
+)
 from app.machine.json_state import read_json
 from app.machine.paths import write_atomically
 from app.machine.secret_stores import SecretMap
@@ -53,11 +60,11 @@ USUAL_MOST = 16_384  # tokens of an answer without a limit, or a quarter of what
 ID = "X-Request-Id"
 PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
 UNREADABLE = Reason("answer_unreadable")
-PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
+FORWARDED_BY, MOST_FORWARDS = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
 Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
-class Odd(ValueError):
+class ProtocolViolation(ValueError):
     """A server's answer that breaks the protocol, described in our words."""
 
 
@@ -77,11 +84,11 @@ async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
             n_events += 1
             chunk = decode(line, dict[str, Any])
             if chunk.get("error"):
-                raise Odd("an error in place of more")
+                raise ProtocolViolation("an error in place of more")
             if n_events > MOST_EVENTS:
-                raise Odd("more events than any answer has")
+                raise ProtocolViolation("more events than any answer has")
             yield chunk
-    raise Odd("the stream ended in the middle")
+    raise ProtocolViolation("the stream ended in the middle")
 
 
 async def _data(content: Content) -> AsyncGenerator[bytes, None]:
@@ -95,7 +102,7 @@ async def _data(content: Content) -> AsyncGenerator[bytes, None]:
                 yield line.strip()
             del held[: before + end]
         if len(held) > MOST_LINE_BYTES:
-            raise Odd("a line without an end")
+            raise ProtocolViolation("a line without an end")
     for line in _DATA.findall(held):
         yield line.strip()
 
@@ -117,7 +124,7 @@ class _Said(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class UpstreamChoice:
     """An upstream that may be asked now."""
 
     name: str
@@ -137,19 +144,19 @@ class Upstreams:
     ) -> None:
         self._choice, self.keys, self._file, self._note = choice, keys, file, note
         self.spent = self._loaded()
-        self.mark = secrets.token_hex(8)  # goes with what is sent on, and tells not who we are
-        self.reached: dict[str, float] = {}  # when it answered last, since the start
-        self._promised = Counter[str]()
+        self.node_mark = secrets.token_hex(8)  # goes with what is sent on, and tells not who we are
+        self.last_contact: dict[str, float] = {}  # when it answered last, since the start
+        self._reserved = Counter[str]()
         self._saving = asyncio.Lock()
 
-    def serving(self, model: str) -> Chosen | None:
+    def choose(self, model: str) -> UpstreamChoice | None:
         """Return the first upstream that is on, has this model, and has tokens left."""
         for name, upstream in self._choice().items():
             if upstream.on and model in upstream.models and self._left(name, upstream) > 0:
-                return Chosen(name, upstream, upstream.models[model])
+                return UpstreamChoice(name, upstream, upstream.models[model])
         return None
 
-    def check_lacked(self, model: str, error: AppError) -> None:
+    def explain_missing(self, model: str, error: AppError) -> None:
         """Raise a better error than `error` if an upstream has this model.
 
         BadInput when only its limit or its being off keeps it from answering, Busy while its tokens are only reserved.
@@ -167,29 +174,31 @@ class Upstreams:
 
     async def answer(
         self,
-        chosen: Chosen,
-        wish: ApiRequest,
+        chosen: UpstreamChoice,
+        api_request: ApiRequest,
         index: int,
         request: str,
-        paid: Callable[[int], None] = lambda _: None,
-        passed: Sequence[str] = (),
+        on_cost: Callable[[int], None] = lambda _: None,
+        forwarded_by: Sequence[str] = (),
     ) -> AsyncGenerator[Piece, None]:
         """Yield one answer of an upstream. Closing it hangs up. Raises Unreachable, Busy or BadInput.
 
-        `paid`: told what it cost, however it ends. `passed`: the marks of the nodes that have forwarded the request.
+        `on_cost`: told what it cost, however it ends. `passed`: the marks of the nodes that have forwarded the request.
         """
-        guess, heard = _guessed_tokens(wish), Heard(index)
-        most = self._most(chosen, wish, guess)
-        self._promised[chosen.name] += guess + most
+        guess, answer_so_far = _guessed_tokens(api_request), UpstreamAnswer(index)
+        most = self._most(chosen, api_request, guess)
+        self._reserved[chosen.name] += guess + most
         try:
-            asking = self._ask_upstream(chosen, wish, most, heard, request, ",".join((*passed, self.mark)))
+            asking = self._ask_upstream(
+                chosen, api_request, most, answer_so_far, request, ",".join((*forwarded_by, self.node_mark))
+            )
             async with aclosing(asking) as pieces:
                 async for piece in pieces:
                     yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
         except RecursionError:
-            raise too_deep() from None
+            raise nested_too_deeply() from None
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
             log.warning(
                 "%s: %s answered what nobody can read: %s",
@@ -200,50 +209,59 @@ class Upstreams:
             )
             raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None
         finally:
-            self._promised[chosen.name] -= guess + most
-            self._promised += Counter()  # drops the zeros
-            cost = (heard.prompt_tokens or (guess if heard.is_taken else 0)) + heard.tokens
-            paid(cost)
+            self._reserved[chosen.name] -= guess + most
+            self._reserved += Counter()  # drops the zeros
+            cost = (answer_so_far.prompt_tokens or (guess if answer_so_far.is_taken else 0)) + answer_so_far.tokens
+            on_cost(cost)
             await self._spend(chosen, cost, request)
 
     async def _post(self, session: aiohttp.ClientSession, name: str, url: str, **sent: Any) -> aiohttp.ClientResponse:
         answer = await session.post(url, **sent)
-        self.reached[name] = time.time()
+        self.last_contact[name] = time.time()
         return answer
 
     async def _ask_upstream(
-        self, chosen: Chosen, wish: ApiRequest, most: int, heard: Heard, request: str, passed: str
+        self,
+        chosen: UpstreamChoice,
+        api_request: ApiRequest,
+        most: int,
+        answer_so_far: UpstreamAnswer,
+        request: str,
+        forwarded_by: str,
     ) -> AsyncGenerator[Piece, None]:
         begun, first_s = time.monotonic(), 0.0
-        url, sent = (f"{chosen.upstream.url}/{path_of(wish)}", body(wish, chosen.model, heard.index, most))
-        headers = {ID: request, PASSED: passed, **await self._authorized(chosen.name)}
+        url, sent = (
+            f"{chosen.upstream.url}/{endpoint(api_request)}",
+            request_body(api_request, chosen.model, answer_so_far.index, most),
+        )
+        headers = {ID: request, FORWARDED_BY: forwarded_by, **await self._authorized(chosen.name)}
         async with (
             self._session(chosen) as session,
             await _begun(chosen.name, partial(self._post, session, chosen.name, url, headers=headers), sent) as answer,
         ):
-            heard.is_taken = True
+            answer_so_far.is_taken = True
             async with aclosing(chunks(answer.content)) as stream:
                 async for chunk in stream:
-                    for piece in heard.pieces(chunk):
+                    for piece in answer_so_far.pieces(chunk):
                         first_s = first_s or time.monotonic() - begun
                         yield piece
-                    if heard.n_chunks > most:  # it does not keep to what it was asked for
-                        heard.reason = "length"
+                    if answer_so_far.n_chunks > most:  # it does not keep to what it was asked for
+                        answer_so_far.reason = "length"
                         break
-        for piece in heard.end(time.monotonic() - begun, first_s):
+        for piece in answer_so_far.end(time.monotonic() - begun, first_s):
             yield piece
 
-    def _most(self, chosen: Chosen, wish: ApiRequest, guess: int) -> int:
+    def _most(self, chosen: UpstreamChoice, api_request: ApiRequest, guess: int) -> int:
         """Return how many tokens the answer may have. Raises Busy or BadInput when none are left for it."""
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
             raise self._no_more(chosen.name, chosen.upstream, guess + 1)
-        limit = None if wish.max_tokens == NO_LIMIT else wish.max_tokens  # it has limits of its own
+        limit = None if api_request.max_tokens == NO_LIMIT else api_request.max_tokens  # it has limits of its own
         return min(left, limit or max(USUAL_MOST, left // 4))
 
-    async def models_there(self, name: str, upstream: Upstream) -> list[str]:
+    async def list_models(self, name: str, upstream: Upstream) -> list[str]:
         """Return the models that it lists; no tokens are spent. Raises Unreachable, Busy."""
-        chosen = Chosen(name, upstream, "")
+        chosen = UpstreamChoice(name, upstream, "")
         try:
             async with (
                 asyncio.timeout(TEST_SECONDS),
@@ -252,7 +270,7 @@ class Upstreams:
                     f"{upstream.url}/models", allow_redirects=False, headers=await self._authorized(name)
                 ) as answer,
             ):
-                self.reached[name] = time.time()
+                self.last_contact[name] = time.time()
                 await _check(name, answer)
                 body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
                 return [model.id for model in decode(body, _Models).data]
@@ -264,7 +282,7 @@ class Upstreams:
             log.warning("%s lists its models as nobody can read: %s", name, error)
             raise Unreachable("upstream_test_failed", name=name, why=UNREADABLE) from None
 
-    async def forget(self, name: str) -> None:
+    async def reset_spent(self, name: str) -> None:
         """Start to count its tokens from zero."""
         self.spent.pop(name, None)
         await self._save()
@@ -273,7 +291,7 @@ class Upstreams:
         """Return whether its spending so far is known."""
         return self.spent.get(name, 0) < UNCOUNTED
 
-    def tell_uncounted(self) -> None:
+    def report_uncounted(self) -> None:
         """Report the upstreams that get no requests because their spending is unknown."""
         if names := [name for name in self._choice() if not self.is_counted(name)]:
             facts: dict[str, Any] = {"path": str(self._file), "names": ", ".join(names)}
@@ -293,7 +311,7 @@ class Upstreams:
         return spent
 
     def _left(self, name: str, upstream: Upstream) -> int:
-        return upstream.cap_tokens - self.spent.get(name, 0) - self._promised[name]
+        return upstream.cap_tokens - self.spent.get(name, 0) - self._reserved[name]
 
     def _no_more(self, name: str, upstream: Upstream, needs: int = 1) -> AppError:
         """Return why it gets no further request, or none that needs so many tokens. Reserved ones may come back."""
@@ -306,7 +324,7 @@ class Upstreams:
             return BadInput("upstream_short", name=name, most=most, tokens=left, asked=needs)
         return Busy("upstream_busy", name=name, seconds=USUAL_RETRY_S)
 
-    async def _spend(self, chosen: Chosen, tokens: int, request: str) -> None:
+    async def _spend(self, chosen: UpstreamChoice, tokens: int, request: str) -> None:
         if not tokens:
             return
         self.spent[chosen.name] = self.spent.get(chosen.name, 0) + tokens
@@ -332,7 +350,7 @@ class Upstreams:
         key = (await self.keys.all()).get(name)
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def _session(self, chosen: Chosen) -> aiohttp.ClientSession:
+    def _session(self, chosen: UpstreamChoice) -> aiohttp.ClientSession:
         context: ssl.SSLContext = upstream_context(chosen.upstream.certificate)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=context),
@@ -355,7 +373,7 @@ async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientR
         answer.close()
         why = error.reason.facts.get("why", "") if isinstance(error, BadInput) else ""
         if OLD_LIMIT in sent and LIMIT in fact_text(why):
-            return await _begun(name, post, renamed(sent))
+            return await _begun(name, post, with_new_limit_name(sent))
         raise
     return answer
 
@@ -397,18 +415,18 @@ async def _words(answer: aiohttp.ClientResponse) -> str:
 
 def _kind(error: Exception) -> str:
     """Return what may be logged: a server's message may repeat the request, or contain a key."""
-    return str(error) if isinstance(error, Odd) else type(error).__name__
+    return str(error) if isinstance(error, ProtocolViolation) else type(error).__name__
 
 
-def _guessed_tokens(wish: ApiRequest) -> int:
+def _guessed_tokens(api_request: ApiRequest) -> int:
     """Return an estimate of all tokens read there: an agent's tools are longer than its messages. Raises BadInput."""
-    if wish.messages is None:
-        return len(wish.prompt or "") // CHARS_OF_A_TOKEN
-    texts = [*wish.messages, *(tool.as_json() for tool in wish.tools)]
+    if api_request.messages is None:
+        return len(api_request.prompt or "") // CHARS_OF_A_TOKEN
+    texts = [*api_request.messages, *(tool.as_json() for tool in api_request.tools)]
     try:
-        read = msgspec.json.encode(texts if wish.schema is None else [*texts, wish.schema])
+        read = msgspec.json.encode(texts if api_request.schema is None else [*texts, api_request.schema])
     except RecursionError:
-        raise too_deep() from None
+        raise nested_too_deeply() from None
     return len(read) // CHARS_OF_A_TOKEN
 
 

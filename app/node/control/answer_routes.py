@@ -61,7 +61,7 @@ class AnswerRoutes:
     def _answer(self, order: requests.Ask) -> Lines:
         passes = self._guesting.passes(order.model or "")
         work = (self._guesting if passes else self._hosting).ask(order)
-        return kept_here(work, order.model or "", self._upstreams.serving)
+        return kept_here(work, order.model or "", self._upstreams.choose)
 
 
 def _key(request: web.Request) -> str:

@@ -54,22 +54,22 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
 
 def _upstream_routes(api: ChatApi) -> list[web.RouteDef]:
     async def upstreams(request: web.Request) -> web.Response:
-        return web.json_response({"upstreams": await api.desk.state()})
+        return web.json_response({"upstreams": await api.upstream_admin.state()})
 
     async def add(request: web.Request) -> web.Response:
-        await api.desk.add(await body(request, requests.AddUpstream))
+        await api.upstream_admin.add(await body(request, requests.AddUpstream))
         return await upstreams(request)
 
     async def change_one(request: web.Request) -> web.Response:
         order = await body(request, requests.ChangeUpstream)
-        await api.desk.change(request.match_info["name"], order)
+        await api.upstream_admin.change(request.match_info["name"], order)
         return await upstreams(request)
 
     async def test_one(request: web.Request) -> web.Response:
-        return web.json_response(await api.desk.test(request.match_info["name"]))
+        return web.json_response(await api.upstream_admin.test(request.match_info["name"]))
 
     async def remove_one(request: web.Request) -> web.Response:
-        await api.desk.remove(request.match_info["name"])
+        await api.upstream_admin.remove(request.match_info["name"])
         return await upstreams(request)
 
     return [

@@ -18,7 +18,7 @@ from app.inference.worker.tokenizer import local_time
 from app.node.snapshot import Json, stage_json
 
 if TYPE_CHECKING:
-    from app.gateway.upstreams.upstreams import Chosen
+    from app.gateway.upstreams.upstreams import UpstreamChoice
 
 
 def question_of(order: requests.Ask) -> GenerationRequest:
@@ -66,7 +66,7 @@ def by_another(named: str | None, model: str) -> str:
 
 
 async def kept_here(
-    work: AsyncGenerator[Json, None], model: str, serving: Callable[[str], Chosen | None]
+    work: AsyncGenerator[Json, None], model: str, serving: Callable[[str], UpstreamChoice | None]
 ) -> AsyncGenerator[Json, None]:
     """The answer. A model that an upstream alone has is told so: what a person writes here goes to none of them.
 

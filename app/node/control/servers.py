@@ -13,7 +13,7 @@ from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.core.reasons import with_reason
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
-from app.gateway.servers.lan_server import LanDoor
+from app.gateway.servers.lan_server import LanServer
 from app.gateway.servers.local_server import ChatApi
 from app.machine.secret_stores import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
@@ -155,7 +155,7 @@ class Servers:
             node.guest_answers,
             node.household.rights,
             node.journal,
-            LanDoor(node.home, lambda: interfaces, SlowClientGuard(), node.network.expects),
+            LanServer(node.home, lambda: interfaces, SlowClientGuard(), node.network.expects),
         )
         self._updates = Updates(
             node.home.root / "updates.json",

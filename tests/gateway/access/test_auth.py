@@ -60,8 +60,8 @@ async def test_a_command_that_is_named_has_the_home_of_this_node_for_who_has_a_k
 ) -> None:
     async with http.post(CHAT, json=ASK):
         pass  # it is loaded now
-    lets_go = {"model": "guide", "keep_alive": 0}
-    async with http.post("/api/generate", json=lets_go) as answer:
+    unload_after = {"model": "guide", "keep_alive": 0}
+    async with http.post("/api/generate", json=unload_after) as answer:
         assert f"`poolhouse api on --home {api.node.root} --may-load`" in await answer.text()
     strange: list[dict[str, str]] = [
         {}, {"Authorization": "Bearer x"}, {"Host": "evil.example"}, {"Origin": "https://evil.example"},
@@ -71,7 +71,7 @@ async def test_a_command_that_is_named_has_the_home_of_this_node_for_who_has_a_k
         assert "--home" not in body["error"]["message"]
     await asyncio.to_thread(api.control, "POST", "/api", {"ollama_open": True})
     try:
-        async with aiohttp.request("POST", f"{api.base}/api/generate", json=lets_go) as answer:
+        async with aiohttp.request("POST", f"{api.base}/api/generate", json=unload_after) as answer:
             assert "`poolhouse api on --may-load`" in await answer.text()
     finally:
         await asyncio.to_thread(api.control, "POST", "/api", {"ollama_open": False})

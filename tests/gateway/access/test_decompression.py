@@ -16,7 +16,7 @@ from backports import zstd
 from multidict import CIMultiDict
 
 from app.gateway.access import decompression
-from app.gateway.access.decompression import BadPacking, unpacked_body
+from app.gateway.access.decompression import BadEncoding, read_body
 from app.network.peer.bounded_body import TooLong
 from app.node.control.guard import MAX_BODY_BYTES
 from tests.gateway.conftest import Open
@@ -27,7 +27,7 @@ Packer = Callable[[bytes], bytes]
 
 
 async def unpacked(sent: Sent, limit: int) -> bytes:
-    return await unpacked_body(cast("web.Request", sent), limit)
+    return await read_body(cast("web.Request", sent), limit)
 
 
 class Sent:
@@ -118,7 +118,7 @@ async def test_a_frame_that_wants_a_huge_window_is_refused() -> None:
     }
     packer = zstd.ZstdCompressor(options=options)
     body = packer.compress(bytes(1 << 20)) + packer.flush()
-    with pytest.raises(BadPacking):
+    with pytest.raises(BadEncoding):
         await unpacked(Sent(body, "zstd"), MAX_BODY_BYTES)
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from app.api.requests import Ask
 from app.core.errors import Busy
-from app.gateway.access.auth import ASKER
-from app.gateway.access.token_budget import Budget
-from app.gateway.answering import Asker
+from app.gateway.access.auth import CALLER
+from app.gateway.access.token_budget import TokenBudget
+from app.gateway.answering import Caller
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
-from app.gateway.metrics import Figures
+from app.gateway.metrics import Metrics
 from app.gateway.servers.guest_server import GuestRoutes
 from app.inference.pipeline.completion import GenerationRequest
 from tests.node.pool import Json
@@ -32,7 +32,7 @@ class Clock:
 
 def test_who_has_had_his_tokens_waits_until_enough_are_a_minute_old() -> None:
     clock = Clock()
-    budget = Budget(lambda key: 100 if key == "a" else 0, clock)
+    budget = TokenBudget(lambda key: 100 if key == "a" else 0, clock)
     budget.check("a")
     budget.spend("a", 60)
     clock.now = 20.0
@@ -56,7 +56,7 @@ def test_who_has_had_his_tokens_waits_until_enough_are_a_minute_old() -> None:
 
 def test_several_old_answers_must_go_where_one_is_not_enough() -> None:
     clock = Clock()
-    budget = Budget(lambda _: 10, clock)
+    budget = TokenBudget(lambda _: 10, clock)
     for at in (0.0, 10.0, 20.0):
         clock.now = at
         budget.spend("a", 9)
@@ -69,7 +69,7 @@ def test_several_old_answers_must_go_where_one_is_not_enough() -> None:
 
 
 async def test_who_leaves_after_some_texts_has_had_those() -> None:
-    budget, made, figures = Budget(lambda _: 10, lambda: 0.0), asyncio.Event(), Figures()
+    budget, made, figures = TokenBudget(lambda _: 10, lambda: 0.0), asyncio.Event(), Metrics()
 
     async def model(_: str) -> None:
         return None
@@ -81,9 +81,9 @@ async def test_who_leaves_after_some_texts_has_had_those() -> None:
 
     vectors = cast("Any", SimpleNamespace(model=model, embed=embed))
     routes = EmbeddingRoutes(vectors, budget, figures)
-    request = cast("Any", {ASKER: Asker("a", "r")})
+    request = cast("Any", {CALLER: Caller("a", "r")})
     async with asyncio.TaskGroup() as group:
-        asks = group.create_task(routes._made(request, "m", "ab", None, cut=True), name="vectors")
+        asks = group.create_task(routes._embed(request, "m", "ab", None, cut=True), name="vectors")
         await made.wait()
         asks.cancel()
     with pytest.raises(Busy):
@@ -92,7 +92,7 @@ async def test_who_leaves_after_some_texts_has_had_those() -> None:
 
 
 async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
-    budget = Budget(lambda _: 9, lambda: 0.0)
+    budget = TokenBudget(lambda _: 9, lambda: 0.0)
 
     @asynccontextmanager
     async def turn(_: str, model: str) -> AsyncGenerator[str, None]:
@@ -110,7 +110,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     hosting = cast("Any", SimpleNamespace(answered=answered))
     nobody = cast("Any", None)
     routes = GuestRoutes(answering, budget, hosting, nobody, nobody)
-    async with aclosing(routes._answer(Ask(prompt="x"), Asker("a", "r"))) as lines:
+    async with aclosing(routes._answer(Ask(prompt="x"), Caller("a", "r"))) as lines:
         await anext(lines)
         budget.check("a")
     with pytest.raises(Busy):

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 
 from app.core.errors import Unreachable
-from app.gateway.access.auth import ASKER, BODY, Handler
-from app.gateway.answering import Asker
-from app.gateway.servers.guest_proxy import passing
+from app.gateway.access.auth import BODY, CALLER, Handler
+from app.gateway.answering import Caller
+from app.gateway.servers.guest_proxy import forward_to_host
 from app.network.peer.bounded_body import ANSWER_BYTES
 
 PART = b"0.125," * (1 << 17)
@@ -55,14 +55,14 @@ async def url(host: Host) -> AsyncIterator[str]:
 
     @web.middleware
     async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-        request[BODY], request[ASKER] = b"{}", Asker("k", "r")
+        request[BODY], request[CALLER] = b"{}", Caller("k", "r")
         return await handler(request)
 
     async def own(_: web.Request) -> web.StreamResponse:
         raise AssertionError
 
     guesting: Any = SimpleNamespace(passes=lambda _: True, host_for=host_for)
-    app = web.Application(middlewares=[gate, passing(guesting)])
+    app = web.Application(middlewares=[gate, forward_to_host(guesting)])
     app.add_routes([web.post("/v1/embeddings", own)])
     runner = web.AppRunner(app)
     await runner.setup()

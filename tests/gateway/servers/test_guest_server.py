@@ -19,13 +19,13 @@ from app.core.household.operations import Role
 from app.core.ids import machine_id
 from app.core.reasons import said
 from app.core.scheduler.requester import Requester
-from app.gateway.access.auth import ASKER, BODY, PROGRAM, Handler
-from app.gateway.answering import Asker
+from app.gateway.access.auth import BODY, CALLER, PROGRAM, Handler
+from app.gateway.answering import Caller
 from app.gateway.refusals import status_of
 from app.gateway.servers import guest_server
-from app.gateway.servers.guest_proxy import passing
-from app.gateway.servers.guest_server import FOR_GUESTS, MemberDoor, naming, while_may
-from app.gateway.upstreams.upstreams import PASSED
+from app.gateway.servers.guest_proxy import forward_to_host
+from app.gateway.servers.guest_server import FOR_GUESTS, GuestAuthenticator, naming_host, while_guest
+from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.listener import MEMBER
 from tests.node.models.test_guest_answers import Content
 
@@ -39,16 +39,16 @@ def request(**headers: str) -> web.Request:
 
 
 def test_only_a_host_answers_guests_and_no_web_page_asks() -> None:
-    door = MemberDoor(lambda machine: machine == VISITOR)
-    assert door.misplaced(request()) is None
-    assert door.misplaced(request(Origin="https://example.org")) is not None
-    refused = MemberDoor(lambda _: False).misplaced(request())
+    door = GuestAuthenticator(lambda machine: machine == VISITOR)
+    assert door.address_error(request()) is None
+    assert door.address_error(request(Origin="https://example.org")) is not None
+    refused = GuestAuthenticator(lambda _: False).address_error(request())
     assert refused is not None
     assert "no host" in refused[1]
 
 
 def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
-    door, asks = MemberDoor(lambda _: True), request()
+    door, asks = GuestAuthenticator(lambda _: True), request()
     told = []
     for roles in ({Role.GUEST}, {Role.GUEST, Role.LENDER}):
         asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
@@ -59,11 +59,11 @@ def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
 @pytest.mark.parametrize("code", FOR_GUESTS)
 def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str) -> None:
     facts: Any = {"name": "m", "model": "m", "loaded": "guide", "most": 9, "tokens": 2, "asked": 5}
-    with pytest.raises(BadInput) as told, naming(lambda: "den"):
+    with pytest.raises(BadInput) as told, naming_host(lambda: "den"):
         raise BadInput(code, **facts)
     assert "den" in said(told.value)
     assert status_of(told.value) == status_of(BadInput(code, **facts))
-    with pytest.raises(BadInput, match="model_unknown"), naming(lambda: "den"):
+    with pytest.raises(BadInput, match="model_unknown"), naming_host(lambda: "den"):
         raise BadInput("model_unknown", name="x", there="guide")
 
 
@@ -79,7 +79,7 @@ async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(monkeypa
             told.append("cleaned up")
         raise AssertionError("never")
 
-    answer = await while_may(lambda _: False)(request(), handler)
+    answer = await while_guest(lambda _: False)(request(), handler)
     assert told == ["cleaned up"]
     assert answer.status == 403
 
@@ -97,7 +97,7 @@ class Host:
     async def request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Any]:
         self.paths.append(path)
         self.programs.append(headers[PROGRAM])
-        self.marks.append(headers[PASSED])
+        self.marks.append(headers[FORWARDED_BY])
         yield SimpleNamespace(
             status=200, content_type="application/json", headers={}, content=Content(), content_length=0
         )
@@ -114,13 +114,13 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
         request[BODY] = b"{}"
-        request[ASKER] = Asker(request.query.get("key", "default"), "r1", passed=("one", "two"))
+        request[CALLER] = Caller(request.query.get("key", "default"), "r1", forwarded_by=("one", "two"))
         return await handler(request)
 
     async def never(_: web.Request) -> web.StreamResponse:
         raise AssertionError("a guest answers nothing itself")
 
-    app = web.Application(middlewares=[checked, passing(guesting)])
+    app = web.Application(middlewares=[checked, forward_to_host(guesting)])
     app.add_routes([web.post("/v1/completions", never)])
     async with TestClient(TestServer(app)) as client:
         assert (await client.post("/v1/completions")).status == 200

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from app.gateway.access.slow_client_guard import SlowClientGuard
 from app.gateway.servers import lan_server
-from app.gateway.servers.lan_server import LanDoor
+from app.gateway.servers.lan_server import LanServer
 from app.machine.paths import Home
 from app.network.tls import upstream_context
 from app.network.waiting_room import OTHERS_BURST, OTHERS_PER_SECOND
@@ -42,12 +42,12 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
     application = web.Application()
     application.add_routes([web.get("/", answer)])
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
+    door = LanServer(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     now: list[tuple[str, ...]] = [HOME]
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: now[0])
     async with asyncio.TaskGroup() as group:
         door.start(group)
-        assert not await door.followed(keys)  # it is not open
+        assert not await door.follow_addresses(keys)  # it is not open
         await door.open(application, [free_port()], keys)
         trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
         async with aiohttp.ClientSession(connector=trusted) as http:
@@ -58,16 +58,16 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
             async with http.get(at("127.0.0.1")) as told:
                 assert await told.content.readexactly(1) == b"a"
                 now[0] = DOCK
-                assert await door.moved()
-                assert await door.followed(keys)
-                assert (door.addresses, await door.moved()) == (DOCK, False)
+                assert await door.addresses_changed()
+                assert await door.follow_addresses(keys)
+                assert (door.addresses, await door.addresses_changed()) == (DOCK, False)
                 async with http.get(at("127.0.0.2")) as other:
                     assert await other.content.readexactly(1) == b"a"
                     more.set()
                     assert (await told.read(), await other.read()) == (b"b", b"b")
             now[0] = PLANE
-            assert await door.followed(keys)
-            assert door.names() == {f"127.0.0.2:{door.port}"}
+            assert await door.follow_addresses(keys)
+            assert door.host_names() == {f"127.0.0.2:{door.port}"}
             async with http.get(at("127.0.0.2")) as told:
                 assert await told.read() == b"ab"
             refused = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
@@ -75,9 +75,9 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
                 with pytest.raises(aiohttp.ClientConnectorError):
                     await fresh.get(at("127.0.0.1"))
             now[0] = ()
-            assert not await door.followed(keys)
+            assert not await door.follow_addresses(keys)
         await door.close()
-    assert door.names() == set()
+    assert door.host_names() == set()
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02"], ids=["silent", "half a handshake"])
@@ -90,7 +90,7 @@ async def test_sixty_four_strangers_from_eight_addresses_keep_no_program_out(
     application = web.Application()
     application.add_routes([web.get("/", answer)])
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
+    door = LanServer(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as group:
@@ -120,7 +120,7 @@ async def test_handshakes_of_strangers_are_few_and_who_showed_a_key_pays_nothing
     application = web.Application()
     application.add_routes([web.get("/", answer)])
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
+    door = LanServer(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     async with asyncio.TaskGroup() as group:
         door.start(group)
@@ -153,7 +153,7 @@ async def test_who_speaks_plain_http_there_hears_what_is_spoken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
+    door = LanServer(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     async with asyncio.TaskGroup() as group:
         door.start(group)
