@@ -1,1 +1,1 @@
-"""The API for other programs: OpenAI, Anthropic and Ollama dialects, with keys and limits."""
+"""The API for other programs, in the dialects of OpenAI, Anthropic and Ollama, with keys and limits."""

@@ -1,5 +1,4 @@
-"""The way from an ApiRequest to the pieces of its answer: the model, the queue, the grammar, the tool calls in the
-text."""
+"""The path from an ApiRequest to the pieces of its answer: model, queue, grammar, and the tool calls in the text."""
 
 from __future__ import annotations
 
@@ -51,37 +50,35 @@ from app.node.control.shelf_routes import Models
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 
-# One answer while it comes: its text parted from its calls, and how likely its tokens were told with their text.
-
 Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 MISSING_CODES = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
-ANY_NAMES = ("", "default")  # whatever is loaded
-MOST_BUFFERED = 64  # pieces of several answers that are not read yet
-LEAST_DEFAULT_TOKENS = 1024  # tokens of an answer without a limit, or a quarter of the context
+ANY_NAMES = ("", "default")  # use whatever is loaded
+MOST_BUFFERED = 64  # pieces of several answers that are not consumed yet
+LEAST_DEFAULT_TOKENS = 1024  # tokens of an answer without a limit, unless a quarter of the context is more
 
 
 class AnswerReader:
-    """One answer in progress: its text separated from its calls, and logprobs released together with their text."""
+    """One answer in progress, with its calls separated from its text, and logprobs released with their text."""
 
     def __init__(self, api_request: ApiRequest, index: int) -> None:
-        self._wish, self._index = api_request, index
+        self._api_request, self._index = api_request, index
         self._finder: CallFinder | None = None
         self._markers: dict[int, bytes] = {}
-        self._pending = deque[tuple[int, int, TokenLogprobs]]()  # tokens by the bytes of text they are
-        self._hidden = deque[tuple[int, int]]()  # bytes that are no text: thoughts, and their markers
+        self._pending = deque[tuple[int, int, TokenLogprobs]]()  # tokens not released yet, with their byte range
+        self._hidden = deque[tuple[int, int]]()  # byte ranges outside the text: thoughts and their markers
         self._n_sampled = self._n_sent = 0  # bytes
         self._n_calls = 0
-        self._open = ""  # the id of the call that is told in pieces
+        self._open = ""  # ID of the call that is being streamed
 
     async def prepare(self, running: Placement) -> dict[int, bytes]:
-        """Prepare for this model's tool calls; return the control tokens around calls, with the text of each."""
+        """Prepare for this model's tool calls. Return the control tokens that mark calls, with the text of each."""
         answerer = running.answerer
-        if answerer is None or not self._wish.tools or not (call_format := answerer.call_format):
+        if answerer is None or not self._api_request.tools or not (call_format := answerer.call_format):
             return {}
-        tools = {tool.name: tool.schema for tool in self._wish.tools}
-        self._finder = CallFinder(call_format, tools, in_pieces=self._wish.calls_in_pieces)
+        tools = {tool.name: tool.schema for tool in self._api_request.tools}
+        self._finder = CallFinder(call_format, tools, in_pieces=self._api_request.calls_in_pieces)
         markers = [(await answerer.control_token(marker), marker) for marker in markers_of(call_format).all]
         self._markers = {token: marker.encode() for token, marker in markers if token is not None}
         return self._markers
@@ -122,13 +119,14 @@ class AnswerReader:
         return [*pieces, ended]
 
     def _likely(self, delta: Json) -> tuple[TokenLogprobs, ...]:
-        """Return the logprobs of tokens whose text has been sent by now.
+        """Return the logprobs of the tokens whose text has been sent by now.
 
-        A stop string or half a character may hold some back; what a stop string removes is never sent.
+        A possible stop string or an incomplete character may hold text back. Text that a stop string removes is
+        never sent.
         """
         begin = self._n_sent
-        if hidden := delta.get("hidden_bytes", 0):  # of thoughts and markers, before the text
-            if self._hidden and self._hidden[-1][1] == begin:  # a token may lie across both
+        if hidden := delta.get("hidden_bytes", 0):  # thoughts and markers before the text
+            if self._hidden and self._hidden[-1][1] == begin:  # a token may span both
                 begin = self._hidden.pop()[0]
             self._hidden.append((begin, self._n_sent + hidden))
         self._n_sent += hidden + len(delta["text"].encode())
@@ -146,23 +144,24 @@ class AnswerReader:
         return tuple(ready)
 
     def _is_hidden(self, begin: int, end: int) -> bool:
-        """Return whether everything that a token wrote is outside the text."""
+        """Return whether none of this token's bytes are part of the text."""
         return any(first <= begin and end <= last for first, last in self._hidden)
 
     def _is_cut_after_calls(self, events: list[CallEvent]) -> bool:
-        """Return whether the answer was cut inside a call that is not reported, so that what is reported is whole."""
+        """Return whether the answer was cut within a call that is not reported, so that the reported calls are
+        complete."""
         calls = [item for item in events if isinstance(item, Call)]
         return bool(calls) and bool(calls[-1].half) and len(calls) + self._n_calls > self._most()
 
     def _most(self) -> int:
-        """Return the most calls to report.
+        """Return the maximum number of calls to report.
 
-        No grammar ends an answer after its first call, where calling is optional.
+        If calling is optional, no grammar ends an answer after its first call.
         """
-        return MOST_CALLS_OF_ALL if self._wish.parallel_calls is not False else 1
+        return MOST_CALLS_OF_ALL if self._api_request.parallel_calls is not False else 1
 
     def _pieces(self, text: str, events: list[CallEvent], likely: tuple[TokenLogprobs, ...]) -> list[Piece]:
-        """Return the pieces, with only the first of several calls where one at a time is wanted."""
+        """Return the pieces, with only the first call if the program wants one at a time."""
         pieces: list[Piece] = [TextPiece(self._index, text, likely)] if text or likely else []
         for item in events:
             if self._n_calls >= self._most():
@@ -191,9 +190,11 @@ class AnswerReader:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of the API: the name of its key, of this request, and the time it came.
+    """The caller of the API: the name of its key, the ID of this request, and its time of arrival.
 
-    program: one of several behind the key. forwarded_by: the marks of the nodes that have forwarded the request.
+    `program` distinguishes several programs behind one key. `forwarded_by` lists the marks of the nodes that have
+    forwarded
+    the request.
     """
 
     key: str
@@ -206,7 +207,7 @@ class Caller:
 
 
 class Answering:
-    """Answers requests with the pool's models. Safe for concurrent use."""
+    """The service that answers requests with the pool's models or an upstream. Safe for concurrent use."""
 
     def __init__(
         self,
@@ -222,7 +223,7 @@ class Answering:
         self.queue = FairQueue(self._free_slots, by=self._serving_model)
 
     async def resolve(self, name: str) -> str:
-        """Return the name of the model that will answer. Raises BadInput for one that will not."""
+        """Return the name of the model that will answer. Raises BadInput if there is none."""
         try:
             return await self._resolve_here(name)
         except BadInput as error:
@@ -235,10 +236,9 @@ class Answering:
 
     @asynccontextmanager
     async def turn(self, key: str, model: str) -> AsyncGenerator[str, None]:
-        """Wait for a turn; yield the name of the model that answers then. Raises BadInput, Busy.
+        """Wait for a turn, then yield the name of the model that answers. Raises BadInput, Busy.
 
-        A request that names no model waits for whatever is first when there is room, not for what was first when it
-        came.
+        A request that names no model gets the model that is first when its turn comes, not when it arrived.
         """
         name = await self._resolve_here(model)
         waits_for = "" if model.removesuffix(":latest") in ANY_NAMES else name
@@ -248,15 +248,16 @@ class Answering:
             yield name
 
     def upstream_models(self) -> list[str]:
-        """Return the models that upstreams answer for."""
+        """Return the names of the models that upstreams serve."""
         return self._upstreams.models()
 
     def ready_models(self) -> dict[str, Placement]:
-        """Return the models that answer now, by name."""
+        """Return the models that can answer now, by name."""
         return {placement.entry.name: placement for placement in self._hosting.loaded if placement.is_ready}
 
     async def load(self, model: str, caller: Caller) -> None:
-        """Load a model, where programs may, and generate one token to show that it answers. Raises as `answer`."""
+        """Load a model, if programs may, and generate one token to verify that it answers. Raises the errors of
+        `answer`."""
         self._budget.check(caller.key)
         if model.removesuffix(":latest") in self.upstream_models():
             return
@@ -267,7 +268,7 @@ class Answering:
                     pass
 
     async def _resolve_here(self, name: str) -> str:
-        """Resolve the name as `model` does, without upstreams."""
+        """Resolve the name as `resolve` does, but without upstreams."""
         loaded = self._hosting.loaded
         name = name.removesuffix(":latest")
         there = loaded.first if name in ANY_NAMES else loaded.named(name)
@@ -284,13 +285,13 @@ class Answering:
         return entry.name
 
     def answer(self, api_request: ApiRequest, caller: Caller) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces of `api_request.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
+        """Yield the pieces of `api_request.n` answers. Use contextlib.aclosing: closing cancels. Raises AppError."""
         return (
             self._answer_one(api_request, caller, 0) if api_request.n == 1 else self._answer_many(api_request, caller)
         )
 
     async def _answer_many(self, api_request: ApiRequest, caller: Caller) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces of several answers as they come."""
+        """Yield the pieces of several answers in order of arrival."""
         error, closed = None, False
         queue: asyncio.Queue[Piece | AppError | None] = asyncio.Queue(MOST_BUFFERED)
         async with asyncio.TaskGroup() as group:
@@ -317,9 +318,9 @@ class Answering:
             raise error
 
     async def count_prompt_tokens(self, api_request: ApiRequest) -> int:
-        """Return how many tokens the prompt of a request has.
+        """Return the number of tokens in the request's prompt.
 
-        Raises BadInput if the model is not loaded: for another one the count may differ.
+        Raises BadInput if the model is not loaded, since the count of another model may differ.
         """
         if api_request.model.removesuffix(":latest") in self.upstream_models():
             raise BadInput("api_count_elsewhere", model=api_request.model)
@@ -346,7 +347,7 @@ class Answering:
             await queue.put(error)
 
     async def _answer_one(self, api_request: ApiRequest, caller: Caller, index: int) -> AsyncGenerator[Piece, None]:
-        """Answer from the pool, or from an upstream when the pool lacks the model or is full."""
+        """Yield the pieces from the pool, or from an upstream if the pool lacks the model or is full."""
         self._budget.check(caller.key)
         chosen, is_missing = await self._choose_upstream(api_request, caller.forwarded_by)
         if chosen is not None:
@@ -375,9 +376,9 @@ class Answering:
     async def _choose_upstream(
         self, api_request: ApiRequest, forwarded_by: Sequence[str]
     ) -> tuple[UpstreamChoice | None, bool]:
-        """Return the upstream to ask in place of the pool, if any; and whether the pool lacks the model.
+        """Return the upstream to use instead of the pool, if any, and whether the pool lacks the model.
 
-        A request that was forwarded from here before is not forwarded again.
+        A request that this node has already forwarded is not forwarded again.
         """
         is_back = self._upstreams.node_mark in forwarded_by
         try:
@@ -399,19 +400,19 @@ class Answering:
         return self._upstreams.choose(name) if is_full else None, False
 
     async def _answer_here(self, api_request: ApiRequest, caller: Caller, index: int) -> AsyncGenerator[Piece, None]:
-        _check_sizes(api_request)  # before it waits, and keeps all of it meanwhile
+        _check_sizes(api_request)  # reject it before it waits in the queue and occupies memory
         asked_at = time.monotonic()
         async with self.turn(caller.key, api_request.model) as model:
-            if not index:  # many that came at once; several answers to one question are not separated
+            if not index:  # for requests that arrived together; the choices of one request are not treated differently
                 self._budget.check(caller.key)
             queued_s = time.monotonic() - asked_at
             reader = AnswerReader(api_request, index)
 
             async def ask(running: Placement) -> GenerationRequest:
-                if running.entry.name != model:  # somebody loaded another one in this moment
+                if running.entry.name != model:  # another model was loaded at this moment
                     raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                 question = await self._generation_request(api_request, caller, index, running)
-                came_at = caller.arrived_at + queued_s  # waiting for a turn is not counted
+                came_at = caller.arrived_at + queued_s  # waiting for a turn does not count
                 markers, read = await reader.prepare(running), self._budget.spender(caller.key)
                 return replace(question, signs=markers, came_at=came_at, read=read)
 
@@ -458,21 +459,19 @@ class Answering:
         )
 
     def needs_load(self, model: str) -> bool:
-        """Return whether a question loads its model.
-
-        It does not if the model is there, even if it goes at that moment.
-        """
+        """Return whether a request would have to load its model. False if it is loaded, even if it is about to be
+        unloaded."""
         there = self._hosting.loaded.named(model)
         return there is None or not there.is_ready
 
     def _serving_model(self, model: str) -> str:
-        """Return the loaded model that answers for this one: itself, or the one whose place it would take."""
+        """Return the loaded model that counts for this one: itself, or the one that it would replace."""
         loaded = self._hosting.loaded
         running = loaded.named(model) or loaded.first
         return running.entry.name if running else ""
 
     def _free_slots(self, by: str) -> int:
-        """Return the slots that the owner's own chats leave; one is always for programs."""
+        """Return the slots that the owner's own chats leave free. Programs always get at least one."""
         hosting = self._hosting
         running, n_asks = hosting.loaded.named(by), hosting.n_asks
         if running and len(hosting.loaded) > 1:
@@ -482,7 +481,7 @@ class Answering:
 
 
 def _note(request: str, done: Json, queued_s: float) -> None:
-    """Log the sizes and times of an answer; no text."""
+    """Log the sizes and times of an answer, but no text."""
     facts = {name: done[name] for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")}
     tokens = len(done["token_ids"])
     log.info(
@@ -498,9 +497,10 @@ def _note(request: str, done: Json, queued_s: float) -> None:
 
 
 def _check_sizes(api_request: ApiRequest) -> None:
-    """Check the size and depth of tools, calls and the answer's schema: chat templates cannot handle deep nesting.
+    """Check the size and nesting of tools, calls and the answer's schema, since chat templates cannot handle deep
+    nesting.
 
-    Together they are no longer than a text may be, and none is examined before that is known. Raises BadInput.
+    Their total length is limited like that of any text, and is checked before anything else. Raises BadInput.
     """
     calls = [call for message in api_request.messages or () for call in message.get("tool_calls", ())]
     if len(calls) > MOST_CALLS_OF_ALL:
@@ -517,14 +517,14 @@ def _check_sizes(api_request: ApiRequest) -> None:
 
 
 def _messages(api_request: ApiRequest, answerer: Completer | None) -> Sequence[Json] | None:
-    """Return the messages as the model's chat template takes them."""
+    """Return the messages in the form that the model's chat template expects."""
     if api_request.messages is None or answerer is None:
         return api_request.messages
     return for_template(answerer.call_format, one_system(api_request.messages))
 
 
 def _grammar(api_request: ApiRequest, answerer: Completer | None) -> str:
-    """Return the grammar that the answer must follow. Raises BadInput."""
+    """Return the grammar that the answer must follow, or "" for any text. Raises BadInput."""
     call_format = answerer.call_format if answerer is not None else None
     if api_request.must_call is not None and answerer is not None:
         tools = {tool.name: tool.schema for tool in api_request.tools if api_request.must_call in ("", tool.name)}
@@ -532,7 +532,7 @@ def _grammar(api_request: ApiRequest, answerer: Completer | None) -> str:
             raise BadInput("api_no_tools", field="tool_choice")
         if not tools:
             raise BadInput("api_tool_missing", name=api_request.must_call[:100], field="tool_choice")
-        assert call_format is not None  # else there were no tools
+        assert call_format is not None  # otherwise tools would have been refused
         return calls_grammar(call_format, tools, api_request.parallel_calls is not False)
     if api_request.schema is None:
         return ""
@@ -544,10 +544,10 @@ def _grammar(api_request: ApiRequest, answerer: Completer | None) -> str:
 
 
 def _conversation(api_request: ApiRequest, caller: Caller) -> str:
-    """Return the id of the conversation.
+    """Return the ID of the conversation.
 
-    Chats that begin alike are one if the same program (and its same user) sends them: only within one may an answer be
-    faster because of an earlier one.
+    Chats that begin alike share it only if the same program sends them for the same user. An earlier answer may
+    speed up a later one only within one conversation, so timing reveals nothing to others.
     """
     begun: list[object] = [caller.key, caller.program, api_request.user]
     for message in api_request.messages or ():

@@ -17,18 +17,19 @@ from backends.contract import Sampling
 
 Json = dict[str, Any]
 
-USUAL = SamplingValues().sampling(chance=0)  # where a program says nothing, it gets what the window gets
+USUAL = SamplingValues().sampling(chance=0)  # defaults, the same as in the window
 MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
 MOST_BIASES = 1024
 MOST_STOPS, MOST_STOP_CHARS = 8, 256
 MOST_TOOLS = 128
-MOST_CALLS, MOST_CALLS_OF_ALL = 128, 4096  # of one message, and of a conversation
-MOST_CUT = 8  # of a conversation's calls that were cut short
+MOST_CALLS, MOST_CALLS_OF_ALL = 128, 4096  # per message, and per conversation
+MOST_CUT = 8  # truncated calls per conversation
 MAX_SEED = (1 << 32) - 2
-NO_LIMIT = 1 << 31  # tokens of an answer that ends only with the context
+NO_LIMIT = 1 << 31  # tokens of an answer that only the context limits
 
-TokenLogprobs = Sequence[tuple[bytes, float]]  # the sampled token, then the likeliest: bytes, log probability
-THOUGHT = "reasoning_content"  # of a message of the model: what it thought
+# bytes and log probability of the sampled token, then of the likeliest ones
+TokenLogprobs = Sequence[tuple[bytes, float]]
+THOUGHT = "reasoning_content"  # the field of an assistant message that contains its thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,12 @@ class Tool:
     name: str
     description: str
     parameters: Json
-    # For an upstream; here a required call follows its schema anyway.
+    # For an upstream. Here a required call always follows its schema.
     strict: bool | None = None
 
     @property
     def schema(self) -> Json:
-        """Return the schema of its arguments, with references that a grammar can resolve."""
+        """Return the schema of the arguments, with references that a grammar can resolve."""
         schema: Json = localize_references(self.parameters)
         return schema
 
@@ -55,7 +56,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A parsed request. Exactly one of `messages` and `prompt` is given."""
+    """A parsed request. Exactly one of `messages` and `prompt` is set."""
 
     model: str
     messages: tuple[Json, ...] | None = None
@@ -64,33 +65,33 @@ class ApiRequest:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     n: int = 1
-    schema: object = None  # the answer is JSON of this schema
+    schema: object = None  # the answer must be JSON of this schema
     tools: tuple[Tool, ...] = ()
-    must_call: str | None = None  # "": any tool; a name: that one
-    parallel_calls: bool | None = None  # at once; None: not given, so allowed
-    calls_in_pieces: bool = False  # what is sure of a call is told while it comes
+    must_call: str | None = None  # "" for any tool, or the name of one
+    parallel_calls: bool | None = None  # None if not specified, which allows them
+    calls_in_pieces: bool = False  # whether arguments are sent as they become certain
     thinking: Thinking = AS_IT_IS
-    template_options: Json = field(default_factory=dict)  # further variables of the chat template
-    user: str = ""  # one program may tell its own users apart
-    extra_fields: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
+    template_options: Json = field(default_factory=dict)  # additional variables of the chat template
+    user: str = ""  # distinguishes the users of one program
+    extra_fields: Json = field(default_factory=dict)  # unparsed fields, used only by upstreams
 
 
 @dataclass(slots=True)
 class Origin:
-    """The source of an answer, as soon as it is known."""
+    """The source of an answer, once it is known."""
 
-    upstream: str = ""  # empty: the pool
-    n_upstreams_tried: int = 0  # upstreams that may answer
+    upstream: str = ""  # empty if the pool answers
+    n_upstreams_tried: int = 0  # number of upstreams that may still answer
 
     def fields(self) -> Json:
-        """Return the fields that name the source in an answer."""
+        """Return the fields that name the upstream in an answer."""
         return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
 
 
 def token_limit(*limits: int | None) -> int | None:
-    """Return the first of these limits that is given; None: none is.
+    """Return the first limit that is set, or None if none is.
 
-    As in llama.cpp's server, -1 is no limit, and 0 reads the prompt and writes one token.
+    As in llama.cpp's server, -1 means no limit, and 0 reads the prompt and generates one token.
     """
     limit = next((value for value in limits if value is not None), None)
     return limit if limit is None else NO_LIMIT if limit < 0 else max(1, limit)
@@ -98,7 +99,7 @@ def token_limit(*limits: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """More text, and the tokens that came with it if logprobs were requested."""
+    """More text, with the logprobs of its tokens if they were requested."""
 
     index: int
     text: str
@@ -107,17 +108,17 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class CallStart:
-    """The start of a tool call; pieces of its arguments follow, and then all of it as a Called."""
+    """The start of a tool call. Pieces of its arguments follow, and finally the complete call as a CallDone."""
 
     index: int
-    number: int  # of this answer's calls
+    number: int  # index among this answer's calls
     id: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """The next piece of the arguments of the call that has begun."""
+    """The next piece of the arguments of the current call."""
 
     index: int
     number: int
@@ -128,7 +129,7 @@ class CallArguments:
 class ThoughtPiece:
     """More of the model's thinking before it answers.
 
-    takes_said: all that was sent as its answer so far was thinking.
+    `text_was_thought` means that all text sent so far as the answer was in fact thinking.
     """
 
     index: int
@@ -140,21 +141,22 @@ class ThoughtPiece:
 class CallDone:
     """A complete tool call.
 
-    `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short; then `half` is what
-    the model wrote, if that is known.
+    `arguments` is a JSON object as text. If the answer was cut short, it is only the beginning of one, and `half` is
+    the
+    text that the model wrote, if known.
     """
 
     index: int
-    number: int  # of this answer's calls
+    number: int  # index among this answer's calls
     id: str
     name: str
     arguments: str
     half: str | None = None
-    was_begun: bool = False  # it was told in pieces
+    was_begun: bool = False  # a CallStart preceded it
 
     @property
     def values(self) -> Json:
-        """Return its arguments, as far as they are complete; none that nest too deeply to be encoded."""
+        """Return the arguments as far as they are complete, or {} if they nest too deeply to be encoded."""
         values = parse_arguments(self.arguments) or {}
         return {} if is_deeper(values, MAX_DEPTH) else values
 
@@ -165,14 +167,14 @@ class AnswerEnd:
 
     index: int
     reason: str  # stop, length or calls
-    stop: str | None  # the stop string that ended it
+    stop: str | None  # the stop string that ended the answer
     prompt_tokens: int
     reused_tokens: int
     answer_tokens: int
     queued_s: float
     ttft_s: float
     decode_tok_s: float
-    thought_tokens: int = 0  # of the answer's
+    thought_tokens: int = 0  # included in the answer's tokens
 
 
 Piece = TextPiece | ThoughtPiece | CallStart | CallArguments | CallDone | AnswerEnd
@@ -180,9 +182,9 @@ Piece = TextPiece | ThoughtPiece | CallStart | CallArguments | CallDone | Answer
 
 @dataclass(slots=True)
 class CollectedAnswer:
-    """One complete answer."""
+    """All pieces of one answer that have arrived so far."""
 
-    said: list[str] = field(default_factory=list)  # its text, not joined at each piece of it
+    said: list[str] = field(default_factory=list)  # pieces of its text, joined only when needed
     n_said: int = 0  # characters
     thoughts: list[str] = field(default_factory=list)
     likely: list[TokenLogprobs] = field(default_factory=list)
@@ -221,12 +223,12 @@ class CollectedAnswer:
 
 
 def with_thought(message: Json, thought: str | None) -> Json:
-    """Return a message of the model with its thought."""
+    """Return an assistant message with its thought added."""
     return {**message, THOUGHT: thought} if thought else message
 
 
 def parse_arguments(text: str) -> Json | None:
-    """Return a call's arguments as an object, cut back to what is complete; None if it is no object."""
+    """Return a call's arguments as an object, cut back to its complete part, or None if they are not an object."""
     if (parsed := parse_object(text)) is not None:
         return parsed
     try:
@@ -245,7 +247,7 @@ def parse_object(text: str) -> Json | None:
 
 
 def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:
-    """Return the text of a message's content, joined from its parts if necessary. Raises BadInput for anything else."""
+    """Return the text of a message's content, joined from its parts if necessary. Raises BadInput for other content."""
     if content is None:
         return ""
     if isinstance(content, str):

@@ -12,32 +12,34 @@ from dataclasses import dataclass
 from app.core.errors import Busy
 
 MAX_WAITING = 64
-USUAL_S = 10.0  # an answer, before any was seen
+USUAL_S = 10.0  # assumed duration of an answer before the first has ended
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One question in line: its model ("": any), and whether it may begin."""
+    """A request in the queue: its model ("" for any), and a future that is resolved when it is admitted."""
 
     model: str
     admitted: asyncio.Future[None]
 
 
 class FairQueue:
-    """A queue in which a program that asks much waits only behind its own questions.
+    """A queue in which a program with many requests delays only its own.
 
-    `room` tells how many answers may be made now by a model, `by` which model answers for another; while one has no
-    room, questions for others are let in. Once too many wait, the last of the longest line makes room for one with a
-    shorter line.
+    `room` returns how many answers a model may generate at once, and `by` which loaded model answers for a given
+    one.
+    Requests for a model that is full do not block those for other models. If the whole queue is full, the last
+    request of
+    the key with the longest line is dropped in favor of a key with a shorter line.
     """
 
     def __init__(
         self, room: Callable[[str], int], max_waiting: int = MAX_WAITING, by: Callable[[str], str] = lambda _: ""
     ) -> None:
         self._room, self._max_waiting, self._by = room, max_waiting, by
-        self._lines: dict[str, deque[Turn]] = {}  # in the order of their turns
+        self._lines: dict[str, deque[Turn]] = {}  # by key, in the order of their turns
         self._usual_s = USUAL_S
-        self._running: Counter[str] = Counter()  # by the model that is asked
+        self._running: Counter[str] = Counter()  # by the requested model
 
     @property
     def n_running(self) -> int:
@@ -48,21 +50,21 @@ class FairQueue:
         return sum(map(len, self._lines.values()))
 
     def n_running_by(self, serving: str) -> int:
-        """Return how many answers this model makes, whichever models were named."""
+        """Return how many answers this model is generating, whichever models the requests named."""
         return sum(n for model, n in self._running.items() if self._by(model) == serving)
 
     def is_full(self, model: str = "") -> bool:
-        """Return whether the model that answers for this one makes as many answers as it may."""
+        """Return whether the model that answers for this one has no free slot."""
         by = self._by(model)
         return self.n_running_by(by) >= self._room(by)
 
-    def waits_for(self, model: str) -> bool:
-        """Return whether a request waits that this model would answer."""
+    def has_waiting(self, model: str) -> bool:
+        """Return whether a request for this model is waiting."""
         return any(turn.model in ("", model) for line in self._lines.values() for turn in line)
 
     @asynccontextmanager
     async def turn(self, key: str, model: str = "") -> AsyncGenerator[Turn, None]:
-        """Wait for a turn; it lasts as long as the block. Raises Busy when too many wait."""
+        """Wait for a turn, and hold it for the duration of the block. Raises Busy if the queue is full."""
         turn = await self._wait(key, model)
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -73,26 +75,26 @@ class FairQueue:
             self._ended(turn)
 
     def assign_model(self, turn: Turn, model: str) -> None:
-        """Count a question that named no model for the model that it came to."""
+        """Count a request that named no model toward the model that answers it."""
         if model != turn.model:
             before, turn.model = turn.model, model
             self._running[model] += 1
             self._leave(before)
 
     def admit(self) -> None:
-        """Let in the questions for which there is room now."""
+        """Admit all waiting requests that have a free slot."""
         while (following := self._next()) is not None:
             key, turn = following
             line = self._lines.pop(key)
             line.remove(turn)
             if line:
-                self._lines[key] = line  # behind all others
-            if not turn.admitted.done():  # else its asker left
+                self._lines[key] = line  # move it behind all others
+            if not turn.admitted.done():  # otherwise its client has left
                 self._running[turn.model] += 1
                 turn.admitted.set_result(None)
 
     def _next(self) -> tuple[str, Turn] | None:
-        """Return the first question for which there is room, and its key."""
+        """Return the first waiting request that has a free slot, and its key."""
         full: dict[str, bool] = {}  # by model
         for key, line in self._lines.items():
             for turn in line:
@@ -107,7 +109,7 @@ class FairQueue:
 
     def _leave(self, model: str) -> None:
         self._running[model] -= 1
-        self._running += Counter()  # without what is at nought
+        self._running += Counter()  # drop the zeros
         self.admit()
 
     async def _wait(self, key: str, model: str) -> Turn:
@@ -120,23 +122,23 @@ class FairQueue:
             await turn.admitted
         except asyncio.CancelledError:
             if turn.admitted.done() and not turn.admitted.cancelled() and turn.admitted.exception() is None:
-                self._ended(turn)  # the turn came in the same moment
+                self._ended(turn)  # it was admitted at the same moment
             else:
                 self._forget(key, turn)
             raise
         return turn
 
     def _make_room(self, key: str, model: str) -> None:
-        """Turn away the last question of a key that has asked so much more, or raise Busy."""
+        """Drop the last request of the key that has far more than this one, or raise Busy."""
         longest = max(self._lines.values(), key=len, default=deque())
         seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model))))
         full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))
         if len(self._lines.get(key, ())) + 1 >= len(longest):
             raise full
         last = longest.pop().admitted
-        if not last.done():  # else its asker has left
+        if not last.done():  # otherwise its client has left
             last.set_exception(full)
-            last.exception()  # seen: its asker may be leaving
+            last.exception()  # mark it as retrieved, since its client may be leaving
 
     def _forget(self, key: str, turn: Turn) -> None:
         line = self._lines.get(key)

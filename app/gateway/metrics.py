@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, in its text format 0.0.4: counters of requests and answers, gauges of the present state."""
+"""Metrics for Prometheus in text format 0.0.4: counters of requests and answers, and gauges of the present state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series b
 
 
 class Metrics:
-    """All counters."""
+    """The counters and histograms since the node started."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -38,7 +38,7 @@ class Metrics:
         self.rate = self._histogram("decode_tokens_per_second", "Of each answer, after its first token.", TOK_S)
 
     def count(self, done: Mapping[str, Any]) -> None:
-        """Count an answer to anyone, by its last line."""
+        """Count a finished answer, whoever requested it, from its last line."""
         self.tokens.labels(kind="prompt").inc(done["prompt_tokens"] - done["reused_tokens"])
         self.tokens.labels(kind="reused").inc(done["reused_tokens"])
         self.tokens.labels(kind="answer").inc(len(done["token_ids"]))
@@ -49,7 +49,7 @@ class Metrics:
             self.rate.observe(done["decode_tok_s"])
 
     def page(self, now: Iterable[Metric] = ()) -> bytes:
-        """Return the page. `now`: what is measured at this moment."""
+        """Return the metrics page. `now` are the present measurements."""
         return generate_latest(_Page(self._registry, now))
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
@@ -60,7 +60,7 @@ class Metrics:
 
 
 class _Page(Collector):
-    """The counters since the node began, then the present measurements."""
+    """The counters since the node started, followed by the present measurements."""
 
     def __init__(self, counted: CollectorRegistry, now: Iterable[Metric]) -> None:
         self._counted, self._now = counted, now
@@ -92,7 +92,7 @@ def _labeled(family: GaugeMetricFamily | CounterMetricFamily, lines: Iterable[tu
 
 
 def _replica_gauges(hosting: ModelManager) -> Iterator[Metric]:
-    """Yield the present state of each replica of the models that have several."""
+    """Yield the present state of each replica, for models that have several."""
     known = [
         ((running.entry.name, replica.name), replica.pipeline)
         for running in hosting.loaded
@@ -112,13 +112,13 @@ def _replica_gauges(hosting: ModelManager) -> Iterator[Metric]:
 
 
 def _layer_range(layers: Layers) -> str:
-    """Return the layers counted from one, the last included, as `poolhouse status` shows them."""
+    """Return the layers as an inclusive range counted from one, as in `poolhouse status`."""
     first, last = layers.first + 1, layers.last
     return f"{first}-{last}" if last > first else str(first)
 
 
 def _stage_counters(hosting: ModelManager) -> Iterator[Metric]:
-    """Yield, since the model was loaded, each machine's compute and wait time, and the bytes to and from it."""
+    """Yield the compute time, wait time and traffic of each stage since its model was loaded."""
     known = [
         ((running.entry.name, stage.name, _layer_range(stage.layers)), figures)
         for running in hosting.loaded

@@ -1,4 +1,4 @@
-"""Details of model files for programs, also of models that are not loaded: read once per file."""
+"""Details of model files, also of models that are not loaded. Each file is read once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from app.inference.worker.tokenizer import Text
 from backends import orders
 
 MOST_KEPT = 64
-# The models on the shelf of this machine or of a guest's host.
+# A function that lists the models stored on this machine, or on the host of a guest.
 ListModels = Callable[[], Awaitable[list[Json]]]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """The metadata of a file, its time of change, and the abilities of its chat template."""
+    """The metadata of a model file, its modification time, and the capabilities of its chat template."""
 
     card: Card
     modified: str
@@ -32,15 +32,15 @@ class ModelCard:
 
 
 class ModelCards:
-    """The details of the models on this machine's own shelf; a host's models have no file here."""
+    """The details of the models stored on this machine. The models of a guest's host have no file here."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
         self._kept: OrderedDict[tuple[str, str], ModelCard] = OrderedDict()
-        self._turn = asyncio.Lock()  # each opens a vocabulary, which takes memory for a moment
+        self._turn = asyncio.Lock()  # each card opens a vocabulary, which uses memory for a moment
 
     async def card(self, model: Json) -> ModelCard | None:
-        """Return the card; None for a file that is away or on another machine."""
+        """Return the card, or None if the file is missing or on another machine."""
         path, name = model.get("path"), model["name"]
         if not path:
             return None
@@ -61,7 +61,7 @@ class ModelCards:
             return self._kept[key]
 
     async def _vocabulary(self, path: str, name: str) -> orders.Vocabulary:
-        """Return the vocabulary, that of the loaded model if it is loaded. Raises AppError."""
+        """Return the vocabulary, taken from the loaded model if possible. Raises AppError."""
         there = self._answering.ready_models().get(name)
         if there is not None and there.answerer is not None:
             return there.answerer.vocabulary
@@ -70,7 +70,7 @@ class ModelCards:
 
 
 async def modified_at(model: Json, otherwise: str = "") -> str:
-    """Return when a model's file was last changed, as Ollama writes it."""
+    """Return when a model's file was last modified, in Ollama's format."""
     if not (path := model.get("path")):
         return otherwise
 

@@ -1,6 +1,6 @@
-"""The requests under way at a port for programs, and writes to their connections that must not hang.
+"""The open requests of a port for programs, and writes to their connections that cannot hang.
 
-When the port closes, or its key is revoked, each request ends with an error in its API's shape.
+When the port closes, or a key is revoked, each affected request ends with an error in the format of its API.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from app.core.errors import AppError, Refused, StageLost
 UNREAD_SECONDS = 30.0
 PIECE_BYTES = 64 << 10  # a smaller answer fits into the system's buffers
 
-STARTED = web.RequestKey("begun", bool)  # an error has no status of its own any more
-COMPLETE = web.RequestKey("whole", bool)  # all of a stream is sent: who leaves then has it
+STARTED = web.RequestKey("begun", bool)  # headers are sent, so an error can no longer set the status
+COMPLETE = web.RequestKey("whole", bool)  # the whole stream is sent, so a client that leaves now has received it
 
-END_SECONDS = 1.0  # for the errors to be sent; who reads nothing is cut off then
+END_SECONDS = 1.0  # time to send the errors; clients that do not read are then cut off
 _LIMIT = web.RequestKey("limit", asyncio.Timeout)
 _KEY_GONE = web.RequestKey("key gone", bool)
 
 
 async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
-    """Write, and wait until the program has taken enough of it; the headers go first.
+    """Send the headers if necessary, then write a part and wait until the client has accepted enough of it.
 
-    A program that takes nothing is cut off, and its answer canceled.
+    A client that accepts nothing is disconnected, and its answer is canceled.
     """
     request[STARTED] = True
     try:
         async with asyncio.timeout(UNREAD_SECONDS):
-            await answer.prepare(request)  # once
+            await answer.prepare(request)  # only the first call sends headers
             await answer.write(part)
     except (ConnectionError, TimeoutError):
         if request.transport is not None:
@@ -41,13 +41,14 @@ async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -
 
 
 async def finish(answer: web.StreamResponse) -> None:
-    """End an answer after its last part. A client that has left by now has all of it: OpenAI's leaves at `[DONE]`."""
+    """End an answer after its last part. A client may have left already: OpenAI's leaves after `[DONE]`."""
     with suppress(ConnectionError):
         await answer.write_eof()
 
 
 async def send_large(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Return a whole answer, sent here in pieces if it is large: aiohttp would wait forever until it is read."""
+    """Send a large answer in pieces, or return a small one unsent. aiohttp would wait forever for a client that stops
+    reading."""
     body = answer.body if isinstance(answer, web.Response) and not answer.prepared else None
     if not isinstance(body, bytes) or len(body) <= PIECE_BYTES:
         return answer
@@ -60,20 +61,20 @@ async def send_large(request: web.Request, answer: web.StreamResponse) -> web.St
 
 
 class OpenRequests:
-    """The requests under way at one port."""
+    """The open requests of one port."""
 
     def __init__(self) -> None:
-        self._limits: dict[asyncio.Timeout, tuple[web.Request, str]] = {}  # and the name of its key
+        self._limits: dict[asyncio.Timeout, tuple[web.Request, str]] = {}  # with the name of its key
 
     def __len__(self) -> int:
         return len(self._limits)
 
     @asynccontextmanager
     async def until_closed(self, request: web.Request, key: str = "") -> AsyncGenerator[None, None]:
-        """Run a request until it ends or its port closes.
+        """Run a request until it ends, its port closes or its key is revoked.
 
-        Raises StageLost when the port closes meanwhile, Refused when its key is revoked. A stream that has begun
-        reports that itself, by `closes`.
+        Raises StageLost if the port closes, and Refused if the key is revoked. A stream that has begun reports this
+        itself, using `is_closing`.
         """
         limit = request[_LIMIT] = asyncio.timeout(None)
         try:
@@ -83,14 +84,14 @@ class OpenRequests:
         except TimeoutError:
             if not limit.expired():
                 raise
-            if STARTED in request:  # its last words are sent
+            if STARTED in request:  # the stream has already sent the error
                 raise asyncio.CancelledError from None
             raise closing_error(request) from None
         finally:
             self._limits.pop(limit, None)
 
     async def end_all(self, _: web.Application) -> None:
-        """End all requests, soon."""
+        """End all requests soon."""
         for limit in self._limits:
             _end(limit)
         with suppress(TimeoutError):
@@ -112,7 +113,8 @@ def _end(limit: asyncio.Timeout) -> None:
 
 
 def is_closing(request: web.Request) -> bool:
-    """Return whether a request is canceled because its port closes to it, and not because its program has left."""
+    """Return whether a request is canceled because its port closed or its key was revoked, not because its client
+    left."""
     return request[_LIMIT].expired()
 
 

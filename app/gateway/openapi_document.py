@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of all routes, made from the types that decode the requests. No I/O."""
+"""The OpenAPI 3.1 document of all routes, generated from the types of their requests and answers. No I/O."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEMPLATE = "#/components/schemas/{name}"
 
 
 class Post(NamedTuple):
-    """A POST route: its summary, the types of its body and answer, and that of a piece of its stream, if it has any."""
+    """A POST route: its summary, the types of its body and answer, and the type of a stream event if it can stream."""
 
     about: str
     asked: type
@@ -95,7 +95,7 @@ POSTS = {
         openapi_schemas.OllamaText,
     ),
 }
-GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON
+GETS: dict[str, tuple[str, type]] = {  # path: summary and type, which is str for plain text
     "/v1/models": ("The models of the shelf", openapi_schemas.Models),
     "/v1/models/{name}": ("One model", openapi_schemas.Model),
     "/": ("That it runs, as Ollama's", str),
@@ -158,7 +158,7 @@ def _post(path: str, known: Schemas) -> Json:
     answers: Json = {"application/json": {"schema": known[answer]}}
     if piece is not None:
         media = "application/x-ndjson" if api_of(path) is Api.OLLAMA else "text/event-stream"
-        error = known[ERRORS[api_of(path)]]  # of a stream that cannot go on
+        error = known[ERRORS[api_of(path)]]  # ends a stream that fails
         answers[media] = {"schema": {"anyOf": [known[piece], error]}}
     return {
         "summary": about,

@@ -1,4 +1,4 @@
-"""Types of all answers and errors of the API, from which the OpenAPI document is made."""
+"""Types of all answers and errors of the API, from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Poolhouse(Exact):
 
 
 class WithOrigin(Exact):
-    """An answer that names its source if that is not the pool."""
+    """An answer that names its source if it does not come from the pool."""
 
     poolhouse: Poolhouse | UnsetType = UNSET
 
@@ -224,7 +224,7 @@ class Cause(Exact):
 
 
 class Error(Exact):
-    """An error in OpenAI's shape."""
+    """An error in OpenAI's format."""
 
     error: Cause
 
@@ -274,7 +274,7 @@ class FunctionDelta(Exact):
 
 
 class CallDelta(Exact):
-    """A part of a call: the first names it, later ones bring pieces of its arguments."""
+    """A part of a call. The first names the function, and the others bring pieces of its arguments."""
 
     index: int
     function: FunctionDelta
@@ -408,7 +408,7 @@ class Vectors(Exact):
 
 
 class OllamaError(Exact):
-    """An error in Ollama's shape."""
+    """An error in Ollama's format."""
 
     error: str
 
@@ -480,7 +480,7 @@ class OllamaMessage(Exact):
 
 
 class _AnswerLine(WithOrigin, kw_only=True):
-    """A line with the figures, which end a stream and are part of a whole answer."""
+    """A line with the statistics that end a stream and are part of a complete answer."""
 
     model: str
     created_at: str
@@ -524,7 +524,7 @@ class MessageCause(Exact):
 
 
 class MessageError(Exact, tag_field="type", tag="error"):
-    """An error in Anthropic's shape."""
+    """An error in Anthropic's format."""
 
     error: MessageCause
     request_id: str
@@ -723,4 +723,4 @@ class RankedTexts(Exact):
     text: str | UnsetType = UNSET
 
 
-Ranked = RankedDocuments | list[RankedTexts]  # by how it was asked
+Ranked = RankedDocuments | list[RankedTexts]  # depends on the form of the request

@@ -1,4 +1,4 @@
-"""Errors in the shape that each API's clients read. No I/O."""
+"""Errors in the format that the clients of each API expect. No I/O."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.network.peer.listener import GUEST_PATH
 
 Json = dict[str, Any]
 
-# To OpenAI, Anthropic and Ollama a name that is not exactly one model's is no model: 404.
-NO_FAULT_OF_THE_CLIENT = frozenset(("last_load_failed",))  # and no use to ask once more
+# A wrong or ambiguous model name is a 404, as in the APIs of OpenAI, Anthropic and Ollama.
+NO_FAULT_OF_THE_CLIENT = frozenset(("last_load_failed",))  # retrying is useless, too
 NOT_FOUND = frozenset(
     {
         "model_unknown",
@@ -35,7 +35,7 @@ NOT_FOUND = frozenset(
 )
 TOO_LONG = frozenset(
     {"prompt_too_long", "prompt_beyond_model", "text_too_long"}
-)  # programs look for this, and shorten a chat
+)  # programs look for this code, and then shorten the chat
 STATUS: dict[type[AppError], int] = {
     BadInput: 400,
     Refused: 403,
@@ -59,7 +59,7 @@ _OPENAI_CODE = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit
 
 
 class Api(Enum):
-    """The API whose shapes a route uses."""
+    """The API to which a route belongs."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
@@ -74,7 +74,7 @@ def api_of(path: str) -> Api:
 
 
 def nested_too_deeply() -> BadInput:
-    """Return the error for a body whose lists and objects nest deeper than readers and writers go."""
+    """Return the error for a body that nests too deeply to be parsed or written."""
     return BadInput("bad_request", why="it is nested too deeply", field="")
 
 
@@ -87,7 +87,7 @@ def status_of(error: AppError) -> int:
 
 
 def error_body(api: Api, error: AppError, request: str, home: str = "") -> Json:
-    """Return an error's body. home: the option to add to commands that its sentence names."""
+    """Return the body of an error. `home` is the option to add to the commands that its sentence names."""
     code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
     words = with_home(said(error), home)

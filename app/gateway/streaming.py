@@ -1,4 +1,5 @@
-"""Streams of answers over HTTP: errors before the first piece have a status, later ones end the stream in its shape."""
+"""Answers streamed over HTTP. An error before the first part sets the status; a later one ends the stream in its
+format."""
 
 from __future__ import annotations
 
@@ -25,17 +26,17 @@ log = logging.getLogger(__name__)
 S = TypeVar("S", bound=msgspec.Struct)
 FLOAT = re.compile("Expected `int.*, got `float`")
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
-# A stream must not be held on its way: neither by a cache, nor by nginx, which buffers pages.
+# Neither a cache nor nginx, which buffers pages, may hold a stream back.
 UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-# Lists, objects and fields of a body, or as many of their keep_alive: while they are read no other request is answered.
+# Maximum number of lists, objects and fields in a body, since decoding it blocks all other requests.
 MOST_PARTS = 1 << 19
-SILENT_SECONDS = 20.0  # then a comment of life: Node's fetch takes 300 of silence for the end
+SILENT_SECONDS = 20.0  # then a keep-alive is sent: Node's fetch gives up after 300 s of silence
 
 
 def read(request: web.Request, kind: type[S]) -> S:
-    """Return the request's body as `kind`. Raises BadInput with the field that is wrong.
+    """Return the request's body decoded as `kind`. Raises BadInput that names the invalid field.
 
-    A whole number may be written as 40.0, which some programs do with all of theirs.
+    An integer may be written as 40.0, as some programs do.
     """
     data = request[BODY] or b"{}"
     if len(data) > MOST_PARTS and len(data) - len(data.translate(None, b"[{:")) > MOST_PARTS:
@@ -67,9 +68,9 @@ async def send(
     silent_s: float = SILENT_SECONDS,
     encode_error: Callable[[AppError], bytes] | None = None,
 ) -> web.StreamResponse:
-    """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer.
+    """Send the parts as they arrive. If the connection closes, `parts` is closed too, which cancels the answer.
 
-    encode_error: encodes an error, if that depends on what was sent before.
+    `encode_error` encodes an error if that depends on what was sent before.
     """
     answer = web.StreamResponse(headers=UNBUFFERED | id_headers(request))
     answer.content_type = content_type
@@ -97,7 +98,7 @@ async def send(
             keep_alive_task.cancel()
     if failed is not None:
         if not answer.prepared:
-            raise failed  # it is answered with its status
+            raise failed  # it is answered with its own status
         name, home = request[CALLER].request_id, request[HOME_OPTION]
         usual = partial(stream_error, api_of(request.path), request=name, home=home)
         await stream.send((encode_error or usual)(failed))
@@ -106,7 +107,7 @@ async def send(
 
 
 class _Stream:
-    """An answer being sent: parts and keep_alive of life take turns, and the headers go with the first of either."""
+    """An answer being sent. Parts and keep-alive messages are sent one at a time, with the headers before the first."""
 
     def __init__(self, request: web.Request, answer: web.StreamResponse) -> None:
         self._request, self._answer = request, answer
@@ -121,9 +122,9 @@ class _Stream:
             self._sent_at = self._clock()
 
     async def keep_alive(self, comment: bytes, silent_s: float) -> None:
-        """Send keep_alive of life while nothing else is sent.
+        """Send `comment` whenever nothing else is sent for `silent_s`.
 
-        None is sent before the first part if an upstream may answer: headers name it.
+        It is not sent before the first part if an upstream may answer, since the headers must name it.
         """
         while comment:
             left_s = self._sent_at + silent_s - self._clock()
@@ -135,7 +136,7 @@ class _Stream:
 
 
 def _keep_alive_part(request: web.Request, content_type: str) -> bytes:
-    """Return a comment of life that clients skip. Only event streams have one."""
+    """Return the keep-alive message that clients skip, or b"" if the stream's format has none."""
     if content_type != EVENTS:
         return b""
     is_anthropic = api_of(request.path) is Api.ANTHROPIC

@@ -95,7 +95,7 @@ class Gone(Exception):
 
 
 @pytest.mark.parametrize(
-    ("end", "lets_go", "goes"),
+    ("end", "unload_after", "goes"),
     [
         (None, True, True),
         (None, False, False),

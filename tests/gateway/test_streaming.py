@@ -28,7 +28,7 @@ from tests.network.nodes import until
 from tests.node.prometheus import samples
 
 LINGER_SECONDS = 600  # more than any test takes
-COMPLETE = bytes(64 << 20)  # more than a system keeps for who does not read it
+LARGE_BODY = bytes(64 << 20)  # more than a system keeps for who does not read it
 
 
 class Parts:
@@ -54,7 +54,7 @@ class Parts:
         yield b"{"
         await asyncio.Event().wait()
 
-    async def model(self, name: str) -> str:
+    async def resolve(self, name: str) -> str:
         return name
 
     async def answer(self, *_: object) -> AsyncGenerator[Piece, None]:
@@ -102,7 +102,7 @@ async def url(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
         return await send(request, kind, parts(), parts.silent_s)
 
     async def whole(request: web.Request) -> web.StreamResponse:
-        return web.Response(body=COMPLETE, content_type="application/json")
+        return web.Response(body=LARGE_BODY, content_type="application/json")
 
     async def deep(request: web.Request) -> web.StreamResponse:
         raise RecursionError
@@ -334,7 +334,7 @@ async def test_who_reads_nothing_of_a_whole_answer_is_left_and_counted_until_the
     url: tuple[str, str], parts: Parts, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with http.get("/v1/whole") as answer:
-        assert await answer.read() == COMPLETE
+        assert await answer.read() == LARGE_BODY
     monkeypatch.setattr(open_requests, "UNREAD_SECONDS", 2.0)
     writer = await asked(url, "/v1/whole")
     await until(lambda: parts.gate._open[FIRST] == 1)

@@ -1,1 +1,1 @@
-"""Access control for the API: keys, origins, budgets, slow clients."""
+"""Access control for the API: keys, origins, token budgets, compressed bodies and slow clients."""

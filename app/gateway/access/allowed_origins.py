@@ -1,4 +1,4 @@
-"""Host names and web origins that the owner allowed, and the CORS headers of answers to those origins alone."""
+"""Host names and web origins that the owner allowed, and CORS headers for answers to these origins only."""
 
 from __future__ import annotations
 
@@ -22,41 +22,44 @@ FOREIGN_ORIGIN = (
 )
 ALLOWED_ORIGIN: web.RequestKey[str] = web.RequestKey("allowed origin", str)
 METHODS = "GET, HEAD, POST"
-EXPOSED_HEADERS = "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"  # headers of answers, for scripts
-PREFLIGHT_SECONDS = 600  # a browser may remember so long; an origin that is removed gets no answer at once anyway
-MOST_HEADERS = 2048  # characters of the names of headers that a page wants to send
+# response headers that scripts may read
+EXPOSED_HEADERS = "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"
+# a browser may cache the preflight this long; requests from a removed origin are refused at once anyway
+PREFLIGHT_SECONDS = 600
+MOST_HEADERS = 2048  # total characters of the header names that a page may ask to send
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The names and origins by which a listener may be reached. All are looked up at each request."""
+    """The host names and origins that a listener accepts. Each is looked up for every request."""
 
     own_names: Callable[[], Collection[str]]
     host_names: Callable[[], Collection[str]] = NO_NAMES
     origins: Callable[[], Collection[str]] = NO_NAMES
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return status and text for a foreign Host or Origin, or None; note an allowed origin on the request."""
+        """Return the status and text that reject a foreign Host or Origin, or None. Note an allowed origin on the
+        request."""
         is_own = request.host in self.own_names()
         if not is_own and not api_access.is_allowed_host(request.host, self.host_names()):
             return 421, FOREIGN_HOST
         origins = request.headers.getall(hdrs.ORIGIN, [])
         if not origins:
             return None
-        if len(origins) > 1 or origins[0] not in self.origins():  # browsers write it in one way only
+        if len(origins) > 1 or origins[0] not in self.origins():  # browsers always write an origin the same way
             return 403, FOREIGN_ORIGIN
         request[ALLOWED_ORIGIN] = origins[0]
         return None
 
 
 def is_preflight(request: web.Request) -> bool:
-    """Return whether a browser asks if a page of an allowed origin may send a request. Browsers send no key with it."""
+    """Return whether this is the CORS preflight of a page from an allowed origin. Browsers send no key with it."""
     asks = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
     return request.method == hdrs.METH_OPTIONS and asks and ALLOWED_ORIGIN in request
 
 
 def preflight(request: web.Request) -> web.Response:
-    """Return what a page may send; it reveals nothing about keys or models."""
+    """Return the answer to a preflight, which reveals nothing about keys or models."""
     headers: dict[str, str] = {
         hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS,
         hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_SECONDS),
@@ -70,9 +73,9 @@ def preflight(request: web.Request) -> web.Response:
 
 
 async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
-    """Let the page of an allowed origin read this answer, whether an error or a stream.
+    """Let a page from an allowed origin read this answer, including errors and streams.
 
-    No cookies: a key is a header.
+    Credentials are not allowed: a key is sent as a header, not as a cookie.
     """
     if ALLOWED_ORIGIN in request:
         answer.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = request[ALLOWED_ORIGIN]
@@ -81,7 +84,7 @@ async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
 
 
 def apply_changes(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
-    """Return the host names and origins of `choice` after an order. Raises BadInput."""
+    """Return the host names and origins of `choice` after the requested changes. Raises BadInput."""
     names, origins = api_access.host_name, api_access.origin
     return {
         "host_names": _apply(

@@ -1,4 +1,4 @@
-"""The checks that every request to the Chat API must pass before any route sees it (SAFETY.md 7), and its log line."""
+"""The checks that every request to the Chat API passes before it reaches a route (SAFETY.md 7), and its log line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.errors import AppError, Busy
 from app.core.log_line import log_extra
 from app.core.scheduler.requester import KEYLESS, Requester
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
-from app.gateway.access.decompression import ENCODINGS, BadEncoding, read_body, unreadable
+from app.gateway.access.decompression import ENCODINGS, BadEncoding, encoding_error, read_body
 from app.gateway.answering import Caller
 from app.gateway.metrics import Metrics
 from app.gateway.open_requests import COMPLETE, OpenRequests, send_large
@@ -28,8 +28,6 @@ from app.machine.paths import with_home
 from app.machine.secret_stores import ApiKeys
 from app.network.peer.bounded_body import TooLong, TooSlow
 from app.node.control.guard import GARBLED, MAX_BODY_BYTES, MAX_OPEN, TOO_LARGE, TOO_SLOW, at_once, retry_s
-
-# Where to go, for who asked where nothing is or showed no key that opens: words of the gate. No I/O.
 
 NO_KEY_SHOWN = (
     "The request shows no API key. Send it in the header `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; "
@@ -42,24 +40,25 @@ WRONG_KEY = (
 MODEL_CHANGES = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
 
 log = logging.getLogger(__name__)
-NO_KEY = "(no key)"  # who asks where none is needed
-HEALTH = ("/health", "/v1/health")  # it says nothing but whether it answers
+NO_KEY = "(no key)"  # the caller's name if no key is needed
+HEALTH = ("/health", "/v1/health")  # reveals only that the server is up
 ID = "X-Request-Id"
-ANTHROPIC_ID = "Request-Id"  # the same, where Anthropic's clients read it
+ANTHROPIC_ID = "Request-Id"  # the same ID, where Anthropic's clients read it
 FORM = "application/x-www-form-urlencoded"
 NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
-UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
-PROGRAM = "X-Poolhouse-Program"  # which of a guest's programs asks, as its node tells them apart
+UPSTREAM = "X-Poolhouse-Upstream"  # names the upstream if the pool did not answer
+PROGRAM = "X-Poolhouse-Program"  # distinguishes a guest's programs by the pseudonyms that its node assigns
 _VALID_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY = web.RequestKey("body", bytes)
 CALLER = web.RequestKey("asker", Caller)
-# The option for commands that an error names: who has shown no key, or asks from elsewhere, is told of no folder.
+# The option to add to commands named in errors. Empty for callers without a key or on other computers, since it would
+# reveal a folder.
 HOME_OPTION = web.RequestKey("home", str)
 
 
 def not_found_text(method: str, path: str, known: Collection[str]) -> str:
-    """Return the text for a path where nothing is. `known`: the paths that exist."""
+    """Return the text of a 404 for an unknown path. `known` are the existing paths."""
     begun = f"There is nothing at {method} {path[:100]}"
     if path in MODEL_CHANGES:
         cure = "`poolhouse pull NAME` or `poolhouse import FILE.gguf` adds one"
@@ -79,23 +78,23 @@ def not_found_text(method: str, path: str, known: Collection[str]) -> str:
 
 
 class Authenticator(Protocol):
-    """The identity check of one kind of caller."""
+    """The identity check for one kind of caller."""
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return status and text for a request that came by a forbidden way, or None."""
+        """Return the status and text for a request with a forbidden Host or Origin, or None."""
 
     def caller_name(self, request: web.Request) -> str | None:
-        """Return the caller's name for limits and the log; None for a stranger."""
+        """Return the name under which the caller is limited and logged, or None for a stranger."""
 
     def requester(self, request: web.Request, key: str) -> Requester:
-        """Return the caller as a person who inspects the answers should see it."""
+        """Return the caller as shown to a person who inspects the answers."""
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return whether a body may be JSON though its header does not say so."""
+        """Return whether a body may be JSON even though its Content-Type does not say so."""
 
 
 class KeyAuthenticator:
-    """The check for programs: a name of our own as Host, and one of our keys."""
+    """The check for programs: one of our own names as Host, and one of our keys."""
 
     def __init__(self, keys: ApiKeys, access: Access, ollama_open: Callable[[], bool], *, tells_health: bool) -> None:
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
@@ -116,10 +115,10 @@ class KeyAuthenticator:
         return KEYLESS if key == NO_KEY else Requester("program", key)
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return whether this is Ollama's API asked with a key.
+        """Return whether this request calls Ollama's API with a key.
 
-        Ollama's examples use `curl -d`, which declares a form. A web page can send a form too, but no header with a
-        key, unless CORS allows its origin.
+        Ollama's examples use `curl -d`, which declares a form. A web page can also send a form, but no header with
+        a key unless CORS allows its origin.
         """
         if api_of(request.path) is not Api.OLLAMA or self._keys.owner(_bearer(request)) is None:
             return False
@@ -127,7 +126,8 @@ class KeyAuthenticator:
 
 
 class Auth:
-    """Lets requests in, counts those of each key, and turns every error into its API's shape."""
+    """The middleware that admits requests, counts those of each key, and formats every error for the API that was
+    called."""
 
     def __init__(
         self,
@@ -199,22 +199,23 @@ class Auth:
         except web.HTTPException as error:
             known = {resource.canonical for resource in request.app.router.resources()}
             return refusal(request, error.status, not_found_text(request.method, request.path, known))
-        except RecursionError:  # what can be read just so can be too deep to be written again
+        except RecursionError:  # a value that could just be parsed may be too deep to be encoded
             return _error_response(request, nested_too_deeply())
         except Exception:  # the outer wall of a request
             log.exception("%s failed", request.path)
             return _error_response(request, AppError("bug"))
         finally:
             self._open[caller.key] -= 1
-            self._open += Counter()  # drops the zeros
+            self._open += Counter()  # drop the zeros
 
     def _objection(self, request: web.Request) -> web.Response | None:
-        """Return why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
+        """Return the response that rejects this request, or None. As in SAFETY.md, the address is checked before the
+        key."""
         if address_error := self._authenticator.address_error(request):
             return _closing(refusal(request, *address_error))
         if is_preflight(request):
             return preflight(request)
-        if unread := unreadable(request.headers.getall("Content-Encoding", [])):
+        if unread := encoding_error(request.headers.getall("Content-Encoding", [])):
             answer = _closing(refusal(request, 415, unread))
             answer.headers["Accept-Encoding"] = ", ".join(ENCODINGS)
             return answer
@@ -240,7 +241,8 @@ class Auth:
         return None
 
     def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
-        """Count and log a request: the key's name, the path and the outcome; no text and no key."""
+        """Count and log a request by the name of its key, its path and its outcome, but without text or the key
+        itself."""
         self._metrics.requests.labels(path=path, status=str(status)).inc()
         caller = request[CALLER]
         facts = log_extra(
@@ -256,7 +258,7 @@ class Auth:
 
 
 def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
-    """Return routes whose clients are told to send a body only after the checks."""
+    """Return the routes with `100 Continue` held back until the request has passed the checks."""
 
     async def not_yet(_: web.Request) -> None:
         return None
@@ -268,7 +270,7 @@ def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
 
 
 async def _route_pattern(request: web.Request) -> str:
-    """Return the route's path pattern, also for a wrong method; paths made up by strangers must not become metric
+    """Return the route's path pattern, even for a wrong method. Paths invented by strangers must not become metric
     labels."""
     if (resource := request.match_info.route.resource) is not None:
         return resource.canonical
@@ -280,38 +282,38 @@ async def _route_pattern(request: web.Request) -> str:
 
 
 async def _send_continue(request: web.Request) -> None:
-    """Tell a client that waits for it that the body may come."""
+    """Send `100 Continue` to a client that waits for it before it sends the body."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # the answer itself has not begun
+        request.writer.output_size = 0  # do not count this as the start of the answer
 
 
 def _closing(answer: web.Response) -> web.Response:
-    """Close a stranger's connection after the answer."""
+    """Close a stranger's connection after this answer."""
     answer.force_close()
     return answer
 
 
 def _with_ids(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Add the id of the request, and who answered it if not the pool."""
+    """Add the request's ID and, if the pool did not answer, the name of the upstream."""
     answer.headers.update(id_headers(request) | upstream_headers(request[CALLER]))
     return answer
 
 
 def id_headers(request: web.Request) -> dict[str, str]:
-    """Return the headers with the request's id, as the clients of its API read it."""
+    """Return the headers with the request's ID, named as the clients of its API expect."""
     name = request[CALLER].request_id
     return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is Api.ANTHROPIC else {})
 
 
 def upstream_headers(caller: Caller) -> dict[str, str]:
-    """Return the header of an answer that is not the pool's."""
+    """Return the header that names the upstream, if one answered."""
     return {UPSTREAM: caller.origin.upstream} if caller.origin.upstream else {}
 
 
 def refusal(request: web.Request, status: int, words: str, retry_after_s: int | None = None) -> web.Response:
-    """Return a refusal in the shape of the API that was called."""
-    code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # it is no model's
+    """Return a refusal in the format of the API that was called."""
+    code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # distinct from an unknown model
     words = with_home(words, request[HOME_OPTION])
     body = format_error(api_of(request.path), status, words, request[CALLER].request_id, code)
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
@@ -325,7 +327,7 @@ def _error_response(request: web.Request, error: AppError) -> web.Response:
 
 
 def _given_key(request: web.Request) -> str:
-    """Return the key as clients of OpenAI and Ollama send it, or those of Anthropic."""
+    """Return the key as sent by clients of OpenAI and Ollama, or by those of Anthropic."""
     return _bearer(request) or request.headers.get("X-Api-Key", "")
 
 

@@ -1,7 +1,7 @@
-"""Compressed request bodies: gzip and zstd, unpacked piece by piece within a bound.
+"""Compressed request bodies (gzip and zstd), decompressed chunk by chunk within a limit.
 
-Deflate is not accepted, as programs disagree on whether it has zlib's header, nor is br: no client of these APIs sends
-either, and br needs one more native library that reads what strangers send.
+Deflate is rejected because programs disagree on whether it has zlib's header. Brotli is rejected because no client
+of these APIs sends it, and it would need another native library that parses untrusted input.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ else:
     from backports import zstd
 
 ENCODINGS = ("gzip", "zstd")
-PIECE_BYTES = 64 << 10  # unpacked at once
-WINDOW_LOG = 23  # 8 MiB: what zstd's readers should take (RFC 8878), and the most memory that one frame may claim
-GZIP = 16 + zlib.MAX_WBITS  # with its own header and checksum, which are checked
+PIECE_BYTES = 64 << 10  # decompressed at once
+# 8 MiB: the window that zstd readers should support (RFC 8878), and the most memory that one frame may claim
+WINDOW_LOG = 23
+GZIP = 16 + zlib.MAX_WBITS  # with gzip's header and checksum, which are verified
 UNKNOWN = "Bodies with the Content-Encoding {name} are not read. Send this one as gzip, as zstd, or uncompressed."
 CHAINED = "This body has several encodings, and one is read. Send it as gzip, as zstd, or uncompressed."
 
 
 class BadEncoding(ValueError):
-    """A compressed body that ends early, continues after its end, or is not compressed at all."""
+    """A compressed body that is truncated, has trailing data, or is not compressed."""
 
 
 class _Unpacker(Protocol):
-    """The common interface of gzip and zstd."""
+    """The common interface of the gzip and zstd decompressors."""
 
     def feed(self, data: bytes) -> bytes:
-        """Return at most PIECE_BYTES of unpacked `data`. Raises BadPacking."""
+        """Return at most PIECE_BYTES of decompressed `data`. Raises BadEncoding."""
 
     @property
     def has_more(self) -> bool:
-        """Return whether `feed(b"")` gives more."""
+        """Return whether `feed(b"")` would return more data."""
 
     def check_end(self) -> None:
-        """Check that the data ended properly. Raises BadPacking."""
+        """Check that the compressed data is complete and nothing follows it. Raises BadEncoding."""
 
 
-def unreadable(encodings: Sequence[str]) -> str:
-    """Return why a body with these Content-Encoding headers is not read; empty for one that is."""
+def encoding_error(encodings: Sequence[str]) -> str:
+    """Return why a body with these Content-Encoding headers is rejected, or "" if it is accepted."""
     named = _named(encodings)
     if len(named) > 1:
         return CHAINED
@@ -57,10 +58,10 @@ def unreadable(encodings: Sequence[str]) -> str:
 
 
 async def read_body(request: web.Request, limit: int) -> bytes:
-    """Return the whole body, unpacked; neither form may be longer than `limit`. Raises TooLong, TooSlow, BadPacking.
+    """Return the whole decompressed body. Raises TooLong, TooSlow, BadEncoding.
 
-    It stops at the first piece beyond the limit, so a few bytes that expand to gigabytes cost no more than any other
-    body.
+    Both the compressed and the decompressed size are limited to `limit`. Reading stops at the first chunk beyond
+    it, so a few bytes that expand to gigabytes cost no more than any other body.
     """
     named = _named(request.headers.getall("Content-Encoding", []))
     announced = request.content_length
@@ -85,7 +86,7 @@ async def read_body(request: web.Request, limit: int) -> bytes:
 
 
 def _named(encodings: Sequence[str]) -> list[str]:
-    """Return the encodings in lower case; `identity` is none, and x-gzip is gzip's old name (RFC 9110)."""
+    """Return the encodings in lower case, without `identity`, which means none, and with x-gzip as gzip (RFC 9110)."""
     names = [name.strip().lower() for header in encodings for name in header.split(",")]
     return [name.removeprefix("x-") for name in names if name not in ("", "identity")]
 
@@ -107,7 +108,7 @@ class _Gzip:
 
     @property
     def has_more(self) -> bool:
-        """Return whether zlib holds back data that it has read, because it returned as much as it was allowed to."""
+        """Return whether zlib still buffers data because the last output reached its maximum size."""
         return not self._stream.eof and (self._was_full or bool(self._stream.unconsumed_tail))
 
     def check_end(self) -> None:

@@ -1,5 +1,4 @@
-"""A port whose clients must send a request soon: silent connections are closed (SAFETY.md 5), invalid ones get an
-error."""
+"""A port that closes connections which send no request in time (SAFETY.md 5), and rejects invalid requests."""
 
 from __future__ import annotations
 
@@ -21,17 +20,17 @@ log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 60  # this and the next line: SAFETY.md 5 and 7
 MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
-LINGER_SECONDS = 1.0  # for the rest of a body that was refused
-HEADER_SECONDS = 9.5  # closed within ten, also where much else is done
+LINGER_SECONDS = 1.0  # to receive the rest of a refused body
+HEADER_SECONDS = 9.5  # so that a connection is closed within ten even if the event loop is busy
 MOST_SILENT = 64  # connections that have not sent a request yet
-# of those that have, as long as some of them rest: systems give a program few hundred files
+# connections that have, if some of them are idle: systems give a program only a few hundred file descriptors
 MOST_KEPT = 64
 NO_HTTP = "This request cannot be read as HTTP."
-TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows'
+TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows error codes
 
 
 def runner_of(application: web.Application) -> web.AppRunner:
-    """Return a server for the application, with the limits that the local and the LAN port share."""
+    """Return a server for the application, with the limits shared by the local port and the LAN port."""
     return web.AppRunner(
         application,
         handler_cancellation=True,
@@ -47,19 +46,19 @@ def runner_of(application: web.Application) -> web.AppRunner:
 
 
 class SlowClientGuard:
-    """Listens, and watches each connection until its first request has come with all its headers."""
+    """A listener that watches each connection until its first request has arrived with all its headers."""
 
     def __init__(self, within_s: float = HEADER_SECONDS) -> None:
         self._within_s = within_s
         self._silent: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
         self._room = WaitingRoom[asyncio.BaseTransport](MOST_SILENT, MOST_SILENT)
-        self._kept: dict[asyncio.BaseTransport, _Discreet] = {}  # latest last
+        self._kept: dict[asyncio.BaseTransport, _QuietRequestHandler] = {}  # most recently used last
         self._server: asyncio.Server | None = None
 
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
-        """Listen on the first of these ports that is free (0: any) and return it. Raises BadInput when none is."""
+        """Listen on the first free port of `ports` (0 means any) and return it. Raises BadInput if none is free."""
         loop = asyncio.get_running_loop()
-        connection = self.watched(runner)
+        connection = self.protocol_factory(runner)
         first = 0
         for port in ports:
             first = first or port
@@ -73,34 +72,34 @@ class SlowClientGuard:
             return bound
         raise BadInput("api_port_taken", port=first)
 
-    def watched(self, runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-        """Return a factory for the server's end of new connections."""
+    def protocol_factory(self, runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+        """Return the protocol factory for new connections."""
         server, loop = runner.server, asyncio.get_running_loop()
         assert server is not None
 
         def connection() -> asyncio.Protocol:
             served = server()
-            served.__class__ = _Discreet
-            return _Watched(served, partial(self._watch, loop), self._lost)
+            served.__class__ = _QuietRequestHandler
+            return _WatchedConnection(served, partial(self._watch, loop), self._lost)
 
         return connection
 
-    def heard(self, request: web.Request) -> None:
-        """Note that a request came over its connection."""
+    def note_request(self, request: web.Request) -> None:
+        """Record that a request arrived on its connection."""
         if (transport := request.transport) is None:
             return
         self._forget(transport)
         served = self._kept.pop(transport, request.protocol)
-        if len(self._kept) >= MOST_KEPT:  # the one that rests longest makes room
-            rest = next((idle for idle, other in self._kept.items() if other.rests), None)
+        if len(self._kept) >= MOST_KEPT:  # close the one that has been idle longest
+            rest = next((idle for idle, other in self._kept.items() if other.is_idle), None)
             if rest is not None:
                 del self._kept[rest]
                 rest.close()
-        if isinstance(served, _Discreet):
+        if isinstance(served, _QuietRequestHandler):
             self._kept[transport] = served
 
     def close(self) -> None:
-        """Listen no more, and end what has said nothing."""
+        """Stop listening, and close the connections that have sent no request."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -110,7 +109,7 @@ class SlowClientGuard:
     def _watch(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername") or ("",)
         gone = self._room.enter(transport, plain_host(str(peer[0])))
-        if gone is not None:  # of the client with most of them: the one that is silent longest
+        if gone is not None:  # the longest-silent connection of the client that has the most
             self._end(gone)
         self._silent[transport] = loop.call_later(self._within_s, self._end, transport)
 
@@ -129,15 +128,17 @@ class SlowClientGuard:
             transport.abort()
 
 
-class _Discreet(web.RequestHandler):
-    """A request handler that hides invalid bytes: aiohttp's own would log and return them, and they may hold a key or a
-    chat."""
+class _QuietRequestHandler(web.RequestHandler):
+    """A request handler that keeps invalid bytes out of logs and answers, since they may contain a key or a chat.
+
+    aiohttp's own handler would log and return them.
+    """
 
     __slots__ = ()
 
     @property
-    def rests(self) -> bool:
-        """Return whether it answers nothing now."""
+    def is_idle(self) -> bool:
+        """Return whether no request is in progress on this connection."""
         return not self._request_in_progress
 
     def handle_error(
@@ -161,8 +162,8 @@ class _Discreet(web.RequestHandler):
         return answer
 
 
-class _Watched(asyncio.Protocol):
-    """A connection of the server that reports its beginning and its end."""
+class _WatchedConnection(asyncio.Protocol):
+    """A server connection that reports when it is made and when it is lost."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The budget of tokens per minute of each key: one that has used it up waits until enough of them are a minute old."""
+"""The tokens per minute of each key. A key that has used up its budget waits until enough tokens are a minute old."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ WINDOW_SECONDS = 60.0
 
 
 class TokenBudget:
-    """The tokens of all keys.
+    """The tokens spent by all keys in the last minute.
 
-    Prompts count too, less what was cached. `most` tells how many a key may have; 0: any number.
+    Prompt tokens count too, except those that were cached. `most` returns the limit of a key; 0 means no limit.
     """
 
     def __init__(self, most: Callable[[str], int], clock: Callable[[], float]) -> None:
         self._most, self._clock = most, clock
-        self._had: dict[str, deque[tuple[float, int]]] = {}  # when, how many
+        self._had: dict[str, deque[tuple[float, int]]] = {}  # per key: time, number of tokens
 
     def check(self, key: str) -> None:
-        """Raise Busy for a key that has used up its tokens. An answer that uses them up is finished."""
+        """Raise Busy if this key has used up its tokens. An answer in progress is finished even if it exceeds the
+        budget."""
         most, had = self._most(key), self._recent(key)
         left = sum(count for _, count in had)
         if not most or left < most:
@@ -37,12 +38,13 @@ class TokenBudget:
         raise Busy("api_tokens_minute", most=most, seconds=seconds)
 
     def spend(self, key: str, n_tokens: int) -> None:
-        """Count so many more tokens of this key."""
+        """Count `n_tokens` more for this key."""
         if n_tokens > 0 and self._most(key):
             self._recent(key).append((self._clock(), n_tokens))
 
     def spender(self, key: str) -> Callable[[int], None]:
-        """Return a callback that counts tokens as they are computed: a client that leaves early has had them too."""
+        """Return a callback that counts tokens as they are computed, so that those of a client that leaves early count
+        too."""
         return partial(self.spend, key)
 
     def _recent(self, key: str) -> deque[tuple[float, int]]:

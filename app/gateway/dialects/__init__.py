@@ -1,1 +1,1 @@
-"""Dialects of the API: each reads its requests into one vocabulary, and writes answers in its own shape."""
+"""Dialects of the API. Each parses its requests into an ApiRequest, and formats answers in its own way."""

@@ -1,4 +1,4 @@
-"""Anthropic's routes: messages, whole or streamed, and the count of their tokens."""
+"""Anthropic's Messages API: its requests, its answers, whole or streamed, and token counting."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ThinkingOption(msgspec.Struct, frozen=True):
     budget_tokens: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
 
     def thinking(self, effort: str) -> Thinking:
-        """Return the thinking. Many programs send it whatever the model can do, so nothing of it is refused."""
+        """Return the requested thinking. Nothing is refused, as many programs send it whatever the model can do."""
         return Thinking(self.type != "disabled", effort, self.budget_tokens)
 
 
@@ -99,7 +99,7 @@ class OutputConfig(msgspec.Struct, frozen=True):
 class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: Annotated[list[Message], Meta(min_length=1, max_length=4096)]
     model: str = ""
-    max_tokens: Count = None  # needed for an answer, and not to count tokens
+    max_tokens: Count = None  # required for an answer, but not to count tokens
     system: str | list[Json] | None = None
     stop_sequences: Annotated[list[Stop], Meta(max_length=MOST_STOPS)] | None = None
     stream: bool | None = None
@@ -113,7 +113,7 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
     thinking: ThinkingOption | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request in the common vocabulary. Raises BadInput."""
+        """Return the request as an ApiRequest. Raises BadInput."""
         messages: list[Json] = []
         if system := text_of(self.system):
             messages.append({"role": "system", "content": system})
@@ -155,8 +155,8 @@ def _tool(tool: MessagesTool) -> Tool:
 
 
 def _messages(message: Message) -> list[Json]:
-    """Return the messages for a chat template: one of Anthropic's becomes several if it holds results of tools."""
-    if message.role == "system":  # newer clients say it in the middle of a chat, too
+    """Return the message for a chat template. A message with tool results becomes several."""
+    if message.role == "system":  # newer clients send these in the middle of a chat, too
         return [{"role": "system", "content": text_of(message.content)}]
     if message.role not in ("user", "assistant"):
         why = "a role is user, assistant or system"
@@ -189,17 +189,17 @@ def _tool_use_parts(block: Json) -> tuple[str, str, object]:
 
 @dataclass(slots=True)
 class Answer:
-    """One message while it comes."""
+    """One message in progress."""
 
     id: str
     model: str
     origin: Origin = field(default_factory=Origin)
     collected: CollectedAnswer = field(default_factory=CollectedAnswer)
     n_blocks: int = 0
-    open: Literal["", "text", "thinking"] = ""  # a block that has begun and not ended
+    open: Literal["", "text", "thinking"] = ""  # the block in progress
 
     def message(self) -> Json:
-        """Return the whole message."""
+        """Return the complete message."""
         thought = self.collected.thought
         content: list[Json] = (
             [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}] if thought else []
@@ -212,13 +212,13 @@ class Answer:
         return self._frame(content) | self._reason() | {"usage": _usage(self.collected.ended)}
 
     def begin(self) -> list[tuple[str, Json]]:
-        """Return the first events. The number of tokens read is not known yet, and sent at the end."""
+        """Return the first events. The number of input tokens is not known yet and is sent at the end."""
         usage = dict.fromkeys(USAGE, 0)
         message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
         return [("message_start", {"message": message})]
 
     def events(self, piece: Piece) -> list[tuple[str, Json]]:
-        """Return the events of a piece: name and data of each."""
+        """Return the name and data of each event for a piece."""
         self.collected.add(piece)
         match piece:
             case TextPiece(text=text):
@@ -254,7 +254,7 @@ class Answer:
         return {"stop_reason": reason, "stop_sequence": end.stop if reason == "stop_sequence" else None}
 
     def _extend_block(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
-        """Return the events that add to a block of this kind, starting one if the last is another."""
+        """Return the events that extend a block of this kind, starting one if the current block is of another kind."""
         events = [] if self.open == kind else self._closed()
         if self.open != kind:
             self.open = kind
@@ -289,7 +289,7 @@ class Answer:
 
 
 def _signature(thought: str) -> str:
-    """Return a signature, which clients keep with the thought and send back. Nothing here checks it."""
+    """Return a signature, which clients keep with the thought and send back. It is never verified."""
     return hashlib.sha256(thought.encode()).hexdigest()
 
 
@@ -298,14 +298,14 @@ def _usage(end: AnswerEnd) -> Json:
     return dict(zip(USAGE, (read, end.reused_tokens, 0, end.answer_tokens), strict=True))
 
 
-def check_answerable(body: MessagesRequest) -> None:
-    """Check that the request states a length, as an answer needs one. Raises BadInput."""
+def require_max_tokens(body: MessagesRequest) -> None:
+    """Check that the request sets `max_tokens`, which an answer requires. Raises BadInput."""
     if body.max_tokens is None:
         raise BadInput("bad_request", why="max_tokens is missing", field="max_tokens")
 
 
 class AnthropicRoutes:
-    """The routes, each a few lines over Answering."""
+    """The routes of Anthropic's API."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
@@ -315,7 +315,7 @@ class AnthropicRoutes:
 
     async def messages(self, request: web.Request) -> web.StreamResponse:
         body = read(request, MessagesRequest)
-        check_answerable(body)
+        require_max_tokens(body)
         api_request = body.to_api_request(seed=secrets.randbelow(1 << 31))
         model, origin = await self._answering.resolve(api_request.model), request[CALLER].origin
         answer = Answer(f"msg_{secrets.token_hex(12)}", model, origin)

@@ -1,4 +1,4 @@
-"""The routes for embeddings, OpenAI's and Ollama's two, and those for reranking, under llama.cpp's names."""
+"""Routes for embeddings (OpenAI's one and Ollama's two), and for reranking under llama.cpp's names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.gateway.streaming import read
 from app.inference.worker.embedder import Text, Vector
 from app.node.models.embeddings import Embedded, Embeddings, Ranked
 
-MOST_TEXTS = 2048  # of one request, as OpenAI documents it
+MOST_TEXTS = 2048  # per request, as OpenAI documents it
 MOST_CHARS = 1 << 20
 NANOSECONDS = 1e9
 
@@ -56,9 +56,9 @@ class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
     dimensions: Size = None
 
     def texts(self) -> tuple[Text, ...]:
-        """Return the texts; none for one empty text, as in Ollama.
+        """Return the texts, or none if `input` is a single empty text, as Ollama does. Raises BadInput.
 
-        Among others it would shift their vectors. Raises BadInput.
+        An empty text among others is refused: skipping it would shift their vectors.
         """
         return texts_of(self.input) if self.input else ()
 
@@ -71,8 +71,8 @@ class OllamaEmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def texts_of(texts: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
-    """Return one or several texts, each as words or as token ids. Raises BadInput."""
-    kinds = set(map(type, texts))  # of a million token ids as quickly as can be
+    """Return the texts of an input, each as a string or as token IDs. Raises BadInput."""
+    kinds = set(map(type, texts))  # fast even for a million token IDs
     if isinstance(texts, str):
         parsed: list[Text] = [texts]
     elif kinds == {int}:
@@ -127,7 +127,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request in Jina's form, or in TEI's if it has `texts`."""
+    """A request in Jina's form, or in TEI's form if it has `texts`."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MOST_CHARS)]
     documents: Annotated[list[InputText | Document], Meta(max_length=MOST_TEXTS)] = []
@@ -138,7 +138,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
     return_text: bool | None = None
 
     def all_texts(self) -> list[str]:
-        """Return the texts to be scored. Raises BadInput."""
+        """Return the texts to score. Raises BadInput."""
         texts = self.documents if self.texts is None else self.texts
         if not texts:
             name = "documents" if self.texts is None else "texts"
@@ -146,7 +146,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
         return [text if isinstance(text, str) else text.text for text in texts]
 
     def answer(self, made: Ranked) -> Json | list[Json]:
-        """Return the results, best first; equal scores keep the order of the request."""
+        """Return the results, best first. Texts with equal scores keep their order."""
         texts, is_tei = self.all_texts(), self.texts is not None
         score = "score" if is_tei else "relevance_score"
         ranked: list[Json] = [{"index": index, score: rank.value} for index, rank in enumerate(made.scores)]
@@ -164,7 +164,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmbeddingRoutes:
-    """The routes. Programs take turns here as they do with answers."""
+    """The routes for embeddings and reranking. Programs take turns here as they do for answers."""
 
     def __init__(self, embeddings: Embeddings, budget: TokenBudget, metrics: Metrics) -> None:
         self._embeddings, self._budget, self._metrics = embeddings, budget, metrics
@@ -219,7 +219,7 @@ class EmbeddingRoutes:
             return await embeddings.embed(entry, texts, size, cut=cut, read=self._spender(key))
 
     def _spender(self, key: str) -> Callable[[int], None]:
-        """Return a callback that counts the tokens that were read for this key."""
+        """Return a callback that counts the tokens read for this key."""
 
         def read(n_tokens: int) -> None:
             self._budget.spend(key, n_tokens)
@@ -229,5 +229,5 @@ class EmbeddingRoutes:
 
 
 def _json(answer: Json | list[Json]) -> web.Response:
-    """Return the answer, encoded by msgspec: Python's own encoder would block all streams of this node for seconds."""
+    """Return the answer encoded by msgspec. Python's own encoder would block all streams of this node for seconds."""
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

@@ -1,4 +1,4 @@
-"""Ollama's API: its requests, its answers of one JSON object a line, `keep_alive`, and its routes."""
+"""Ollama's API: its requests, its answers as one JSON object per line, `keep_alive`, and its routes."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ DEFAULT_OPTIONS = {
     name: getattr(USUAL, name) for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
 }
 
-# Whose API these routes speak: programs ask for one that is new enough (Copilot in VS Code: 0.6.4), not for ours.
+# The version of Ollama's API. Programs require a recent one (Copilot in VS Code: 0.6.4), and do not want ours.
 OLLAMA_VERSION = "0.12.0"
-RUNS = "Ollama is running"  # word for word: programs look for it
+RUNS = "Ollama is running"  # verbatim: programs look for it
 NANOSECONDS = 1e9
-MOST_HEAT = 100  # a temperature; Ollama has no bound, and from here on each token is as likely as any other
+MOST_HEAT = 100  # a temperature. Ollama has no limit, and from here on all tokens are equally likely.
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 
 
 class Options(msgspec.Struct, frozen=True):
-    """The options that mean something here; the others are ignored, as by Ollama."""
+    """The supported options. Others are ignored, as in Ollama."""
 
     temperature: Annotated[float, Meta(ge=0, le=MOST_HEAT)] | None = None
     top_k: TopK = None
@@ -125,7 +125,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The common fields of a chat and a generate request."""
+    """The common fields of chat and generate requests."""
 
     model: str = ""
     stream: bool | None = None
@@ -136,7 +136,7 @@ class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unload_after(self) -> bool:
-        """Return whether the model is needed only for this answer."""
+        """Return whether the model may be unloaded after this answer."""
         return str(self.keep_alive).rstrip("hms") in ("0", "0.0")
 
     def base_request(self, seed: int) -> ApiRequest:
@@ -157,7 +157,7 @@ class OllamaChatRequest(OllamaRequest, frozen=True, kw_only=True):
     tools: Annotated[list[ChatTool], Meta(max_length=MOST_TOOLS)] | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request in the common vocabulary. Raises BadInput."""
+        """Return the request as an ApiRequest. Raises BadInput."""
         tools = tuple(tool.function.tool() for tool in self.tools or ())
         return replace(self.base_request(seed), messages=tuple(map(_message, self.messages)), tools=tools)
 
@@ -172,7 +172,7 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
     context: list[int] | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request in the common vocabulary. Raises BadInput."""
+        """Return the request as an ApiRequest. Raises BadInput."""
         for name in ("suffix", "template", "images", "context"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
@@ -184,7 +184,7 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
 
 
 def _thinking(think: bool | str | None) -> Thinking:
-    """Return on, off, or the effort. As with Ollama, a model that cannot think is refused."""
+    """Return whether to think, or with which effort. As in Ollama, a model that cannot think is refused."""
     if isinstance(think, str) and think:
         return Thinking(think != "none", "" if think == "none" else think, must=True)
     return Thinking(think if isinstance(think, bool) else None, must=True)
@@ -220,7 +220,7 @@ def _message(message: Message) -> Json:
 
 @dataclass(slots=True)
 class Answer:
-    """One answer while it comes."""
+    """One answer in progress."""
 
     model: str
     chat: bool
@@ -233,11 +233,11 @@ class Answer:
         match piece:
             case TextPiece(text=text):
                 return self._frame(text, [], now) | {"done": False}
-            case CallStart() | CallArguments():  # it is told of whole calls alone
+            case CallStart() | CallArguments():  # only complete calls are sent
                 return self._frame("", [], now) | {"done": False}
             case ThoughtPiece(text=text):
                 return self._frame("", [], now, text) | {"done": False}
-            case CallDone(half=str(half)):  # its clients look at no reason, and would make it
+            case CallDone(half=str(half)):  # clients ignore the finish reason and would execute the call
                 return self._frame(half, [], now) | {"done": False}
             case CallDone():
                 return self._frame("", [piece], now) | {"done": False}
@@ -245,13 +245,13 @@ class Answer:
                 return self._frame("", [], now) | self._end(took_s)
 
     def object(self, now: float, took_s: float) -> Json:
-        """Return the whole answer."""
+        """Return the complete answer."""
         whole = [call for call in self.collected.calls if call.half is None]
         text = self.collected.text + "".join(call.half or "" for call in self.collected.calls)
         return self._frame(text, whole, now, self.collected.thought) | self._end(took_s)
 
     def load_result(self, now: float, reason: Literal["load", "unload"] = "load") -> Json:
-        """Return the answer to a request without a prompt, which only loads or unloads."""
+        """Return the answer to a request without a prompt, which only loads or unloads the model."""
         return self._frame("", [], now) | {"done": True, "done_reason": reason}
 
     def _frame(self, text: str, calls: list[CallDone], now: float, thought: str = "") -> Json:
@@ -283,7 +283,7 @@ class Answer:
 
 
 class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The model to describe; older clients call it `name`."""
+    """The model to describe. Older clients call the field `name`."""
 
     model: str = ""
     name: str = ""
@@ -296,7 +296,7 @@ class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shelf_entry(model: Json, modified: str) -> Json:
-    """Return the entry of a model of the shelf, or of an upstream's, of which only the name is known."""
+    """Return the list entry of a downloaded model, or of an upstream's model, of which only the name is known."""
     return {
         "name": model["name"],
         "model": model["name"],
@@ -308,7 +308,7 @@ def shelf_entry(model: Json, modified: str) -> Json:
 
 
 def loaded_entry(model: Json, context: int) -> Json:
-    """Return the entry of a loaded model. It has no end: the program that loaded it decides."""
+    """Return the list entry of a loaded model. It has no expiry time: the program that loaded it decides."""
     return {
         "name": model["name"],
         "model": model["name"],
@@ -320,7 +320,7 @@ def loaded_entry(model: Json, context: int) -> Json:
 
 
 def model_description(model: Json, card: ModelCard | None, since: str, context: int | None) -> Json:
-    """Return the description of a model and its abilities. `context`: of a conversation, if it is loaded."""
+    """Return the description of a model and its capabilities. `context` is its context size if it is loaded."""
     family = model.get("architecture") or ""
     can = {
         "completion": model.get("writes", True),
@@ -346,13 +346,13 @@ def model_description(model: Json, card: ModelCard | None, since: str, context: 
 
 
 def _parameters(context: int | None) -> str:
-    """Return the default parameters, one a line, as Ollama writes them."""
+    """Return the default parameters, one per line, as Ollama writes them."""
     usual = DEFAULT_OPTIONS if context is None else {"num_ctx": context, **DEFAULT_OPTIONS}
     return "\n".join(f"{name:<30} {value:g}" for name, value in usual.items())
 
 
 def parameter_size(count: int) -> str:
-    """Return a number of weights as Ollama writes it: 134.52M, 8.0B, 70B."""
+    """Return a parameter count as Ollama writes it, such as 134.52M, 8.0B or 70B."""
     if not count:
         return ""
     for least, letter, digits in ((10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0)):
@@ -363,9 +363,9 @@ def parameter_size(count: int) -> str:
 
 
 def _digest(model: Json) -> str:
-    """Return a digest. Of an upstream's model only the name is known.
+    """Return the model's digest, or for an upstream's model, of which only the name is known, the hash of its name.
 
-    Ollama's command line cuts the digest to twelve letters, and breaks where there are fewer.
+    Ollama's command line cuts the digest to twelve characters, and fails if there are fewer.
     """
     return str(model.get("id") or hashlib.sha256(model["name"].encode()).hexdigest())
 
@@ -382,23 +382,23 @@ def _details(model: Json) -> Json:
 
 
 class ModelUnloader:
-    """The unloading of models after `keep_alive: 0`, if no one else uses them.
+    """The unloading of models for `keep_alive: 0`, unless someone else uses them.
 
-    A program may unload what its own question loaded; other models only if it may change them.
+    A program may unload the model that its own request loaded, and other models only if it may change them.
     """
 
     def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: Answering) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
     def loaded_models(self) -> frozenset[Placement]:
-        """Return the loaded models, before a question that may load one."""
+        """Return the models loaded before a request, which may load another one."""
         return frozenset(self._hosting.loaded)
 
     @contextmanager
     def unloading_after(self, model: str, *, unload_after: bool) -> Iterator[None]:
-        """Make an answer of this model inside; `lets_go`: its program does not keep it.
+        """Unload the model after the block if `unload_after`, also if the client leaves early.
 
-        A program that leaves early does not keep it either. A question that fails has loaded nothing that answers.
+        A request that fails has loaded nothing that could answer, so it unloads nothing.
         """
         before = self.loaded_models()
         try:
@@ -411,10 +411,9 @@ class ModelUnloader:
             self.unload_unused(model, before)
 
     def unload_unused(self, model: str, before: frozenset[Placement]) -> None:
-        """Unload the model after its answer, if its program does not keep it. before: what was loaded when the question
-        came.
+        """Unload the model unless it is in use. `before` holds the models loaded when the request arrived.
 
-        Meanwhile the owner may have loaded it, or the owner's own model was lost and is back.
+        In the meantime the owner may have loaded it, or the owner's own model may have been lost and recovered.
         """
         running = self._hosting.loaded.named(model)
         if running is None:
@@ -426,9 +425,9 @@ class ModelUnloader:
             self._unload(running)
 
     def unload_now(self, model: str) -> None:
-        """Unload the model on request. Raises BadInput where the program may not, Busy while others use it."""
+        """Unload the model on request. Raises BadInput if the program may not, Busy if others are using it."""
         running = self._hosting.loaded.named(model)
-        if running is None or not running.is_ready:  # as one that goes already
+        if running is None or not running.is_ready:  # it may already be unloading
             return
         if not self._may_load():
             raise BadInput("api_model_stays", name=model)
@@ -437,7 +436,7 @@ class ModelUnloader:
         self._unload(running)
 
     def _is_in_use(self, running: Placement) -> bool:
-        return running.n_askers > 0 or self._answering.queue.waits_for(running.entry.name)
+        return running.n_askers > 0 or self._answering.queue.has_waiting(running.entry.name)
 
     def _unload(self, running: Placement) -> None:
         log.info("%s is unloaded, as a program asked", running.entry.name)
@@ -445,7 +444,7 @@ class ModelUnloader:
 
 
 class OllamaRoutes:
-    """The routes, each a few lines over Answering."""
+    """The routes of Ollama's API."""
 
     def __init__(
         self, answering: Answering, list_models: ListModels, unloader: ModelUnloader, cards: ModelCards
@@ -466,7 +465,7 @@ class OllamaRoutes:
         ]
 
     async def alive(self, request: web.Request) -> web.Response:
-        """Answer that Ollama is running; its command line asks this first, by HEAD."""
+        """Report that the server is running. Ollama's command line checks this first, with HEAD."""
         return web.Response(text=RUNS)
 
     async def version(self, request: web.Request) -> web.Response:
@@ -479,7 +478,7 @@ class OllamaRoutes:
     async def loaded(self, request: web.Request) -> web.Response:
         known = await self._known()
         contexts = {name: placement.context for name, placement in self._answering.ready_models().items()}
-        if not contexts:  # of a guest, what its hosts have loaded
+        if not contexts:  # on a guest, the models that its hosts have loaded
             contexts = {name: model["context"] for name, model in known.items() if model.get("context")}
         models = [loaded_entry(known[name], contexts[name]) for name in contexts if name in known]
         return web.json_response({"models": models})
@@ -487,12 +486,13 @@ class OllamaRoutes:
     async def show(self, request: web.Request) -> web.Response:
         name, known = read(request, ShowRequest).model_name(), await self._known()
         if name not in known:
-            name = await self._answering.resolve(name)  # raises what says which there are
+            name = await self._answering.resolve(name)  # raises an error that names the existing models
         there = self._answering.ready_models().get(name)
         model = known.get(name, {"name": name})
         card = await self._cards.card(model)
         context = there.context if there else model.get("context") or None
-        encoded = msgspec.json.encode(model_description(model, card, self._since, context))  # NaN of a file is null
+        # encodes a NaN from the file as null
+        encoded = msgspec.json.encode(model_description(model, card, self._since, context))
         return web.Response(body=encoded, content_type="application/json")
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
@@ -525,7 +525,7 @@ class OllamaRoutes:
     async def _load_or_unload(
         self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.Response:
-        """Load or unload the model: a request without a prompt asks for that."""
+        """Load or unload the model, as a request without a prompt asks."""
         model = await self._answering.resolve(body.model)
         if body.unload_after:
             self._unloader.unload_now(model)
@@ -534,7 +534,7 @@ class OllamaRoutes:
         return web.json_response(Answer(model, chat).load_result(time.time()))
 
     async def _known(self) -> dict[str, Json]:
-        """Return the models of the shelf, and those that upstreams answer for."""
+        """Return the downloaded models and those that upstreams serve, by name."""
         elsewhere = {name: {"name": name} for name in self._answering.upstream_models()}
         here: dict[str, Json] = {model["name"]: model for model in await self._list_models()}
         return here | {name: model for name, model in elsewhere.items() if name not in here}

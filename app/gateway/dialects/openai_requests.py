@@ -1,4 +1,4 @@
-"""OpenAI's chat and text completion requests, read into an ApiRequest. No I/O."""
+"""OpenAI's chat and text completion requests, parsed into an ApiRequest. No I/O."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Fraction = Annotated[float, Meta(ge=0, le=1)] | None
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 Temperature = Annotated[float, Meta(ge=0, le=2)] | None  # OpenAI's range
-Count = Annotated[int, Meta(ge=-1, le=1 << 31)] | None  # of tokens; see `token_limit`
+Count = Annotated[int, Meta(ge=-1, le=1 << 31)] | None  # number of tokens; see `token_limit`
 TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 LastN = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
@@ -54,16 +54,16 @@ SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
     "repeat_penalty",
     "repeat_last_n",
 )
-UPSTREAM_FIELDS = (  # as they are: an upstream may know them, and most mean nothing to the pool
+UPSTREAM_FIELDS = (  # passed unchanged to an upstream, which may know them; most mean nothing to the pool
     "reasoning_effort", "chat_template_kwargs", "reasoning_budget_tokens", "thinking_budget_tokens",
     "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
 )  # fmt: skip
-USUAL_COMPLETION = 16  # tokens of a text completion without a limit, as OpenAI documents it
+USUAL_COMPLETION = 16  # default limit of a text completion, as OpenAI documents it
 
 
 def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]) -> str:
-    """Return auto, none, "" for any tool, or the name of one. Raises BadInput."""
+    """Return "auto", "none", "" for any tool, or the name of a tool. Raises BadInput."""
     match choice:
         case None | "auto":
             return "auto"
@@ -79,14 +79,14 @@ def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]
 
 
 def answer_schema(response_format: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
-    """Return the JSON schema of an answer; None: any text.
+    """Return the JSON schema that the answer must follow, or None for any text. Raises BadInput.
 
-    `name`: the name of the field in that API. Raises BadInput.
+    `name` is the name of the field in that API.
     """
     match response_format:
         case None | {"type": "text"}:
             return None
-        case {"type": "json_object", "schema": dict(schema)}:  # llama.cpp's, as is the next without its own object
+        case {"type": "json_object", "schema": dict(schema)}:  # llama.cpp's, as is a json_schema without its own object
             return schema
         case {"type": "json_object"}:
             return {"type": "object"}
@@ -134,7 +134,7 @@ class ChatMessage(msgspec.Struct, frozen=True):
     tool_call_id: str | None = None
     name: str | None = None
     reasoning_content: str | None = None
-    reasoning: Any = None  # the same, where some servers and programs have it
+    reasoning: Any = None  # the same field in some servers and programs
 
     @property
     def thought(self) -> str | None:
@@ -143,9 +143,9 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
 
 class ForeignForms(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of llama.cpp and vLLM for the form of an answer.
+    """Fields of llama.cpp and vLLM that constrain the form of an answer.
 
-    They are refused, because an answer without the requested form would be another one.
+    They are refused, because ignoring them would produce an answer of the wrong form.
     """
 
     grammar: Any = None
@@ -186,7 +186,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     def check(self, *unsupported: str) -> None:
-        """Raise BadInput if one of these fields, or a foreign form, is given."""
+        """Raise BadInput if an unsupported field or one of the foreign forms is set."""
         for name in (*unsupported, *FORMS):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
@@ -211,7 +211,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
 
 
 class HostedChatFields(OpenAiRequest, frozen=True, kw_only=True):
-    """Fields for OpenAI's own service, which only an upstream reads."""
+    """Fields for OpenAI's own service. They are only passed on to an upstream."""
 
     verbosity: Any = None
     service_tier: Any = None
@@ -241,7 +241,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
     thinking_budget_tokens: int | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request in the common vocabulary. Raises BadInput."""
+        """Return the request as an ApiRequest. Raises BadInput."""
         self.check("functions", "audio")
         tools = tuple(tool.function.tool() for tool in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda named: named.get("function"))
@@ -282,7 +282,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
 def thinking_option(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
     """Return the requested thinking.
 
-    Turning it off is refused where that is impossible; an effort for a model that does not think at all is ignored.
+    Turning it off is refused if the model cannot do that. An effort is ignored by a model that never thinks.
     """
     on = False if effort == "none" else on
     most = None if most_tokens is None or most_tokens < 0 else most_tokens
@@ -290,7 +290,7 @@ def thinking_option(on: bool | None, effort: str | None, most_tokens: int | None
 
 
 def template_kwargs(options: Json | None) -> Json:
-    """Return the chat template's variables but `enable_thinking`, which is passed under the template's own name."""
+    """Return the chat template's variables except `enable_thinking`, which is passed under the template's own name."""
     return {name: value for name, value in (options or {}).items() if name != "enable_thinking"}
 
 
@@ -302,7 +302,7 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
     best_of: int | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request in the common vocabulary. Raises BadInput."""
+        """Return the request as an ApiRequest. Raises BadInput."""
         self.check("echo", "suffix", *(["best_of"] if (self.best_of or 1) > (self.n or 1) else []))
         return ApiRequest(
             model=self.model,
@@ -317,7 +317,7 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
 
 
 def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
-    """Return one text, or the token ids of one. Raises BadInput for several."""
+    """Return the only prompt, as text or as token IDs. Raises BadInput if there are several."""
     match prompt:
         case str():
             return prompt
@@ -329,12 +329,12 @@ def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
 
 
 def given_fields(body: object, *names: str) -> Json:
-    """Return those of its fields that were given."""
+    """Return those of the named fields that are set."""
     return {name: value for name in names if (value := getattr(body, name)) is not None}
 
 
 def with_values(usual: Sampling, **values: float | None) -> Sampling:
-    """Return the usual sampling with the given values; a top_k of -1 means all, as 0 does."""
+    """Return the default sampling with these values. A top_k of -1 means all, like 0."""
     changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     if "top_k" in changes:
         changes["top_k"] = max(0, changes["top_k"])
@@ -355,8 +355,8 @@ def _biases(logit_bias: dict[str, float]) -> tuple[tuple[int, float], ...]:
 
 
 def _message(message: ChatMessage) -> Json:
-    """Return the message as chat templates read it. Raises BadInput."""
-    if message.role == "user" and message.content is None:  # it may stand under another name
+    """Return the message in the form that chat templates expect. Raises BadInput."""
+    if message.role == "user" and message.content is None:  # its content may be in another field
         raise BadInput("bad_request", why="a message of the user has no content", field="messages")
     text = text_of(message.content, ("text", "refusal"))
     named = {"name": message.name} if message.name else {}
@@ -382,9 +382,9 @@ def unknown_role(name: str, there: str) -> BadInput:
 
 
 def assistant_message(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
-    """Return a message of the model with calls, each with id, name and arguments as an object or as JSON text.
+    """Return an assistant message with calls, each given as ID, name, and arguments as an object or JSON text.
 
-    Truncated arguments stay text, for `whole_calls`. Raises BadInput.
+    Truncated arguments remain text, for `complete_calls`. Raises BadInput.
     """
     check_calls(calls)
     written = []
@@ -399,9 +399,9 @@ def assistant_message(text: str, calls: Sequence[tuple[str, str, object]]) -> Js
 
 
 def complete_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the messages with truncated arguments cut back to what is complete. Raises BadInput.
+    """Return the messages with truncated arguments cut back to their complete part. Raises BadInput.
 
-    They are read piece by piece, so only a few are accepted.
+    Parsing truncated arguments is slow, so only a few are accepted.
     """
     functions = [call["function"] for message in messages for call in message.get("tool_calls", ())]
     cut = [function for function in functions if isinstance(function["arguments"], str)]
@@ -418,7 +418,7 @@ def _no_object() -> BadInput:
 
 
 def check_calls(calls: Sequence[object]) -> None:
-    """Check the number of calls, as each result is matched with those of the message. Raises BadInput."""
+    """Check the number of calls in a message, since every result is matched against all of them. Raises BadInput."""
     if len(calls) > MOST_CALLS:
         why = f"a message has more than {MOST_CALLS} calls"
         raise BadInput("bad_request", why=why, field="messages")

@@ -1,4 +1,4 @@
-"""Routes of OpenAI's API, models, chat and text completions, and of llama.cpp's server, health and props."""
+"""Routes of OpenAI's API (models, chat and text completions) and of llama.cpp's server (health and props)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from app.node.models.model_manager import ModelManager
 
 
-LOADING = "Loading model"  # word for word as llama.cpp's server: programs wait while they read it
+LOADING = "Loading model"  # verbatim from llama.cpp's server: programs wait while they see it
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
             "frequency_penalty")  # fmt: skip
 
@@ -48,7 +48,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class ServerRoutes:
-    """Routes of llama.cpp's server. Their answers contain no prompt and no folder of this computer."""
+    """The routes of llama.cpp's server. Their answers contain no prompts and no paths of this computer."""
 
     def __init__(self, answering: Answering, hosting: ModelManager, list_models: ListModels, cards: ModelCards) -> None:
         self._answering, self._hosting, self._list_models = answering, hosting, list_models
@@ -58,14 +58,15 @@ class ServerRoutes:
         return [*(web.get(path, self.health) for path in HEALTH), web.get("/props", self.props)]
 
     async def health(self, request: web.Request) -> web.Response:
-        """Report whether a request is answered now. If nothing is loaded it is: the request loads its model."""
+        """Report whether requests are answered now. They are even if nothing is loaded, as a request then loads its
+        model."""
         if self._hosting.loading and not self._answering.ready_models():
             error = {"code": 503, "message": LOADING, "type": "unavailable_error"}
             return web.json_response({"error": error}, status=503)
         return web.json_response({"status": "ok"})
 
     async def props(self, request: web.Request) -> web.Response:
-        """Describe the model that `?model=NAME` names, or else the one that answers. Raises BadInput."""
+        """Describe the model given as `?model=NAME`, or else the one that answers. Raises BadInput."""
         name = await self._answering.resolve(request.query.get("model", ""))
         running = self._answering.ready_models().get(name)
         if running is None:
@@ -96,12 +97,9 @@ class ServerRoutes:
         return web.Response(body=msgspec.json.encode(props), content_type="application/json")
 
 
-# Pieces of answers -> what OpenAI's chat and text completions say, whole or in chunks. No I/O.
-
-
 @dataclass(slots=True)
 class Answers:
-    """All answers of one request while they come."""
+    """All answers to one request, in progress."""
 
     id: str
     model: str
@@ -114,13 +112,13 @@ class Answers:
         self.wholes.setdefault(piece.index, CollectedAnswer()).add(piece)
 
     def whole(self) -> Json:
-        """Return the whole completion."""
+        """Return the complete answer."""
         choices = [self._choice(index, self.wholes[index]) for index in sorted(self.wholes)]
         kind = "chat.completion" if self.chat else "text_completion"
         return self._frame(kind, choices) | {"usage": self.usage()}
 
     def chunks(self, piece: Piece) -> list[Json]:
-        """Return the chunks of a piece; the first one of each answer begins it."""
+        """Return the chunks for a piece. The first chunk of each answer states its role."""
         begins = piece.index not in self.wholes
         before = self.wholes.setdefault(piece.index, CollectedAnswer()).n_said
         self.add(piece)
@@ -155,7 +153,7 @@ class Answers:
         ]
 
     def last_chunk(self) -> Json:
-        """Return the chunk with the usage, after all others."""
+        """Return the final chunk, which contains the usage."""
         kind = "chat.completion.chunk" if self.chat else "text_completion"
         return self._frame(kind, []) | {"usage": self.usage()}
 
@@ -244,7 +242,7 @@ def _by_text(likely: Iterable[tuple[bytes, float]]) -> dict[str, float]:
 
 
 class OpenAiRoutes:
-    """The routes, each a few lines over Answering."""
+    """The routes of OpenAI's chat and text completions."""
 
     def __init__(self, answering: Answering, list_models: ListModels) -> None:
         self._answering, self._list_models = answering, list_models
@@ -253,7 +251,7 @@ class OpenAiRoutes:
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/v1/models", self.models),
-            web.get("/v1/models/{name:.+}", self.model),  # it may have slashes, as an upstream's
+            web.get("/v1/models/{name:.+}", self.model),  # an upstream's name may contain slashes
             web.post("/v1/chat/completions", self.chat),
             web.post("/v1/completions", self.text),
         ]
@@ -272,7 +270,7 @@ class OpenAiRoutes:
         name = request.match_info["name"]
         known = {model["name"]: model for model in await self._list_models()}
         if name not in known:
-            name = await self._answering.resolve(name)  # raises what says which there are
+            name = await self._answering.resolve(name)  # raises an error that names the existing models
             if name not in known:
                 entry = self._model_card({"name": name}) | {"owned_by": "upstream"}
                 return web.json_response(entry)

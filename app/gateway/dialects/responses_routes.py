@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, without stored responses: its requests, its answers whole or as events, and its routes."""
+"""OpenAI's Responses API, without stored responses: its requests, its answers, whole or as events, and its routes."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ from app.gateway.dialects.openai_requests import (
 from app.gateway.refusals import Api, error_body
 from app.gateway.streaming import EVENTS, event, read, send
 
-# OpenAI's own, which no model here has; its command line for programmers sends the first with everything.
+# Tools that only OpenAI runs, and no model here has. The Codex CLI sends the first with every request.
 HOSTED_TOOLS = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
 
 Events = list[tuple[str, Json]]
-OwnName = tuple[str, str]  # a tool's namespace, or none, and its name there
+OwnName = tuple[str, str]  # a tool's namespace, or "", and its name in it
 
 TEXTS = ("input_text", "output_text", "text", "refusal")
 
@@ -73,7 +73,7 @@ class ResponsesTool(msgspec.Struct, frozen=True):
     tools: Annotated[list[ResponsesTool], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
 
     def as_json(self) -> Json:
-        """Return the tool as a response repeats it."""
+        """Return the tool as it is repeated in a response."""
         if self.type == "namespace":
             within = [tool.as_json() for tool in self.tools or ()]
             return {"type": self.type, "name": self.name, "description": self.description or "", "tools": within}
@@ -87,12 +87,15 @@ class ResponsesTool(msgspec.Struct, frozen=True):
 
 
 def qualified_name(namespace: object, name: str) -> str:
-    """Return the model's name for a tool. Codex has a namespace for each MCP server: `mcp__NAME`, or `mcp__NAME__`."""
+    """Return the name by which the model knows a tool.
+
+    Codex has a namespace for each MCP server, `mcp__NAME` or `mcp__NAME__`.
+    """
     return f"{namespace.rstrip('_')}__{name}" if isinstance(namespace, str) and namespace else name
 
 
 def flatten_tools(items: Sequence[ResponsesTool]) -> tuple[tuple[Tool, ...], Mapping[str, OwnName]]:
-    """Return all functions, and the program's own function behind each name. Raises BadInput."""
+    """Return all functions, and the program's own name for each. Raises BadInput."""
     tools: list[Tool] = []
     own_names: dict[str, OwnName] = {}
     for item in items:
@@ -133,7 +136,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: str | Json | None = None
     parallel_tool_calls: bool | None = None
     user: Annotated[str, Meta(max_length=1000)] | None = None
-    metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None  # only told again
+    metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None  # only repeated in the response
     reasoning: Reasoning | None = None
     service_tier: Any = None
     prompt_cache_key: Any = None
@@ -143,7 +146,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     background: bool | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request in the common vocabulary. Raises BadInput."""
+        """Return the request as an ApiRequest. Raises BadInput."""
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
@@ -171,7 +174,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
         return [tool for tool in self.tools or () if tool.type not in HOSTED_TOOLS]
 
     def _extra_fields(self) -> Json:
-        """Return the other fields under their names in OpenAI's chats."""
+        """Return the remaining fields under the names that they have in OpenAI's chat requests."""
         form = self.text.format if self.text else None
         if form and form.get("type") == "json_schema":
             rest = {name: value for name, value in form.items() if name != "type"}
@@ -197,20 +200,20 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
                 thought = _thought(item)
             for message in map(partial(_with_thought, thought), _item(item)):
                 thought = ""
-                # what one turn says and calls is one message: templates want it together, some refuse two in a row
+                # a turn's text and calls are one message: templates expect them together, and some refuse two in a row
                 if messages and "tool_calls" in message and messages[-1]["role"] == "assistant":
                     calls = [*messages[-1].get("tool_calls", ()), *message["tool_calls"]]
                     check_calls(calls)
                     messages[-1] = message | messages[-1] | {"tool_calls": calls}
                 else:
                     messages.append(message)
-        if thought:  # it was cut within it, and goes on there
+        if thought:  # the answer was cut within a thought and continues there
             messages.append(with_thought({"role": "assistant", "content": ""}, thought))
         return tuple(messages)
 
 
 def _with_thought(thought: str, message: Json) -> Json:
-    """Return the message with the thought that preceded it."""
+    """Return the message, with the thought that preceded it if the model wrote it."""
     return with_thought(message, thought) if message["role"] == "assistant" else message
 
 
@@ -231,7 +234,7 @@ def _item(item: Json) -> list[Json]:
             output = text_of(item.get("output"), TEXTS)
             return [{"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}]
         case {"type": "reasoning"}:
-            return []  # a part of the next message
+            return []  # added to the next message
         case {"role": "system" | "developer"}:
             return [{"role": "system", "content": text_of(item.get("content"), TEXTS)}]
         case {"role": "user" | "assistant" as role}:
@@ -241,23 +244,23 @@ def _item(item: Json) -> list[Json]:
 
 @dataclass(slots=True)
 class Response:
-    """One response while it comes."""
+    """One response in progress."""
 
     id: str
     model: str
     created: int
-    repeated: Json  # what of the request is told again
+    repeated: Json  # fields of the request that the response repeats
     origin: Origin = field(default_factory=Origin)
     collected: CollectedAnswer = field(default_factory=CollectedAnswer)
-    output: list[Json] = field(default_factory=list)  # items that are whole
-    own_names: Mapping[str, OwnName] = field(default_factory=dict)  # by what the model calls each tool
+    output: list[Json] = field(default_factory=list)  # finished items
+    own_names: Mapping[str, OwnName] = field(default_factory=dict)  # by the name that the model knows
     number: int = 0  # of the next event
-    open: bool = False  # a message has begun and not ended
-    item: Json = field(default_factory=dict)  # the call that comes
-    thinks: bool = False  # a reasoning item has
+    open: bool = False  # whether a message is in progress
+    item: Json = field(default_factory=dict)  # the call in progress
+    thinks: bool = False  # whether a reasoning item is in progress
 
     def object(self) -> Json:
-        """Return the whole response, once all pieces are there."""
+        """Return the complete response."""
         end = self.collected.ended
         short = end.reason == "length"
         return self._frame("incomplete" if short else "completed") | {
@@ -273,7 +276,7 @@ class Response:
         ]
 
     def events(self, piece: Piece) -> Events:
-        """Return the events of a piece; the items are gathered on the way."""
+        """Return the events for a piece, and collect the finished items."""
         self.collected.add(piece)
         match piece:
             case TextPiece(text=text):
@@ -298,7 +301,7 @@ class Response:
                 return [*events, self._event(last, response=self.object())]
 
     def _think(self, text: str) -> Events:
-        """Return the events that add to a reasoning item, which ends where anything else begins."""
+        """Return the events that extend a reasoning item. It ends when anything else begins."""
         events = [] if self.thinks else self._closed()
         at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
         if not self.thinks:
@@ -329,7 +332,7 @@ class Response:
         return events
 
     def failed(self, why: Json) -> tuple[str, Json]:
-        """Return the last event of a stream that breaks off; `why` is the error as in OpenAI's other APIs."""
+        """Return the last event of a failed stream. `why` is the error as in OpenAI's other APIs."""
         code = why["code"] or why["type"]
         return self._event("error", code=code, message=why["message"], param=why["param"])
 
@@ -432,7 +435,7 @@ def _usage(end: AnswerEnd) -> Json:
 
 
 class ResponsesRoutes:
-    """The routes, each a few lines over Answering."""
+    """The routes of the Responses API."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
@@ -483,7 +486,7 @@ def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
 
 
 def _repeated_fields(body: ResponsesRequest) -> Json:
-    """Return the fields of its request that a response repeats."""
+    """Return the request's fields that a response repeats."""
     return {
         "instructions": body.instructions,
         "max_output_tokens": body.max_output_tokens,

@@ -1,1 +1,1 @@
-"""The ports of the API: loopback, the home network, and for guests of the household."""
+"""The servers of the API: on loopback, on the LAN, and for guests of the household."""

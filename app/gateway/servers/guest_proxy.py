@@ -1,4 +1,4 @@
-"""A guest's own programs: their requests to this machine's Chat API go to a host unchanged, and the answers back."""
+"""The proxy that forwards requests of a guest's programs to a host unchanged, and returns its answers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_
 from app.network.peer.peer_client import GuestClient, problem
 from app.node.models.guest_answers import HEADERS, Guesting
 
-KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)  # headers of the host's answer, beside its type
-REFUSED = 409  # the listener's own; no answer of the Chat API has it
+KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)  # headers of the host's answer to keep, besides its type
+REFUSED = 409  # used by the listener for members, and never by the Chat API
 
 
 class _Named(msgspec.Struct):
@@ -34,7 +34,7 @@ class _Named(msgspec.Struct):
 
 
 def forward_to_host(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that asks a host in this machine's place."""
+    """Return the middleware that lets a host answer instead of this machine."""
     secret = secrets.token_bytes(16)
 
     @web.middleware
@@ -48,7 +48,7 @@ def forward_to_host(guesting: Guesting) -> Callable[..., Awaitable[web.StreamRes
         caller = request[CALLER]
         named = {ID: caller.request_id, PROGRAM: _pseudonym(secret, caller.key)}
         headers = HEADERS | named | {FORWARDED_BY: ",".join(caller.forwarded_by)}
-        # as the route is written: a path with `..` in it would lead to another door of the host
+        # The route's pattern: a path that contains `..` could reach other routes of the host.
         path = _route(request)
         async with host.request("POST", path, request[BODY], headers) as answer:
             if answer.status == REFUSED:
@@ -64,21 +64,21 @@ def forward_to_host(guesting: Guesting) -> Callable[..., Awaitable[web.StreamRes
 
 
 def _pseudonym(secret: bytes, key: str) -> str:
-    """Return a pseudonym that tells programs apart without revealing their names.
+    """Return a pseudonym that distinguishes programs without revealing their names.
 
-    Otherwise one could learn from the timing of its answer what another one asked.
+    If they shared a conversation, the timing of an answer could reveal what another program asked.
     """
     return hmac.new(secret, key.encode(), "sha256").hexdigest()[:32]
 
 
 def _route(request: web.Request) -> str:
     resource = request.match_info.route.resource
-    assert resource is not None  # it is one of ours
+    assert resource is not None  # it is one of our routes
     return resource.canonical
 
 
 def _model(body: bytes) -> str:
-    """Return the model's name; empty for an unreadable body: its own route, or the host, reports why."""
+    """Return the model's name, or "" if the body is invalid. Its own route or the host then reports the error."""
     try:
         return decode(body, _Named).model.removesuffix(":latest")
     except (ValueError, RecursionError):
@@ -98,9 +98,9 @@ async def _read_whole(host: GuestClient, answer: aiohttp.ClientResponse) -> byte
 
 
 async def _forward_large(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    """Forward an answer that is too large to be held here, such as vectors of many texts.
+    """Forward an answer that is too large to buffer, such as the vectors of many texts.
 
-    A host that goes away in the middle leaves a connection that ends there.
+    If the host is lost midway, the connection is aborted.
     """
     response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
     response.content_length = answer.content_length
@@ -119,18 +119,18 @@ async def _forward_large(request: web.Request, host: GuestClient, answer: aiohtt
 async def _forward_stream(
     request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
 ) -> web.StreamResponse:
-    """Forward a stream. A host that goes away in the middle ends it with an error in its API's shape."""
+    """Forward a stream. If the host is lost midway, the stream ends with an error in the format of its API."""
     name = request[CALLER].request_id
     response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
     request[STARTED] = True
     await response.prepare(request)
 
     async def deliver(chunk: bytes) -> bool:
-        """Send a part; return whether the program takes it."""
+        """Send a chunk. Return whether the client accepted it."""
         try:
             async with asyncio.timeout(UNREAD_SECONDS):
                 await response.write(chunk)
-        except (ConnectionError, TimeoutError):  # it takes nothing, or has gone
+        except (ConnectionError, TimeoutError):  # the client has stopped reading or has left
             if request.transport is not None:
                 request.transport.abort()
             return False

@@ -1,4 +1,4 @@
-"""A host's API for guests: the Chat API over a member's pinned link, which is its key (SAFETY.md 4)."""
+"""A host's API for guests: the Chat API over a member's pinned link, which serves as its key (SAFETY.md 4)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ FOR_GUESTS = {
 }
 
 Json = dict[str, Any]
-LOOK_SECONDS = 0.25  # between checks whether a guest still is one
+LOOK_SECONDS = 0.25  # between checks that a guest still has access
 FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes",
          "ranks", "n_parameters")  # fmt: skip
 
 
 @contextmanager
 def naming_host(host: Callable[[], str]) -> Iterator[None]:
-    """Make errors inside name the host that can fix them. host: its name in the household."""
+    """Make errors raised in the block name the host, since only its owner can fix them. `host` returns its name."""
     try:
         yield
     except AppError as error:
@@ -56,7 +56,7 @@ def naming_host(host: Callable[[], str]) -> Iterator[None]:
 
 
 def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that does so."""
+    """Return the middleware that makes errors name the host."""
 
     @web.middleware
     async def named(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -67,16 +67,20 @@ def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.
 
 
 class GuestAuthenticator:
-    """The check for guests. The listener has checked who comes; `may`: it is a guest, and this machine is a host."""
+    """The check for guests. The listener has already checked the identity.
+
+    `may` returns whether this member may use the machine: it must be a guest, and this machine a host.
+    """
 
     def __init__(self, may: Callable[[MachineId], bool]) -> None:
         self._may = may
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return status and text for a refused request, or None.
+        """Return the status and text that reject a request, or None.
 
-        A browser has no member's certificate, and a page's request would not be the guest's anyway. A guest's node
-        unpacks what its programs send; the listener for members would unpack any amount.
+        A browser has no member's certificate, and a page's request would not be the guest's own. Compressed bodies
+        are refused because the guest's node decompresses what its programs send, and the listener for members has
+        no limit on their size.
         """
         if "Origin" in request.headers:
             return 403, FOREIGN_ORIGIN
@@ -87,19 +91,19 @@ class GuestAuthenticator:
         return None
 
     def caller_name(self, request: web.Request) -> str | None:
-        """Return the guest's name; no key of an owner has a space in its name."""
+        """Return the guest's name. It contains a space, which the names of keys cannot."""
         return f"guest {request[MEMBER].id[:16]}"
 
     def requester(self, request: web.Request, key: str) -> Requester:
         return member_asks(request[MEMBER].name, request[MEMBER].roles)
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return False: what a guest's node forwards declares its type."""
+        """Return False, since a guest's node declares the type of what it forwards."""
         return False
 
 
 def while_guest(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that ends an answer once its guest has gone, or may no longer ask here."""
+    """Return the middleware that ends an answer when its guest disconnects or loses the right to use this host."""
 
     @web.middleware
     async def ends(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -113,7 +117,7 @@ def while_guest(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web
         if work.cancelled():
             if transport is not None:
                 transport.abort()
-            return web.Response(status=403)  # into a closed connection
+            return web.Response(status=403)  # never sent, since the connection is closed
         return work.result()
 
     return ends
@@ -124,7 +128,7 @@ async def _answered(answer: Awaitable[web.StreamResponse]) -> web.StreamResponse
 
 
 class GuestRoutes:
-    """The routes for a guest's own window and command line; its programs use those of the Chat API."""
+    """The routes for a guest's own window and command line. Its programs use the routes of the Chat API."""
 
     def __init__(
         self,
@@ -141,7 +145,7 @@ class GuestRoutes:
         return [web.get("/models", self.models), web.post("/ask", self.ask)]
 
     async def models(self, request: web.Request) -> web.Response:
-        """List the models, without any path on this computer."""
+        """List the models, without paths of this computer."""
         listed = [{fact: model[fact] for fact in FACTS} for model in await self._list_models()]
         ready = self._answering.ready_models()
         for model in listed:
@@ -156,7 +160,7 @@ class GuestRoutes:
         return await stream(request, self._answer(order, request[CALLER]))
 
     async def _answer(self, order: requests.Ask, caller: Caller) -> AsyncGenerator[Json, None]:
-        """Answer in turn with all programs, and only with a model that they may use."""
+        """Answer in turn with all programs, using only models that programs may use."""
         with naming_host(self._host):
             answering = self._answering
             self._budget.check(caller.key)
@@ -174,7 +178,7 @@ class GuestRoutes:
                     yield {"by": {"model": model, "text": words}}
 
                 async def ask(running: Placement) -> GenerationRequest:
-                    if running.entry.name != model:  # somebody loaded another one in this moment
+                    if running.entry.name != model:  # another model was loaded at this moment
                         raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                     return question
 

@@ -1,4 +1,4 @@
-"""The Chat API on the LAN: TLS only, at the addresses that join a household, and never on a VPN that was not chosen."""
+"""The Chat API on the LAN: only with TLS, only at addresses that serve a household, and on no VPN unless chosen."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 
 
 class LanServer:
-    """The port on the LAN, open or closed. `chosen`: interfaces to use beside the usual ones.
+    """The server on the LAN, open or closed. `chosen` returns the interfaces to use in addition to the usual ones.
 
-    expects: whether a member was met at a host. It has a place before strangers, and so do the hosts of programs that
-    showed a key.
+    `expects` returns whether a member was met at an address. Members take precedence over strangers, and so do
+    addresses
+    from which a program has shown a valid key.
     """
 
     def __init__(
@@ -53,27 +54,27 @@ class LanServer:
         self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
         self.known = MetHosts()
         self._expects = expects
-        # both at all addresses together
+        # both apply to all addresses together
         self._strangers = WaitingRoom[socket.socket](expects=self._is_expected)
         self._handshakes = HandshakePace(self._is_expected)
         self._runner: web.AppRunner | None = None
         self._group: asyncio.TaskGroup | None = None
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Run its tasks in `group`; called before it is opened."""
+        """Run the server's tasks in `group`. Called before `open`."""
         self._group = group
 
     def _is_expected(self, host: str) -> bool:
         return host in self.known or self._expects(host)
 
     def host_names(self) -> set[str]:
-        """Return the values that a request's Host may have."""
+        """Return the accepted values of a request's Host header."""
         return {str(Address(address, self.port)) for address in self.addresses}
 
     async def open(self, application: web.Application, ports: Iterable[int], keys: Keystore) -> None:
-        """Listen. Raises BadInput if no address or no port is available, Refused where the keyring is locked."""
+        """Listen. Raises BadInput if no address or no port is available, Refused if the keyring is locked."""
         if self._group is None:
-            return  # the node is starting, and opens it then
+            return  # the node is still starting, and opens the port later
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not addresses:
             raise BadInput("api_no_lan")
@@ -84,9 +85,10 @@ class LanServer:
         self._listen(made, context)
 
     async def follow_addresses(self, keys: Keystore) -> bool:
-        """Listen at this computer's present addresses without interrupting those that stayed. Raises Refused.
+        """Listen at this computer's current addresses without interrupting connections at those that remain. Raises
+        Refused.
 
-        Return False if that is impossible and the port must be opened again.
+        Return False if this is impossible and the port must be opened again.
         """
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not (self._group and self.port and addresses):
@@ -94,7 +96,7 @@ class LanServer:
         context = await self._context(keys, addresses)
         try:
             made, _ = _sockets([address for address in addresses if address not in self.addresses], [self.port])
-        except BadInput:  # another program has the port there
+        except BadInput:  # another program uses the port there
             return False
         gone = [self._listening.pop(address) for address in self.addresses if address not in addresses]
         self._listen(made, context)
@@ -112,7 +114,7 @@ class LanServer:
         log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.host_names())))
 
     async def close(self) -> None:
-        """End every connection."""
+        """Stop listening, and end every connection."""
         tasks, self._tasks = self._tasks, set()
         for task in tasks:
             task.cancel()
@@ -127,7 +129,7 @@ class LanServer:
             await runner.cleanup()
 
     async def addresses_changed(self) -> bool:
-        """Return whether this computer has other addresses now."""
+        """Return whether this computer's addresses have changed."""
         return self.addresses != await asyncio.to_thread(lan_addresses, self._chosen())
 
     async def _context(self, keys: Keystore, addresses: Sequence[str]) -> ssl.SSLContext:
@@ -147,12 +149,12 @@ class LanServer:
         while True:
             try:
                 connection, host = await accepted(sock)
-            except OSError as error:  # the stranger left already, or no descriptors are free
+            except OSError as error:  # the client has already left, or no file descriptors are free
                 log.info("accept failed: %s", error)
                 await asyncio.sleep(0.05)
                 continue
             entrance.came(connection, host, self._start)
-            await asyncio.sleep(0)  # of many at once, each is served before the next one takes its place
+            await asyncio.sleep(0)  # let each of many connections start before the next one takes its place
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None
@@ -161,23 +163,23 @@ class LanServer:
         try:
             assert self._runner is not None
             tune(sock)
-            ours = sock.dup()  # asyncio closes its own where the handshake fails
+            ours = sock.dup()  # asyncio closes its own if the handshake fails
             await asyncio.get_running_loop().connect_accepted_socket(
-                self.slow_clients.watched(self._runner),
+                self.slow_clients.protocol_factory(self._runner),
                 sock,
                 ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=CLOSE_SECONDS,
             )
-            is_through = self._is_expected(host)  # others pay for each, until they showed a key
-        except OSError as error:  # silent, gone, or no TLS at all; ssl.SSLError is one
+            is_through = self._is_expected(host)  # others are rate-limited until they have shown a key
+        except OSError as error:  # silent, gone, or not speaking TLS; includes ssl.SSLError
             log.debug("handshake with %s failed: %s", host, error)
             if ours is not None and getattr(error, "reason", "") == "HTTP_REQUEST":
                 with suppress(OSError):
                     ours.send(NO_TLS)
             let_go(error)
             sock.close()
-        except Exception:  # top of a task: no stranger may bring the port down
+        except Exception:  # top of a task: no client may bring the port down
             log.exception("handshake with %s", host)
             sock.close()
         finally:
@@ -187,7 +189,7 @@ class LanServer:
                 ours.close()
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        assert self._group is not None  # `start` came first
+        assert self._group is not None  # `start` was called first
         task = self._group.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -195,10 +197,8 @@ class LanServer:
 
 
 def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
-    """Return the addresses of interfaces that join a household, IPv4 first; none that is valid on one wire only.
-
-    Blocks.
-    """
+    """Return the addresses of interfaces that serve a household, IPv4 first, without link-local IPv6 addresses.
+    Blocks."""
     addresses = [
         address for interface in usable(interfaces(), chosen) for address in interface.addresses if "%" not in address
     ]
@@ -210,7 +210,7 @@ def _sorted(addresses: Iterable[str]) -> tuple[str, ...]:
 
 
 def _sockets(addresses: Sequence[str], ports: Sequence[int]) -> tuple[dict[str, socket.socket], int]:
-    """Listen at all addresses on the first port that is free at each. Raises BadInput."""
+    """Listen at all addresses on the first port that is free on each. Raises BadInput."""
     for port in ports:
         made: dict[str, socket.socket] = {}
         try:

@@ -1,4 +1,4 @@
-"""The Chat API and its loopback port: off until its owner turns it on, with keys of its own."""
+"""The Chat API and its loopback port. It is off until its owner turns it on, and has its own keys."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ from app.node.models.model_manager import ModelManager
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-NEAR_PORTS = 10  # the configured one and those after it; then as many for the LAN
+NEAR_PORTS = 10  # the configured port and those after it, then as many for the LAN
 LOOK_SECONDS = 10.0  # between checks of this computer's addresses
 
 
 class LoopbackPort:
-    """The API's port on this computer, open or closed."""
+    """The loopback port of the API, open or closed."""
 
     def __init__(self) -> None:
-        self.number = 0  # 0: closed
+        self.number = 0  # 0 if closed
         self.guard = SlowClientGuard()
         self._runner: web.AppRunner | None = None
 
     async def open(self, application: web.Application, ports: Iterable[int]) -> None:
-        """Serve on the first of these ports that is free. Raises BadInput when none is."""
+        """Listen on the first free port of `ports`. Raises BadInput if none is free."""
         self._runner = runner_of(application)
         await self._runner.setup()
         try:
@@ -73,7 +73,7 @@ class LoopbackPort:
             raise
 
     async def close(self) -> None:
-        """Listen no more, and end every connection. Repeating is harmless."""
+        """Stop listening, and end every connection. Idempotent."""
         runner, self._runner, self.number = self._runner, None, 0
         self.guard.close()
         if runner is not None:
@@ -81,7 +81,7 @@ class LoopbackPort:
 
 
 class ChatApi:
-    """The whole API: `change` opens and closes it. `lan`: its port on the LAN."""
+    """The whole API, which `change` opens and closes. `lan` is its server on the LAN."""
 
     def __init__(
         self,
@@ -111,15 +111,15 @@ class ChatApi:
         )
         self.cards = ModelCards(self.answering)
         self._loopback = LoopbackPort()
-        self._n_open = Counter[str]()  # requests of each key, by both doors
-        self._open_requests = WeakSet[OpenRequests]()  # of each door
+        self._n_open = Counter[str]()  # requests of each key on both servers
+        self._open_requests = WeakSet[OpenRequests]()  # one for each server
         self.lan = lan
         self._watching: asyncio.Task[None] | None = None
         self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
 
     @property
     def port(self) -> int:
-        """Return the loopback port on which it listens; 0: it does not."""
+        """Return the loopback port, or 0 if the API is off."""
         return self._loopback.number
 
     @property
@@ -133,7 +133,8 @@ class ChatApi:
         return self.choice.at_once_of(key)
 
     async def start(self, group: asyncio.TaskGroup) -> None:
-        """Listen, if the owner wants it. A node serves its household without it too."""
+        """Listen if the owner has turned the API on. A failure is only logged, since the household needs the node
+        without it too."""
         self.lan.start(group)
         self.upstreams.report_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
@@ -157,7 +158,7 @@ class ChatApi:
             await self._loopback.close()
 
     async def state(self) -> Json:
-        """Return its state, without any key."""
+        """Return the API's state, without any key."""
         choice = self.choice
         return {
             **{name: getattr(choice, name) for name in choice.__struct_fields__},
@@ -174,13 +175,13 @@ class ChatApi:
         }
 
     async def change(self, order: requests.ChangeApi) -> Json:
-        """Save the settings, and open or close ports at once. Raises BadInput for ports that are all taken, Refused."""
+        """Save the settings, and open or close ports at once. Raises BadInput if all ports are taken, Refused."""
         changes = {
             field: value
             for field in order.__struct_fields__
             if field in ApiChoice.__struct_fields__ and (value := getattr(order, field)) is not msgspec.UNSET
         }
-        async with self._changing:  # two changes at once are both kept
+        async with self._changing:  # concurrent changes are both kept
             changes |= allowed_origins.apply_changes(self.choice, order)
             choice = msgspec.structs.replace(self.choice, **changes)
             port_changes = choice.port != self.choice.port
@@ -193,7 +194,7 @@ class ChatApi:
         return await self.state()
 
     async def limit(self, order: requests.LimitKey) -> Json:
-        """Save the limits of one key. Raises BadInput for a key that does not exist."""
+        """Save the limits of a key. Raises BadInput if it does not exist."""
         known = await self.keys.all()
         if order.name not in known:
             raise BadInput("api_key_unknown", name=order.name[:40], there=", ".join(sorted(known)))
@@ -202,7 +203,7 @@ class ChatApi:
         return await self.state()
 
     async def make_key(self, name: str) -> str:
-        """Make a key, and end the requests of the one that it replaces. Raises BadInput, Refused."""
+        """Make a key, and end the requests of a key that it replaces. Raises BadInput, Refused."""
         key = await self.keys.make(name)
         self._end_requests_of(name)
         return key
@@ -237,7 +238,7 @@ class ChatApi:
             raise
 
     async def _apply_lan(self, choice: ApiChoice) -> None:
-        """Open or close on the LAN as the settings say. Raises BadInput, Refused."""
+        """Open or close the LAN server as the settings say. Raises BadInput, Refused."""
         async with self._turn:
             if not (choice.on and choice.lan):
                 await self.lan.close()
@@ -247,7 +248,7 @@ class ChatApi:
                 await self.lan.open(self._application(self._lan_auth()), ports, keys)
 
     async def _watch_addresses(self) -> None:
-        """Follow this computer's addresses on the LAN; connections at those that stayed are not interrupted."""
+        """Follow this computer's LAN addresses, without interrupting connections at those that remain."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self.choice.on and self.choice.lan and await self.lan.addresses_changed():
@@ -258,7 +259,7 @@ class ChatApi:
                         log.warning("the Chat API is not on the LAN: %s", error.reason)
 
     async def _follow(self) -> None:
-        """Listen at this computer's present addresses. Raises BadInput, Refused."""
+        """Listen at this computer's current addresses. Raises BadInput, Refused."""
         async with self._turn:
             keys = await open_keystore(self._home)
             if await self.lan.follow_addresses(keys):
@@ -267,7 +268,7 @@ class ChatApi:
         await self._apply_lan(self.choice)
 
     async def _reopen(self, port: int) -> None:
-        """Open at another port; if that fails, stay at the present one."""
+        """Move to another port, or stay at the current one if that fails."""
         was = self.port
         try:
             await self._open(port)
@@ -293,21 +294,21 @@ class ChatApi:
                 self.keys,
                 self._access(lambda: own_names(self.port)),
                 lambda: self.choice.ollama_open,
-                tells_health=True,  # as llama.cpp's, and to programs of this computer alone
+                tells_health=True,  # like llama.cpp's server, but only to programs on this computer
             ),
             self.metrics,
-            self._loopback.guard.heard,
+            self._loopback.guard.note_request,
             self._max_open_of,
             self._n_open,
             "" if (home := self._home).is_default else home_option(home.root),
         )
 
     def _lan_auth(self) -> Auth:
-        """Return the checks on the LAN, which need a key."""
+        """Return the checks for the LAN, where every request needs a key."""
         return Auth(
             KeyAuthenticator(self.keys, self._access(self.lan.host_names), lambda: False, tells_health=False),
             self.metrics,
-            self.lan.slow_clients.heard,
+            self.lan.slow_clients.note_request,
             self._max_open_of,
             self._n_open,
             on_admission=self.lan.known.met,
@@ -317,7 +318,7 @@ class ChatApi:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
     def _application(self, auth: Auth) -> web.Application:
-        """Return the application; what a guest's own programs ask is answered by its host."""
+        """Return the application for programs. On a guest, its host answers their requests."""
         guesting, own = self._guesting, self._models.listed
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(guesting)])
 
@@ -338,7 +339,7 @@ class ChatApi:
         return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     def for_guests(self) -> web.Application:
-        """Return the application for guests, reached over their links; it needs no key and is never off."""
+        """Return the application for guests, who reach it over their links. It needs no key and is always on."""
         may = self._rights.may_be_asked_by
         auth = Auth(GuestAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
         host = self._rights.name

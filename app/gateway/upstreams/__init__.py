@@ -1,1 +1,1 @@
-"""Other OpenAI-compatible servers that whole requests may be sent to."""
+"""Other OpenAI-compatible servers to which whole requests may be sent."""

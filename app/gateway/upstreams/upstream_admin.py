@@ -1,4 +1,4 @@
-"""The owner's management of upstreams: add, change, remove, test."""
+"""The owner's management of upstreams: add, change, remove and test them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.settings import Upstream
 from app.network.tls import upstream_context
 
-MOST_SPENT = 1 << 50  # the largest cap: what is told of one whose count is lost
-MOST_TOLD = 200  # models of an upstream, to a face
+MOST_SPENT = 1 << 50  # reported for an upstream whose count is lost: the largest cap
+MOST_TOLD = 200  # models of an upstream to report
 
 Json = dict[str, Any]
 Change = Callable[[dict[str, Upstream]], dict[str, Upstream]]
 
 
 class UpstreamAdmin:
-    """The operations; `save` keeps what a change makes of the upstreams."""
+    """The management operations. `save` applies a change to the saved upstreams."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class UpstreamAdmin:
         self._upstreams, self._now, self._save = upstreams, now, save
 
     async def state(self) -> list[Json]:
-        """Return all upstreams, without keys but with whether there is one (None: the key store cannot be opened)."""
+        """Return all upstreams without their keys. `has_key` is None if the key store cannot be opened."""
         configured = self._now()
         keys = await self._names_of_keys() if configured else frozenset[str]()
         return [
@@ -55,7 +55,7 @@ class UpstreamAdmin:
         ]
 
     async def add(self, order: requests.AddUpstream) -> None:
-        """Add an upstream, replacing one of this name. It is off until it is turned on. Raises BadInput, Refused."""
+        """Add an upstream, or replace the one with this name. It starts turned off. Raises BadInput, Refused."""
         new = Upstream(checked_url(order.url), order.models, order.cap_tokens, certificate=order.certificate)
         try:
             upstream_context(order.certificate)
@@ -64,11 +64,11 @@ class UpstreamAdmin:
         if not (order.key.isascii() and (order.key.isprintable() or not order.key)):
             raise BadInput("upstream_key_odd")
         await self._keep_key(order.name, order.key)
-        self._upstreams.last_contact.pop(order.name, None)  # by another address, maybe
+        self._upstreams.last_contact.pop(order.name, None)  # the address may have changed
         await self._save(lambda configured: configured | {order.name: new})
 
     async def test(self, name: str) -> Json:
-        """Return whether it answers, and which models it lacks. Raises BadInput, Unreachable, Busy."""
+        """Return the upstream's models, and which configured ones it lacks. Raises BadInput, Unreachable, Busy."""
         upstream = self._known(name)
         there = await self._upstreams.list_models(name, upstream)
         missing = sorted(set(upstream.models.values()) - set(there))
@@ -85,7 +85,7 @@ class UpstreamAdmin:
         await self._save(lambda configured: configured | {name: new})
 
     async def remove(self, name: str) -> None:
-        """Remove an upstream with its key. Raises BadInput, Refused."""
+        """Remove an upstream and its key. Raises BadInput, Refused."""
         self._known(name)
         await self._keep_key(name, "")
         await self._upstreams.reset_spent(name)
@@ -116,9 +116,9 @@ class UpstreamAdmin:
 
 
 def checked_url(url: str) -> str:
-    """Return the URL without a final slash.
+    """Return the URL without a trailing slash. Raises BadInput.
 
-    Keys are sent to it, so plain HTTP is for this computer only. Raises BadInput.
+    Keys are sent to it, so plain HTTP is accepted only for this computer.
     """
     odd = BadInput("upstream_url", url=url[:100])
     try:

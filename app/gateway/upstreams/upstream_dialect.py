@@ -1,7 +1,4 @@
-"""OpenAI's API from the client's side: an ApiRequest encoded for it, and its answer chunk by chunk as our pieces.
-
-No I/O.
-"""
+"""The client side of OpenAI's API: it encodes an ApiRequest, and turns the chunks of the answer into pieces. No I/O."""
 
 from __future__ import annotations
 
@@ -29,24 +26,24 @@ from app.gateway.api_request import (
 )
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
-# Of who calls it so; most servers know the older name, and OpenAI's newer models the newer one alone.
+# The new name is used if the program used it. Most servers know the old one, OpenAI's newer models only the new one.
 LIMIT, OLD_LIMIT = "max_completion_tokens", "max_tokens"
 MOST_TOKENS = 1 << 40
-MOST_CHARS = 4 << 20  # of an answer, calls and all: it is gathered here
+MOST_CHARS = 4 << 20  # of an answer including its calls, which is kept in memory
 
 
 def upstream_obstacle(api_request: ApiRequest) -> str:
-    """Return the code of the reason why no other server may be asked; empty when one may."""
+    """Return the reason code why no upstream may answer this request, or "" if one may."""
     if isinstance(api_request.prompt, tuple) or api_request.sampling.logit_bias:
         return "upstream_tokens"
     return "upstream_raw_form" if api_request.messages is None and api_request.schema is not None else ""
 
 
 def request_body(api_request: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
-    """Return one answer's request body, streamed and with usage at the end, in OpenAI's names. Raises BadInput.
+    """Return the body of a streamed request for one answer, with usage at the end. Raises BadInput.
 
-    What the program did not set is left to the server: OpenAI's newer models refuse any temperature but their own, and
-    the limit under its old name.
+    Fields that the program did not set are left to the server: OpenAI's newer models refuse any temperature except
+    their default, and the token limit under its old name.
     """
     ours: Json = {
         "model": model,
@@ -66,12 +63,12 @@ def request_body(api_request: ApiRequest, model: str, index: int, most_tokens: i
 
 
 def with_new_limit_name(sent: Json) -> Json:
-    """Return the body with the limit under its newer name."""
+    """Return the body with the token limit under its newer name."""
     return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
 
 
 def _prompt_fields(api_request: ApiRequest) -> Json:
-    """Return the prompt of a text completion, or the messages of a chat."""
+    """Return the prompt fields of a text completion, or the messages of a chat."""
     likely = api_request.sampling.likely
     if api_request.messages is None:
         return {"prompt": api_request.prompt} | ({} if likely is None else {"logprobs": likely})
@@ -102,7 +99,7 @@ def endpoint(api_request: ApiRequest) -> str:
 
 
 def _form(schema: object) -> Json:
-    """Return the response format of an answer; like the other APIs, strict."""
+    """Return the response format for a schema, which is strict as in the other APIs."""
     if schema == {"type": "object"}:
         return {"type": "json_object"}
     form = {"name": "answer", "schema": schema, "strict": True}
@@ -110,7 +107,7 @@ def _form(schema: object) -> Json:
 
 
 def _tool(tool: Tool) -> Json:
-    """Return the tool without empty fields: some servers refuse an empty schema."""
+    """Return the tool without empty fields, since some servers refuse an empty schema."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     written: Json = {name: value for name, value in function.items() if value}
     if tool.strict is not None:
@@ -119,12 +116,12 @@ def _tool(tool: Tool) -> Json:
 
 
 def _messages(messages: Sequence[Json]) -> list[Json]:
-    """Return the messages with calls' arguments as text and results that name their call.
+    """Return the messages with the arguments of calls as text, and with results that name their call.
 
-    Templates read arguments as values, and Ollama's programs do not name the call of a result.
+    Here arguments are values, as templates expect, and Ollama's clients do not name the call of a result.
     """
     written: list[Json] = []
-    open_calls: list[tuple[str, str]] = []  # whose answers have not come: name, id
+    open_calls: list[tuple[str, str]] = []  # name and ID of calls without a result so far
     for place, message in enumerate(messages):
         if "tool_calls" in message:
             written.append(_calling(message, place))
@@ -154,7 +151,7 @@ def _calling(message: Json, place: int) -> Json:
 
 @dataclass(slots=True)
 class UpstreamAnswer:
-    """One answer while it comes. The server is a stranger, so nothing is trusted."""
+    """One answer in progress. The server is not trusted."""
 
     index: int
     reason: str = "stop"
@@ -164,14 +161,14 @@ class UpstreamAnswer:
     thought_tokens: int = 0
     n_chunks: int = 0
     n_chars: int = 0
-    is_taken: bool = False  # its prompt is being read there, which costs already
-    _calls: list[list[str]] = field(default_factory=list)  # id, name, pieces of the arguments
-    _last: dict[int, list[str]] = field(default_factory=dict)  # by number; some servers give none
+    is_taken: bool = False  # the server is reading the prompt, which already costs tokens
+    _calls: list[list[str]] = field(default_factory=list)  # ID, name, pieces of the arguments
+    _last: dict[int, list[str]] = field(default_factory=dict)  # by index, which some servers omit
 
     def pieces(self, chunk: Json) -> list[Piece]:
-        """Return the pieces of a chunk. Raises ValueError, TypeError, KeyError or AttributeError for an invalid one."""
+        """Return the pieces of a chunk. Raises ValueError, TypeError, KeyError or AttributeError if it is invalid."""
         pieces: list[Piece] = []
-        for choice in (chunk.get("choices") or ())[:1]:  # one answer was asked for
+        for choice in (chunk.get("choices") or ())[:1]:  # only one answer was requested
             delta = choice.get("delta") or {}
             text = self._taken(delta.get("content") or choice.get("text"))
             likely = tuple(_likelies(choice.get("logprobs") or {}))
@@ -212,7 +209,7 @@ class UpstreamAnswer:
         parts.append(self._taken(function.get("arguments")))
 
     def _taken(self, delta: object) -> str:
-        """Return a piece of text, counted. Raises ValueError when there is no end to them."""
+        """Count a piece of text and return it. Raises ValueError if the answer is too long."""
         text = str(delta or "")
         self.n_chars += len(text)
         if self.n_chars > MOST_CHARS:
@@ -220,7 +217,10 @@ class UpstreamAnswer:
         return text
 
     def end(self, took_s: float, first_s: float) -> list[Piece]:
-        """Return the calls and the end. `took_s`: since the request; `first_s`: until its first piece."""
+        """Return the calls and the end of the answer.
+
+        `took_s` is the time since the request, and `first_s` the time until its first piece.
+        """
         called: list[Piece] = []
         for at, (call_id, name, *parts) in enumerate(self._calls):
             known_id, arguments = call_id or f"call_{secrets.token_hex(12)}", "".join(parts)
@@ -233,15 +233,16 @@ class UpstreamAnswer:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of the answer; a server that reports no usage sends at least one token per chunk."""
+        """Return the tokens of the answer. If the server reports no usage, count each chunk as one token, which is the
+        minimum."""
         return self.answer_tokens or self.n_chunks
 
 
 def _is_another(call: Json, last: list[str]) -> bool:
-    """Return whether a call with a name differs from the last one of its number.
+    """Return whether a named call differs from the last one with its number.
 
-    It has another id or, where a server gives neither ids nor numbers, another name, or arguments that begin where the
-    earlier ones ended.
+    A different call has another ID. If a server gives neither IDs nor numbers, it has another name, or its
+    arguments begin after the earlier ones ended.
     """
     if name_of_call := call.get("id"):
         return last[0] not in ("", str(name_of_call))
@@ -254,7 +255,7 @@ def _is_another(call: Json, last: list[str]) -> bool:
 
 
 def _half(arguments: str) -> str | None:
-    """Return arguments that are no JSON, and can only be passed as text to a client that expects an object."""
+    """Return the arguments if they are not a JSON object, and can only be passed to clients as text."""
     try:
         return None if isinstance(parse_json(arguments or "{}"), dict) else arguments
     except ValueError:
@@ -262,12 +263,12 @@ def _half(arguments: str) -> str | None:
 
 
 def _count(number: Any) -> int:
-    """Return a server's token count, never negative and never infinite."""
+    """Return a server's token count, limited to a plausible range."""
     return min(max(0, int(number or 0)), MOST_TOKENS)
 
 
 def _likelies(logprobs: Json) -> Iterator[TokenLogprobs]:
-    """Yield the logprobs of each token of a chunk, in the form of chats or of text completions."""
+    """Yield the logprobs of each token in a chunk, in the form of chats or of text completions."""
     yield from map(_likely, logprobs.get("content") or ())
     tokens = logprobs.get("tokens") or ()
     best = logprobs.get("top_logprobs") or [None] * len(tokens)
@@ -282,7 +283,7 @@ def _likely(token: Json) -> TokenLogprobs:
 
 def _token_and_logprob(token: dict[str, Any]) -> tuple[bytes, float]:
     raw = token.get("bytes")
-    if isinstance(raw, int):  # so many zeros
+    if isinstance(raw, int):  # bytes(n) would make n zeros
         raise TypeError("bytes are a list")
     data = bytes(raw) if raw is not None else str(token["token"]).encode()
     return data, float(token["logprob"])

@@ -1,4 +1,4 @@
-"""Other OpenAI-compatible servers that may be sent whole requests: the choice of one, its cost, and its answers."""
+"""Other OpenAI-compatible servers to which whole requests may be sent: their choice, their cost, and their answers."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ from app.machine.settings import Upstream
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.tls import upstream_context
 
-# The stream of events that another server answers with, as JSON objects: a stranger's, so all of it has bounds.
+# Limits on an event stream, since the server is not trusted.
 
 MOST_LINE_BYTES = 4 << 20
-MOST_EVENTS = 1 << 20  # also of those that say nothing
-_DATA = re.compile(rb"^data:(.*)$", re.MULTILINE)  # all else is passed over without a step of Python
+MOST_EVENTS = 1 << 20  # including empty ones
+_DATA = re.compile(rb"^data:(.*)$", re.MULTILINE)  # skips all other lines without running Python code for them
 
 log = logging.getLogger(__name__)
 CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
 TEST_SECONDS = 10.0
 USUAL_RETRY_S = 5
-UNUSABLE = frozenset({400, 413, 422})  # the request is at fault: asked again later it would be no better
+UNUSABLE = frozenset({400, 413, 422})  # the request is at fault, so retrying would not help
 MOST_WORDS = 200
-CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
-# What counts as spent where the count is damaged: more than any cap, so that the cap stays closed until the owner
-# has it counted anew.
+CHARS_OF_A_TOKEN = 3  # a cautious estimate of the cost of a prompt before it is sent
+# The spending assumed if the count is damaged: more than any cap, so that the upstream is not used until the owner
+# resets the count.
 UNCOUNTED = 1 << 52
-USUAL_MOST = 16_384  # tokens of an answer without a limit, or a quarter of what is left
+USUAL_MOST = 16_384  # tokens of an answer without a limit, unless a quarter of what is left is more
 ID = "X-Request-Id"
-PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
+PLAIN = {"Accept-Encoding": "identity"}  # a few compressed bytes could expand without limit
 UNREADABLE = Reason("answer_unreadable")
-FORWARDED_BY, MOST_FORWARDS = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
+FORWARDED_BY, MOST_FORWARDS = "X-Poolhouse-Passed", 8  # the marks of the nodes that have forwarded a request
 Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class ProtocolViolation(ValueError):
-    """A server's answer that breaks the protocol, described in our words."""
+    """A violation of the protocol by a server, described in our own words."""
 
 
 class Content(Protocol):
@@ -75,7 +75,8 @@ class Content(Protocol):
 
 
 async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the chunks. Raises ValueError for one that is no object, Odd for a stream that has no end."""
+    """Yield the chunks. Raises ValueError if one is not an object, ProtocolViolation if the stream does not end
+    properly."""
     n_events = 0
     async with aclosing(_data(content)) as lines:
         async for line in lines:
@@ -92,7 +93,7 @@ async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
 
 
 async def _data(content: Content) -> AsyncGenerator[bytes, None]:
-    """Yield what follows `data:` in each line. Raises Odd for a line that is too long."""
+    """Yield the value of each `data:` line. Raises ProtocolViolation if a line is too long."""
     held = bytearray()
     async for part in content.iter_any():
         before, end = len(held), part.rfind(b"\n") + 1
@@ -125,18 +126,18 @@ class _Said(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamChoice:
-    """An upstream that may be asked now."""
+    """An upstream chosen to answer a request."""
 
     name: str
     upstream: Upstream
-    model: str  # as it is called there
+    model: str  # its name on that server
 
 
 class Upstreams:
-    """All upstreams, each off until it is turned on.
+    """All upstreams. Each is off until the owner turns it on.
 
-    Spending outlives a restart. The tokens that answers under way may spend are reserved, so that many at once stay
-    within the limit too.
+    Spending is saved across restarts. The tokens that answers in progress may still spend are reserved, so that
+    concurrent answers stay within the limit too.
     """
 
     def __init__(
@@ -144,8 +145,8 @@ class Upstreams:
     ) -> None:
         self._choice, self.keys, self._file, self._note = choice, keys, file, note
         self.spent = self._loaded()
-        self.node_mark = secrets.token_hex(8)  # goes with what is sent on, and tells not who we are
-        self.last_contact: dict[str, float] = {}  # when it answered last, since the start
+        self.node_mark = secrets.token_hex(8)  # identifies this node in forwarded requests without revealing it
+        self.last_contact: dict[str, float] = {}  # time of the last answer since the start
         self._reserved = Counter[str]()
         self._saving = asyncio.Lock()
 
@@ -157,9 +158,9 @@ class Upstreams:
         return None
 
     def explain_missing(self, model: str, error: AppError) -> None:
-        """Raise a better error than `error` if an upstream has this model.
+        """Raise a more helpful error than `error` if an upstream has this model.
 
-        BadInput when only its limit or its being off keeps it from answering, Busy while its tokens are only reserved.
+        Raises BadInput if the upstream is off or out of tokens, Busy if its last tokens are only reserved.
         """
         having = {name: upstream for name, upstream in self._choice().items() if model in upstream.models}
         for name, upstream in having.items():
@@ -169,7 +170,7 @@ class Upstreams:
             raise BadInput("upstream_off", name=next(iter(having)), model=model)
 
     def models(self) -> list[str]:
-        """Return the names of models that upstreams answer for."""
+        """Return the names of the models that upstreams serve."""
         return sorted({model for upstream in self._choice().values() if upstream.on for model in upstream.models})
 
     async def answer(
@@ -181,9 +182,11 @@ class Upstreams:
         on_cost: Callable[[int], None] = lambda _: None,
         forwarded_by: Sequence[str] = (),
     ) -> AsyncGenerator[Piece, None]:
-        """Yield one answer of an upstream. Closing it hangs up. Raises Unreachable, Busy or BadInput.
+        """Yield one answer of an upstream. Closing the generator disconnects. Raises Unreachable, Busy or BadInput.
 
-        `on_cost`: told what it cost, however it ends. `passed`: the marks of the nodes that have forwarded the request.
+        `on_cost` is called with the cost in tokens, however the answer ends. `forwarded_by` lists the marks of the
+        nodes that
+        have forwarded the request.
         """
         guess, answer_so_far = _guessed_tokens(api_request), UpstreamAnswer(index)
         most = self._most(chosen, api_request, guess)
@@ -210,7 +213,7 @@ class Upstreams:
             raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None
         finally:
             self._reserved[chosen.name] -= guess + most
-            self._reserved += Counter()  # drops the zeros
+            self._reserved += Counter()  # drop the zeros
             cost = (answer_so_far.prompt_tokens or (guess if answer_so_far.is_taken else 0)) + answer_so_far.tokens
             on_cost(cost)
             await self._spend(chosen, cost, request)
@@ -245,22 +248,22 @@ class Upstreams:
                     for piece in answer_so_far.pieces(chunk):
                         first_s = first_s or time.monotonic() - begun
                         yield piece
-                    if answer_so_far.n_chunks > most:  # it does not keep to what it was asked for
+                    if answer_so_far.n_chunks > most:  # the server ignores the limit
                         answer_so_far.reason = "length"
                         break
         for piece in answer_so_far.end(time.monotonic() - begun, first_s):
             yield piece
 
     def _most(self, chosen: UpstreamChoice, api_request: ApiRequest, guess: int) -> int:
-        """Return how many tokens the answer may have. Raises Busy or BadInput when none are left for it."""
+        """Return the maximum number of tokens for the answer. Raises Busy or BadInput if none are left."""
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
             raise self._no_more(chosen.name, chosen.upstream, guess + 1)
-        limit = None if api_request.max_tokens == NO_LIMIT else api_request.max_tokens  # it has limits of its own
+        limit = None if api_request.max_tokens == NO_LIMIT else api_request.max_tokens  # the server has its own limits
         return min(left, limit or max(USUAL_MOST, left // 4))
 
     async def list_models(self, name: str, upstream: Upstream) -> list[str]:
-        """Return the models that it lists; no tokens are spent. Raises Unreachable, Busy."""
+        """Return the models that the upstream lists, which costs no tokens. Raises Unreachable, Busy."""
         chosen = UpstreamChoice(name, upstream, "")
         try:
             async with (
@@ -274,7 +277,7 @@ class Upstreams:
                 await _check(name, answer)
                 body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
                 return [model.id for model in decode(body, _Models).data]
-        except Unreachable as error:  # by what it answered
+        except Unreachable as error:  # raised by `_check`
             raise Unreachable("upstream_test_failed", name=name, why=error.reason.facts["why"]) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_test_failed", name=name, why=_why(error)) from None
@@ -283,12 +286,12 @@ class Upstreams:
             raise Unreachable("upstream_test_failed", name=name, why=UNREADABLE) from None
 
     async def reset_spent(self, name: str) -> None:
-        """Start to count its tokens from zero."""
+        """Reset the count of an upstream's tokens to zero."""
         self.spent.pop(name, None)
         await self._save()
 
     def is_counted(self, name: str) -> bool:
-        """Return whether its spending so far is known."""
+        """Return whether the upstream's spending so far is known."""
         return self.spent.get(name, 0) < UNCOUNTED
 
     def report_uncounted(self) -> None:
@@ -298,7 +301,7 @@ class Upstreams:
             self._note(Reason("log_node_uncounted", facts))
 
     def _loaded(self) -> dict[str, int]:
-        """Return the stored counts. If they are damaged nobody knows what is left, so no upstream is asked."""
+        """Return the saved counts. If they are damaged, mark all upstreams as uncounted, so that none is used."""
         try:
             spent = read_json(self._file, dict[str, int])
             if any(count < 0 for count in spent.values()):
@@ -314,7 +317,8 @@ class Upstreams:
         return upstream.cap_tokens - self.spent.get(name, 0) - self._reserved[name]
 
     def _no_more(self, name: str, upstream: Upstream, needs: int = 1) -> AppError:
-        """Return why it gets no further request, or none that needs so many tokens. Reserved ones may come back."""
+        """Return the error for an upstream that cannot spend `needs` more tokens. Busy if reserved tokens may be
+        released."""
         if not self.is_counted(name):
             return BadInput("upstream_uncounted", name=name)
         left, most = upstream.cap_tokens - self.spent.get(name, 0), upstream.cap_tokens
@@ -364,7 +368,8 @@ class Upstreams:
 async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientResponse:
     """Send the request and return the response. Raises Unreachable, Busy or BadInput.
 
-    A server that refuses the limit under its old name, and names the new one, is asked once more with that.
+    If a server refuses the limit under its old name and mentions the new one, the request is repeated with the new
+    name.
     """
     answer = await post(json=sent, allow_redirects=False)
     try:
@@ -393,7 +398,8 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
 
 
 async def _fault(answer: aiohttp.ClientResponse) -> Reason:
-    """Return what is wrong there. Its own message about a key may repeat the key."""
+    """Return the cause of a failed request. The server's message about a key is not included, since it may repeat the
+    key."""
     if answer.status in (401, 403):
         return Reason("key_refused", {"status": answer.status})
     words = await _words(answer) if answer.status == 404 else ""
@@ -403,7 +409,7 @@ async def _fault(answer: aiohttp.ClientResponse) -> Reason:
 
 
 async def _words(answer: aiohttp.ClientResponse) -> str:
-    """Return the error message in OpenAI's shape, on one line; empty for another shape."""
+    """Return the error message on one line, or "" if the body is not an error in OpenAI's format."""
     said = (await answer.content.read(500)).decode("utf-8", "replace")
     try:
         message = str(decode(said, _Said).error.message)
@@ -414,12 +420,13 @@ async def _words(answer: aiohttp.ClientResponse) -> str:
 
 
 def _kind(error: Exception) -> str:
-    """Return what may be logged: a server's message may repeat the request, or contain a key."""
+    """Return the part of an error that may be logged. A server's message may repeat the request or contain a key."""
     return str(error) if isinstance(error, ProtocolViolation) else type(error).__name__
 
 
 def _guessed_tokens(api_request: ApiRequest) -> int:
-    """Return an estimate of all tokens read there: an agent's tools are longer than its messages. Raises BadInput."""
+    """Return an estimate of the prompt's tokens, including tools, which are often longer than the messages. Raises
+    BadInput."""
     if api_request.messages is None:
         return len(api_request.prompt or "") // CHARS_OF_A_TOKEN
     texts = [*api_request.messages, *(tool.as_json() for tool in api_request.tools)]

@@ -118,8 +118,8 @@ class Control:
         self.answers = answers
         self.token = secrets.token_urlsafe(32)
         self.port = 0
-        self._words = SlowClientGuard()
-        checked = guard(self.token, lambda: self.port, self._words.heard)
+        self._slow_clients = SlowClientGuard()
+        checked = guard(self.token, lambda: self.port, self._slow_clients.note_request)
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[checked])
         app.add_routes(routes)
         self._runner = runner_of(app)
@@ -133,10 +133,10 @@ class Control:
         """Listen on a free loopback port."""
         self.answers.open(group)
         await self._runner.setup()
-        self.port = await self._words.listen(self._runner, [0])
+        self.port = await self._slow_clients.listen(self._runner, [0])
 
     async def stop(self) -> None:
-        self._words.close()
+        self._slow_clients.close()
         await self.answers.close()
         await self._runner.cleanup()
 

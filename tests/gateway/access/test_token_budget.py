@@ -106,7 +106,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
             assert question.read is not None
             question.read(8)
 
-    answering = cast("Any", SimpleNamespace(turn=turn, brings=lambda _: False))
+    answering = cast("Any", SimpleNamespace(turn=turn, needs_load=lambda _: False))
     hosting = cast("Any", SimpleNamespace(answered=answered))
     nobody = cast("Any", None)
     routes = GuestRoutes(answering, budget, hosting, nobody, nobody)
