@@ -53,10 +53,10 @@ def test_keys_are_shown_made_rotated_and_removed(den: TestNode) -> None:
     assert "opens nothing more" in said(den, "key", "editor", "--remove")
     refused = den.run("api", "key", "../x")
     assert refused.returncode == 1
-    assert "cannot be the name of a key" in refused.stderr
+    assert "is not a valid name for a key" in refused.stderr
     assert den.run("api", "key", "--rotate", "--remove").returncode == 2
     mistyped = den.run("api", "key", "defualt", "--rotate")
-    assert (mistyped.returncode, mistyped.stderr) == (1, "There is no key called defualt. There are: default.\n")
+    assert (mistyped.returncode, mistyped.stderr) == (1, "There is no key called defualt. Available: default.\n")
     assert said(den, "key").strip() == new["key"]
 
 

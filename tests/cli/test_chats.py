@@ -71,7 +71,7 @@ def test_nothing_is_changed_under_an_open_window(poolhouse: Poolhouse, file: Pat
         window.execute("SELECT * FROM chats").fetchall()
         said = poolhouse("chats", "encrypt")
         assert said.code == 1
-        assert said.err == (f"The chats in {file} are in use. Quit the window, in the tray too, then do it again.\n")
+        assert said.err == (f"The chats in {file} are in use. Quit the window (also in the tray), then try again.\n")
         assert poolhouse("chats", "status").code == 0
         assert window.execute("SELECT text FROM messages").fetchall() == [(TEXT,)]
     assert poolhouse("chats", "encrypt").code == 0
@@ -85,12 +85,12 @@ def test_without_their_key_they_stay_as_they_are(poolhouse: Poolhouse, home: Pat
     for command in ("decrypt", "status"):
         said = poolhouse("chats", command)
         told = "".join((said.out + said.err).split())  # long paths break anywhere
-        assert f"gonefromitsplace,thefile{key}." in told
+        assert f"missingfromthefile{key}." in told
         assert said.code == (1 if command == "decrypt" else 0)
     assert not key.exists()
     key.write_bytes(b"A" * 43 + b"=")
     said = poolhouse("chats", "decrypt")
-    assert said.err.startswith("Your chats are encrypted with another key than the one in the file ")
+    assert said.err.startswith("Your chats are encrypted with a different key from the one in the file ")
     assert words(file) == before
     key.write_bytes(kept)
     assert poolhouse("chats", "decrypt").code == 0
@@ -114,7 +114,7 @@ def test_no_chats_and_those_of_a_newer_version_are_told(poolhouse: Poolhouse, ho
     for command in ("status", "encrypt", "decrypt"):
         said = poolhouse("chats", command)
         assert (said.code, said.out) == (1, "")
-        assert said.err.startswith("There are no chats of the window in ")
+        assert said.err.startswith("There are no chats in ")
 
 
 def test_it_needs_no_qt() -> None:

@@ -451,7 +451,7 @@ def test_a_lost_machine_is_one_line_of_an_answer(poolhouse: Any, answering: Any)
         told("rebuilding", "attic is gone. Rebuilding with den, about 2 s."),
         told("continued", "Continued after 2 s."),
     ]
-    back = told("continued", "attic is back after 2 s, and nothing was lost.", "recovery_reconnected")
+    back = told("continued", "attic is back after 2 s. Nothing was lost.", "recovery_reconnected")
     done = {"done": ANSWER | {"recoveries": 1, "recovered": [{"machine": "attic"}]}}
     answering({("POST", "/ask"): Lines([lines.lines[0], *event, event[0], back, lines.lines[1], done])})
     said = poolhouse("ask", "How?")

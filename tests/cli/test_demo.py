@@ -82,7 +82,7 @@ async def test_one_that_dies_is_named_with_its_last_line(folder: Path, stand_in:
     with pytest.raises(StageLost) as lost:
         async with DemoNodes(2):
             pass
-    assert said(lost.value) == ("attic-pc of the demo ended before it was ready: no room on this disk.")
+    assert said(lost.value) == ("The demo node attic-pc ended before it was ready: no room on this disk.")
     assert is_empty(folder)
 
 
@@ -172,4 +172,4 @@ def test_the_demo_as_json(demo: Callable[..., Any], folder: Path) -> None:
 def test_a_demo_without_its_model_says_so_and_leaves_nothing(demo: Callable[..., Any]) -> None:
     said = demo("--machines", "2", model="without")
     assert said.code == 1
-    assert said.err.splitlines()[-1].startswith("This installation holds no built-in model.")
+    assert said.err.splitlines()[-1].startswith("This installation has no built-in model.")

@@ -33,7 +33,7 @@ def test_it_works_when_no_node_runs(poolhouse: Any, home: Path) -> None:
     said = poolhouse("doctor")
     assert said.code == 0, said.out
     assert "The key is kept in a file only you can read." in said.out
-    assert "note  Node       There is no folder" in said.out
+    assert "note  Node       The folder" in said.out
     assert not home.exists()
     known = poolhouse("doctor", "--json").json
     assert known["ok"]
@@ -45,10 +45,10 @@ def test_it_works_when_no_node_runs(poolhouse: Any, home: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "name", "sentence"),
     [
-        ("settings.json", "Settings", "Delete the file to start with new ones."),
-        ("identity/identity.pem", "Identity", "is damaged. Put a copy back, "),
-        ("identity/passphrase", "Identity", "is missing or wrong. Put a copy back, "),
-        ("household/household.json", "Household", "is damaged. Put a copy back, "),
+        ("settings.json", "Settings", "Delete the file to start with default settings."),
+        ("identity/identity.pem", "Identity", "is damaged. Restore a copy, "),
+        ("identity/passphrase", "Identity", "is missing or wrong. Restore a copy, "),
+        ("household/household.json", "Household", "is damaged. Restore a copy, "),
     ],
 )
 def test_what_keeps_a_node_from_starting_is_found_without_one(

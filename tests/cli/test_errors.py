@@ -50,7 +50,7 @@ def test_without_a_node_every_command_says_so(poolhouse: Any, home: Path, comman
     home.mkdir()
     opened = f"Open Poolhouse (`poolhouse --home {home}`)"
     started = f"or start one with `poolhouse node --home {home}`."
-    sentence = f"No Poolhouse node runs for {home}. {opened}, {started}"
+    sentence = f"No Poolhouse node is running for {home}. {opened}, {started}"
     said = poolhouse(*command)
     assert (said.code, said.out, said.err) == (1, "", f"{sentence}\n")
     said = poolhouse(*command, "--json")
@@ -63,15 +63,16 @@ def test_a_home_that_is_not_there_is_named(poolhouse: Any, home: Path) -> None:
     said = poolhouse("status")
     assert (said.code, said.out) == (1, "")
     assert said.err == (
-        f"There is no folder {home}, so no Poolhouse node runs for it. Check the path; "
-        f"opening Poolhouse (`poolhouse --home {home}`) or `poolhouse node --home {home}` makes it and starts one.\n"
+        f"The folder {home} does not exist, so no Poolhouse node is running for it. Check the path. Opening "
+        f"Poolhouse (`poolhouse --home {home}`) or running `poolhouse node --home {home}` creates it and "
+        "starts a node.\n"
     )
 
 
 @pytest.mark.parametrize("command", ["status", "node"])
 def test_a_home_that_cannot_be_one_is_told_with_the_cause(poolhouse: Any, home: Path, command: str) -> None:
     home.write_text("words", encoding="utf-8")
-    assert poolhouse(command).err.startswith(f"{home} is a file. Name a folder with --home")
+    assert poolhouse(command).err.startswith(f"{home} is a file, not a folder. Choose a folder with --home")
 
 
 def test_a_home_that_cannot_be_made_is_told_with_the_cause(poolhouse: Any, home: Path) -> None:
@@ -80,7 +81,7 @@ def test_a_home_that_cannot_be_made_is_told_with_the_cause(poolhouse: Any, home:
     said = poolhouse("node", "--home", str(below), at_home=False)
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith(f"The folder {below} cannot be used: ")
-    assert said.err.endswith(". Change that, or name another one with --home.\n")
+    assert said.err.endswith(". Fix that, or choose another folder with --home.\n")
     assert said.err.count("\n") == 1
 
 
@@ -97,7 +98,7 @@ def test_a_home_of_somebody_else_is_told_with_the_cause(
     said = poolhouse("status")
     assert said.code == 1
     assert said.err == (
-        f"The folder {home} cannot be used: Permission denied. Change that, or name another one with --home.\n"
+        f"The folder {home} cannot be used: Permission denied. Fix that, or choose another folder with --home.\n"
     )
 
 
@@ -105,8 +106,8 @@ def test_a_home_of_somebody_else_is_told_with_the_cause(
     ("number", "why", "sentence"),
     [
         (28, "No space left on device", "The disk is full (No space left on device). Free some space"),
-        (30, "Read-only file system", "This computer does not allow a step (Read-only file system). "),
-        (5, "Input/output error", "This computer refused a step: Input/output error."),
+        (30, "Read-only file system", "Permission denied (Read-only file system). "),
+        (5, "Input/output error", "This computer reported an error: Input/output error."),
     ],
 )
 def test_what_the_system_refuses_is_told_with_a_cure(
@@ -126,14 +127,14 @@ def test_what_the_system_refuses_is_told_with_a_cure(
 def test_a_damaged_runtime_file_is_no_node(poolhouse: Any, home: Path, content: bytes) -> None:
     home.mkdir()
     (home / "runtime.json").write_bytes(content)
-    assert "No Poolhouse node runs" in poolhouse("status").err
+    assert "No Poolhouse node is running" in poolhouse("status").err
 
 
 def test_a_crashed_node_left_its_file_behind(poolhouse: Any, home: Path) -> None:
     home.mkdir()
     gone = {"pid": 2**22 + 1, "port": 1, "token": "x", "version": "0.1.0"}
     (home / "runtime.json").write_text(json.dumps(gone))
-    assert "No Poolhouse node runs" in poolhouse("status").err
+    assert "No Poolhouse node is running" in poolhouse("status").err
 
 
 def test_a_copied_home_has_no_node_of_its_own(poolhouse: Any, answering: Any, home: Path) -> None:
@@ -146,7 +147,7 @@ def test_a_copied_home_has_no_node_of_its_own(poolhouse: Any, answering: Any, ho
     shutil.copytree(home, here / "copy")
     assert poolhouse("machines").code == 0
     said = poolhouse("machines", "--home", str(here / "copy"), at_home=False)
-    assert said.err.startswith(f"No Poolhouse node runs for {here / 'copy'}.")
+    assert said.err.startswith(f"No Poolhouse node is running for {here / 'copy'}.")
     home.rename(here / "renamed")
     assert poolhouse("machines", "--home", str(here / "renamed"), at_home=False).code == 0
     (here / "renamed").rename(home)
@@ -171,7 +172,7 @@ def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:
     answering({}, version="9.9")
     said = poolhouse("status")
     assert said.code == 1
-    assert said.err.startswith("The running node is Poolhouse 9.9, this command is ")
+    assert said.err.startswith("The running node is Poolhouse 9.9, but this command is ")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -182,8 +183,10 @@ def test_errors_keep_their_kind_and_get_their_sentence(poolhouse: Any, answering
     assert said.code == 1
     assert said.json["error"] == {
         "kind": kind, "code": "code_wrong", "facts": {"tries_left": 2},
-        "message": "That code does not match: it was mistyped, or the other machine shows a new one by now. "
-        "Type the one that it shows; tries left: 2.",
+        "message": (
+            "The code is wrong. It was mistyped, or the other machine is showing a new one. Type the code it "
+            "shows now; tries left: 2."
+        ),
     }  # fmt: skip
     assert said.err == f"{said.json['error']['message']}\n"
 
@@ -216,9 +219,7 @@ def test_a_node_that_goes_away_in_the_middle(poolhouse: Any, answering: Any, hom
     answering({("POST", "/ask"): Lines([{"delta": {"text": "Open", "token_ids": [1]}}], then)})
     said = poolhouse("ask", "How?")
     assert (said.code, said.out) == (1, "Open\n")
-    assert said.err == (
-        f"The node stopped before it had answered. Start it again with `poolhouse node --home {home}`.\n"
-    )
+    assert said.err == (f"The node stopped before it answered. Start it again with `poolhouse node --home {home}`.\n")
 
 
 @pytest.mark.parametrize("answer", [{"machines": 5}, {"node": None}])
@@ -226,7 +227,7 @@ def test_an_answer_of_another_shape_is_the_nodes_fault(poolhouse: Any, answering
     answering({("GET", "/status"): answer})
     said = poolhouse("status")
     assert said.code == 1
-    assert said.err.startswith("The node failed because of a fault of its own")
+    assert said.err.startswith("The node had an internal error")
     assert said.err.count("\n") == 1
 
 
@@ -234,7 +235,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
     answering({})  # the server's table has no such answer: 500 in plain text
     said = poolhouse("models")
     assert said.code == 1
-    assert said.err.startswith("The node failed because of a fault of its own")
+    assert said.err.startswith("The node had an internal error")
 
 
 @pytest.mark.parametrize(
@@ -317,10 +318,10 @@ def test_wrong_usage(poolhouse: Any, answering: Any, command: tuple[str, ...], s
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (("import", "/no/such.gguf"), "There is no file /no/such.gguf. "),
-        (("import", "~nobody-of-this-name/m.gguf"), f"There is no file {NOBODYS / 'm.gguf'}. "),
-        (("folder", "~nobody-of-this-name"), f"There is no folder {NOBODYS}. Check its name"),
-        (("import", os.devnull), f"{os.devnull} is no ordinary file. "),
+        (("import", "/no/such.gguf"), "The file /no/such.gguf does not exist. "),
+        (("import", "~nobody-of-this-name/m.gguf"), f"The file {NOBODYS / 'm.gguf'} does not exist. "),
+        (("folder", "~nobody-of-this-name"), f"The folder {NOBODYS} does not exist. Check its name"),
+        (("import", os.devnull), f"{os.devnull} is not a regular file. "),
         (("ask", "  "), "There is nothing to ask. "),
     ],
 )

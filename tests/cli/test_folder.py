@@ -57,10 +57,10 @@ def test_a_mistyped_folder_is_not_made(
     there = tmp_path / "larje"
     said = poolhouse("folder", str(there))
     assert (said.code, said.err) == (
-        1, f"There is no folder {there}. Check its name, or add --create to have it made.\n",
+        1, f"The folder {there} does not exist. Check its name, or add --create to create it.\n",
     )  # fmt: skip
     below = poolhouse("folder", str(there / "models" / "mine"))
-    assert below.err.startswith(f"There is no folder {there}. Check its name, or make it: --create ")
+    assert below.err.startswith(f"The folder {there} does not exist. Check its name, or create it yourself: --create ")
     assert not node.asked
     assert poolhouse("folder", str(there), "--create").code == 0
     assert node.asked[0][2] == {"path": str(there), "move": False, "new": True}
@@ -104,5 +104,5 @@ def test_back_to_the_own_folder_and_a_move_that_ended_early(
     assert poolhouse("folder", "--default").code == 0
     assert node.asked[0][2] == {"path": "", "move": False, "new": False}
     said = poolhouse("folder", "--move")
-    assert (said.code, said.err) == (1, "The move ended: The disk is full.\n")
+    assert (said.code, said.err) == (1, "The move stopped: The disk is full.\n")
     assert poolhouse("folder", "/x", "--default").code == 2

@@ -126,7 +126,7 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
             "Finishing what runs for den-pc, at most 12 s. Paused by its owner until 18:30.",
         ),
         ({"state": "lending"}, "Lending 1.0 GiB to den-pc."),
-        ({"state": "paused", "reason": "Paused: it runs on battery."}, "Paused: it runs on battery."),
+        ({"state": "paused", "reason": "Paused: running on battery."}, "Paused: running on battery."),
         ({"state": "off", "reason": None}, "Lends nothing."),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_program_that_was_never_named(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/lending"): SHOWN})
     said = poolhouse("lend", "--with", "other")
     assert said.code == 1
-    assert said.err == "other is no program that lending pauses for. There are: game.exe.\n"
+    assert said.err == "other is not one of the programs that pause lending. They are: game.exe.\n"
 
 
 def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
@@ -242,7 +242,7 @@ def test_where_nobody_can_be_asked_nothing_is_removed(poolhouse: Any, answering:
     said = poolhouse(*command)
     assert (said.code, said.out) == (1, "")
     if command[0] not in ("reset", "erase"):  # refused first while the node runs
-        assert said.err == ("Cannot ask for confirmation here (no terminal, or --json). Add --yes to confirm.\n")
+        assert said.err == ("Cannot ask for confirmation (no terminal, or --json). Add --yes to confirm.\n")
     assert all(method == "GET" for method, _, _ in node.asked)
 
 
@@ -250,8 +250,8 @@ def test_where_nobody_can_be_asked_nothing_is_removed(poolhouse: Any, answering:
     ("command", "sentence"),
     [
         (("remove", "attic"), "There is no machine called attic."),
-        (("rm", "nothing"), "There is no model called nothing. There are: guide."),
-        (("rm", "guide"), "guide belongs to the app and stays."),
+        (("rm", "nothing"), "There is no model called nothing. Available: guide."),
+        (("rm", "guide"), "guide is part of the app and cannot be removed."),
     ],
 )
 def test_what_is_not_there_needs_no_consent(

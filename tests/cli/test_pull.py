@@ -123,7 +123,7 @@ def test_a_machine_that_has_the_file_is_asked_before_the_internet(
     assert pulled("--from", "DEN")[1] == den["id"]
     assert pulled("--online") == ("", None)
     said, machine = pulled("--from", "attic")
-    assert said.startswith("attic does not give this model.")
+    assert said.startswith("attic does not share this model.")
     assert machine is None
 
 

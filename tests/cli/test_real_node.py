@@ -31,8 +31,8 @@ from tests.gateway.conftest import free_port
 
 QUESTION = "Why is my laptop left out?"
 WRONG_CODE = (
-    "That code does not match: it was mistyped, or the other machine shows a new one by now. "
-    "Type the one that it shows; tries left: 2."
+    "The code is wrong. It was mistyped, or the other machine is showing a new one. Type the code it "
+    "shows now; tries left: 2."
 )
 READY_SECONDS = 60
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
@@ -163,7 +163,7 @@ def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
         (("load", "guide", "--split", "3,2,4"), "add up to 8"),
         (("load", "guide", "--context", "999999"), "999,999"),
         (("plan", "nothing-like-it"), "nothing-like-it"),
-        (("rm", "guide", "--yes"), "belongs to the app"),
+        (("rm", "guide", "--yes"), "is part of the app"),
         (("remove", "den-pc", "--yes"), ""),
         (("remove", "nobody", "--yes"), "nobody"),
         (("remove", "nobody"), "There is no machine called nobody"),

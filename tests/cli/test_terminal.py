@@ -65,7 +65,7 @@ def test_ctrl_c_says_what_stays_of_a_load_and_of_a_download(answering: Any, home
     }
     node = answering(answers)
     for command, first, last in (
-        (("load", "guide"), "Loading layers…\n", "Stopped before guide was loaded as asked. `poolhouse status"),
+        (("load", "guide"), "Loading layers…\n", "Stopped before guide finished loading. `poolhouse status"),
         (("pull", "maker/Tiny/t.gguf"), "Downloading…\n", "Paused; what is here is kept. `poolhouse pull maker"),
     ):  # fmt: skip
         with started(*command, "--home", str(home)) as process:

@@ -23,7 +23,7 @@ def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(
     sent = error("BadInput", "model_unknown", "Not used.", name=name, there="guide")
     answering({("POST", "/load"): Failed(404, sent)})
     said = poolhouse("load", name)
-    plain = f"There is no model called {name}. There are: guide."
+    plain = f"There is no model called {name}. Available: guide."
     assert (said.code, said.err) == (1, plain + more.format(home=home) + "\n")
 
 
@@ -37,15 +37,15 @@ def test_a_model_of_the_catalogue_is_not_denied(
 ) -> None:
     sent = error("BadInput", "model_unknown", "Not used.", name=name, there="guide")
     answering({("POST", f"/{command}"): Failed(404, sent)})
-    plain = f"{pulled} is in the catalogue, and not on the shelf yet."
-    more = f"`poolhouse pull {pulled} --home {home}` gets it."
+    plain = f"{pulled} is in the catalog but has not been downloaded yet."
+    more = f"`poolhouse pull {pulled} --home {home}` downloads it."
     assert poolhouse(command, name).err == f"{plain} {more}\n"
 
 
 def test_the_beginning_of_several_in_the_catalogue(poolhouse: Any, answering: Any, home: Path) -> None:
     sent = error("BadInput", "model_unknown", "Not used.", name="gemma-3", there="guide")
     answering({("POST", "/load"): Failed(404, sent)})
-    plain = "No model on the shelf is called gemma-3. In the catalogue it could be any of: "
+    plain = "You have no model called gemma-3. In the catalog it could be any of: "
     there = "gemma-3-1b, gemma-3-4b, gemma-3-12b, gemma-3-27b"
-    more = f"{there}. `poolhouse pull NAME --home {home}` gets one."
+    more = f"{there}. `poolhouse pull NAME --home {home}` downloads one."
     assert poolhouse("load", "gemma-3").err == f"{plain}{more}\n"

@@ -61,31 +61,31 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (
         snapshot(model("ready")) | {"beside": [PHI]},
         snapshot(model("ready")) | {"beside": [PHI | {"replicas": ONE}]},
-        ["attic answers with phi no more. The other machines go on."],
+        ["attic no longer answers with phi. The other machines continue."],
     ),
     (snapshot(PHI), snapshot(model("loading")), ["Loading guide on 2 machines."]),
     (
         snapshot(model("ready", replicas=BOTH)),
         snapshot(model("ready", replicas=ONE)),
-        ["attic answers with guide no more. The other machines go on."],
+        ["attic no longer answers with guide. The other machines continue."],
     ),
     (
         snapshot(model("ready", replicas=ONE)),
         snapshot(model("ready", replicas=BOTH)),
-        ["attic answers with guide again."],
+        ["attic is answering with guide again."],
     ),
     (snapshot(model("ready", replicas=ONE)), snapshot(model("ready", replicas=ONE)), []),
     (PLAIN, PLAIN, []),
-    (PLAIN, snapshot(a=machine("attic", online=False)), ["attic belongs to the household now."]),
-    (PLAIN, snapshot(a=machine("attic")), ["attic belongs to the household now.", "attic is connected."]),
+    (PLAIN, snapshot(a=machine("attic", online=False)), ["attic joined the household."]),
+    (PLAIN, snapshot(a=machine("attic")), ["attic joined the household.", "attic connected."]),
     (snapshot(a=machine("attic")), PLAIN, ["attic was removed from the household."]),
-    (snapshot(a=machine("attic")), snapshot(a=machine("attic", online=False)), ["attic is not connected any more."]),
+    (snapshot(a=machine("attic")), snapshot(a=machine("attic", online=False)), ["attic disconnected."]),
     (
         snapshot(a=machine("attic")),
         snapshot(a=machine("attic", online=False, reason="It sleeps.")),
-        ["attic is not connected any more. It sleeps."],
+        ["attic disconnected. It sleeps."],
     ),
-    (snapshot(a=machine("attic")), snapshot(a=machine("loft")), ["attic is called loft now."]),
+    (snapshot(a=machine("attic")), snapshot(a=machine("loft")), ["attic was renamed to loft."]),
     (PLAIN, snapshot(model("loading")), ["Loading guide on 2 machines."]),
     (PLAIN, snapshot(model("loading", machines=[{}])), ["Loading guide on this machine."]),
     (
@@ -102,13 +102,13 @@ CASES: list[tuple[Json, Json, list[str]]] = [
         snapshot(model("recovering", reason="attic is gone.")),
         ["A machine of guide is missing. attic is gone."],
     ),
-    (snapshot(model("recovering")), snapshot(model("ready")), ["guide goes on answering."]),
+    (snapshot(model("recovering")), snapshot(model("ready")), ["guide is answering again."]),
     (
         snapshot(lending=LOW | {"reason": "Paused: on battery (48 %)."}),
         snapshot(lending=LOW | {"reason": "Paused: on battery (47 %)."}),
         [],
     ),
-    (loads("running"), loads("done"), ["phi is downloaded."]),
+    (loads("running"), loads("done"), ["phi was downloaded."]),
     (loads("checking"), loads("failed", "No."), ["The download of phi stopped. No."]),
     (PLAIN, loads("done"), []),  # of an earlier start
     (loads("done"), loads("done"), []),
@@ -116,13 +116,13 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (lends("ready"), lends("off"), ["Lending is off."]),
     (lends("ready"), lends("paused", "On battery."), ["Lending is paused. On battery."]),
     (lends("paused", "A."), lends("paused", "B."), ["Lending is paused. B."]),
-    (lends("ready"), lends("working", None, "den"), ["den uses memory of this machine."]),
+    (lends("ready"), lends("working", None, "den"), ["den is using memory on this machine."]),
     (
         lends("working", None, "den"),
         lends("draining", "On battery.", "den"),
-        ["Lending ends after the running answer. On battery."],
+        ["Lending ends after the current answer. On battery."],
     ),
-    (lends("working", None, "den"), lends("ready"), ["den gave the memory of this machine back."]),
+    (lends("working", None, "den"), lends("ready"), ["den released its memory on this machine."]),
 ]
 
 

@@ -241,7 +241,7 @@ async def test_where_no_model_makes_vectors_that_is_said(http: aiohttp.ClientSes
         async with http.post("/v1/embeddings", json={"model": model, "input": "x"}) as answer:
             assert answer.status == 404
             words = (await answer.json())["error"]["message"]
-            assert words.startswith("There is no embedding model here, "), words
+            assert words.startswith("No embedding model is available"), words
 
 
 async def test_no_client_sends_a_template(http: aiohttp.ClientSession) -> None:

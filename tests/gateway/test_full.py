@@ -62,7 +62,7 @@ async def test_who_would_wait_too_long_is_told_when_to_come_again_in_the_shape_o
         assert (status, int(after) >= 1) == (429, True), path
         error = body["error"]
         words = error if path.startswith("/api/") else error["message"]
-        assert words == f"{MAX_WAITING} requests are waiting already. Try again in {after} s."
+        assert words == f"{MAX_WAITING} requests are already waiting. Try again in {after} s."
         if path == "/v1/messages":
             assert (body["type"], error["type"]) == ("error", "rate_limit_error")
         elif path.startswith("/v1/"):

@@ -286,12 +286,12 @@ def test_the_models(client: OpenAI) -> None:
 
 PARAMS: dict[str, tuple[Json, str | None, str]] = {
     "a token beyond the vocabulary": ({"logit_bias": {"99999": 1}}, "logit_bias", "a bias for token 99999"),
-    "a call without tools": ({"tool_choice": "required"}, "tool_choice", "it holds none"),
+    "a call without tools": ({"tool_choice": "required"}, "tool_choice", "it contains none"),
     "a call of one without any": (
-        {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice", "it holds none",
+        {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice", "it contains none",
     ),
     "a part without its text": (
-        {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, None, "of type text",
+        {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, None, "has the type text",
     ),
 }  # fmt: skip
 
@@ -320,7 +320,7 @@ REFUSED: dict[str, tuple[Json, type[openai.APIStatusError], str | None]] = {
         {"messages": [{"role": "user", "content": "word " * 9000}]}, openai.BadRequestError,
         "context_length_exceeded",
     ),
-    "a token that is none": ({"logit_bias": {"99999999": 1}}, openai.BadRequestError, None),
+    "an invalid token": ({"logit_bias": {"99999999": 1}}, openai.BadRequestError, None),
     "the old functions": ({"functions": [{"name": "f"}]}, openai.BadRequestError, None),
 }  # fmt: skip
 

@@ -39,9 +39,9 @@ async def asked(http: aiohttp.ClientSession, path: str, **body: object) -> tuple
 
 async def test_without_one_it_says_so_and_how_to_get_one(http: aiohttp.ClientSession) -> None:
     got, told = await asked(http, PATHS[0], query=QUERY, documents=TEXTS)
-    assert (got, "There is no reranker here" in told["error"]["message"]) == (404, True)
+    assert (got, "No reranker is available" in told["error"]["message"]) == (404, True)
     got, told = await asked(http, PATHS[0], model="guide", query=QUERY, documents=TEXTS)
-    assert (got, "guide is not a reranker, and there is none here" in told["error"]["message"]) == (400, True)
+    assert (got, "guide is not a reranker, and none is available" in told["error"]["message"]) == (400, True)
 
 
 @pytest.mark.parametrize("path", PATHS)

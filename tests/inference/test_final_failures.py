@@ -401,7 +401,7 @@ async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -
         ids, notices, error = await hear(built.pipeline, what)
         assert (ids, error) == (expected, None)
         assert notices[0].machine == "lender-0"
-        assert "a token that is none" in said(notices[0].reason)
+        assert "an invalid token" in said(notices[0].reason)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ from tests.findings import cause_of, cure_of
 PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
 UNUSED_CARD = (
-    "This computer has a graphics card ({}), but Poolhouse computes on the processor alone, "
-    "which is slower: this version uses no graphics cards."
+    "This computer has a graphics card ({}), but this version of Poolhouse cannot use it and computes on "
+    "the processor, which is slower."
 )
 UNUSED = "The engine llamacpp cannot be used:"
 
@@ -43,7 +43,7 @@ UNUSED = "The engine llamacpp cannot be used:"
             Engine("llamacpp", PROVED, devices=[GPU]),
             [
                 (True, f"The engine llamacpp {PROVED} runs on A CPU."),
-                (True, "NVIDIA RTX 3060 by CUDA: 8.0 GiB of 12.0 GiB are free."),
+                (True, "NVIDIA RTX 3060 (CUDA): 8.0 GiB of 12.0 GiB is free."),
                 (None, UNUSED_CARD.format("NVIDIA RTX 3060")),
             ],
         ),
@@ -53,7 +53,15 @@ UNUSED = "The engine llamacpp cannot be used:"
         ),
         (
             Engine("llamacpp", "0.3.35"),
-            [(None, f"The engine llamacpp 0.3.35 computes whole models only: parts were proved with {PROVED} only.")],
+            [
+                (
+                    None,
+                    (
+                        "The engine llamacpp 0.3.35 can only compute whole models: "
+                        f"splitting has been tested only with {PROVED}."
+                    ),
+                )
+            ],
         ),
         (
             Engine("llamacpp", missing=Reason("no_answer_within", {"seconds": 30})),
@@ -79,7 +87,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
     card = (await checks.engines())[-1]
     assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
-    assert cure_of(card) == "No driver and no setting changes that. Smaller models answer faster."
+    assert cure_of(card) == "No driver or setting changes that. Smaller models answer faster."
     assert likeliest_cause([card]) is None  # it keeps nobody from being seen
 
 
@@ -159,7 +167,7 @@ def test_a_full_disk_is_no_home_that_can_be_written(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
     found = checks.writable(Home.at(tmp_path))
     assert not found.ok
-    assert cause_of(found).endswith("cannot be written: No space left on device.")
+    assert cause_of(found).endswith("is not writable: No space left on device.")
     assert cure_of(found).startswith("Free some space")
 
 
@@ -180,11 +188,11 @@ async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("kept_from", "ok", "words"),
     [
-        (Walls(files=True, network=True), True, "no network and none of your files"),
-        (Walls(files=True), None, "but not from the network: "),
-        (Walls(network=True), None, "but not from your other files: "),
-        (Walls(), None, "Nothing keeps what reads model files"),
-        (None, None, "could not be found out"),
+        (Walls(files=True, network=True), True, "no access to the network or to your files"),
+        (Walls(files=True), None, "but it can reach the network: "),
+        (Walls(network=True), None, "but it can read your other files: "),
+        (Walls(), None, "can reach the network and your other files"),
+        (None, None, "Could not find out"),
     ],
 )
 def test_how_well_what_reads_model_files_is_confined(kept_from: Walls | None, ok: bool | None, words: str) -> None:

@@ -82,7 +82,7 @@ async def test_nothing_is_given_before_the_owner_allows_it(home: Household) -> N
     begun = await ask(home.attic, "/downloads", home.order())
     failed = await ended(home.attic, begun["download"]["id"])
     assert failed["code"] == "copy_not_offered"
-    assert failed["reason"].startswith("den gives no models to other machines.")
+    assert failed["reason"].startswith("den does not share its models.")
 
 
 async def test_it_is_copied_with_its_hash_checked_and_the_hub_is_asked_nothing(home: Household) -> None:

@@ -117,7 +117,7 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Clocked) -
     finally:  # the tests that follow want every lender
         await asyncio.to_thread(lender.control, "POST", "/lending/resume")
     told = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
-    assert "takes its memory back" in told[0]
+    assert "took its memory back" in told[0]
     assert "Others hold its layers already" in told[1]  # so there was nothing to load
 
 
@@ -139,8 +139,8 @@ async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
     assert heard.done is not None
     assert leaver.name not in {stage["machine"] for stage in heard.done["placement"]}
     told = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
-    assert told[0] == f"{leaver.name} takes its memory back. Poolhouse is being ended there."
-    assert told[1].startswith(f"{leaver.name} leaves. Others hold its layers already;")
+    assert told[0] == f"{leaver.name} took its memory back. Poolhouse is closing there."
+    assert told[1].startswith(f"{leaver.name} is leaving. Others already hold its layers.")
     assert await asyncio.to_thread(leaver.process.wait, 60) == 0
 
 

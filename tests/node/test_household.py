@@ -155,7 +155,7 @@ def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> No
     post(den, "/machines/nook/roles", {"roles": ["host"]})
     until(lambda: status(kitchen)["node"]["lending"]["state"] == "paused")
     reason = status(kitchen)["node"]["lending"]["reason"]
-    assert reason.startswith("The household does not let it lend. `poolhouse roles` changes that,")
+    assert reason.startswith("The household does not allow it to lend. Change this with `poolhouse roles`")
     post(den, "/machines/nook/roles", {"roles": ["host", "lender"]})
     until(lambda: states(den) == {"ready"})
     with pytest.raises(Refused):  # an admin stays one
@@ -169,7 +169,7 @@ def test_a_removed_lender_is_named_and_knows_it_itself(pool: list[TestNode]) -> 
     refused = den.run("remove", "loft")
     assert (refused.returncode, refused.stderr) == (
         1,
-        "Cannot ask for confirmation here (no terminal, or --json). Add --yes to confirm.\n",
+        "Cannot ask for confirmation (no terminal, or --json). Add --yes to confirm.\n",
     )
     done = of(den, lambda client: client.delete("/machines/loft"))
     assert (done["removed"]["name"], done["also_removed"]) == ("loft", [])

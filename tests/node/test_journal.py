@@ -101,12 +101,12 @@ def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_
 @pytest.mark.parametrize(
     ("noticed_s", "sentence"),
     [
-        (0.0, "attic was gone during an answer of guide, which went on after 2.4 seconds."),
+        (0.0, "attic disconnected while guide was answering; the answer continued after 2.4 seconds."),
         (
             2.04,
             (
-                "attic was gone during an answer of guide: noticed after 2.0 seconds, "
-                "and 2.4 seconds later it went on."
+                "attic disconnected while guide was answering. This was noticed after 2.0 seconds, and the answer "
+                "continued 2.4 seconds later."
             ),
         ),
     ],
@@ -129,7 +129,7 @@ def test_a_loss_that_broke_off_several_answers_is_told_once(tmp_path: Path) -> N
         with kept.answering("guide") as one, kept.answering("guide") as other:
             other.done(ended() | {"recovered": [lost]}, alone=False)
             one.done(ended() | {"recovered": [lost, lost | {"machine": "shed"}]}, alone=False)
-    told = [event["sentence"].split(" was gone")[0] for event in kept.json()["events"]]
+    told = [event["sentence"].split(" disconnected")[0] for event in kept.json()["events"]]
     assert told == ["attic", "shed"] * 2
 
 
@@ -144,7 +144,7 @@ def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path, monke
         kept._look()
     broken, goes_on = kept.json()["events"]
     assert broken["sentence"] == "A machine of guide is missing. attic is gone."
-    assert goes_on["sentence"] == "guide goes on answering, after 3.5 seconds."
+    assert goes_on["sentence"] == "guide is answering again, after 3.5 seconds."
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:

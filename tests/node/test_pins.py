@@ -133,7 +133,7 @@ async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path
     await pins.look()
     (sentence,) = told
     assert sentence.startswith(f"{path} is damaged: ")
-    assert "Put a copy of it back, or delete it" in sentence
+    assert "Restore a copy, or delete the file" in sentence
     assert pins.here(REPOSITORY, FILE) is None
     assert await pins.of(REPOSITORY, FILE) == PIN
     with pytest.raises(Damaged, match="pins_damaged"):

@@ -108,4 +108,4 @@ def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
     back = Reason("lend_taken_back", {"machine": "hare", "why": ""})
     lends = Described(hare, "loft", "", 1, 1, 0, "paused", back)
     online = apply(apply(household, Connected(hare, None)), lends)
-    assert machines_json(online, hare)["h"]["reason"].startswith("loft takes its memory back")
+    assert machines_json(online, hare)["h"]["reason"].startswith("loft took its memory back")

@@ -75,7 +75,8 @@ def test_an_interface_that_comes_later_is_waited_for_and_that_is_said(
     _check(options := NodeOptions(interfaces=("eth0", "wg0")))
     say_awaited(options)
     assert capsys.readouterr().err == (
-        "This computer has no network interface wg0 now. It is used as soon as it is there; these are: eth0.\n"
+        "This computer has no network interface called wg0 right now. It will be used as soon as it appears. "
+        "Available now: eth0.\n"
     )
     say_awaited(NodeOptions())
     assert capsys.readouterr().err == ""

@@ -124,14 +124,14 @@ KEY = aiohttp.client_reqrep.ConnectionKey(
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (aiohttp.ClientProxyConnectionError(KEY, OSError()), "the proxy of this computer does not answer"),
+        (aiohttp.ClientProxyConnectionError(KEY, OSError()), "this computer's proxy does not answer"),
         (aiohttp.ClientConnectorCertificateError(KEY, Exception()), "its certificate is not trusted here"),
         (aiohttp.ClientConnectorSSLError(KEY, OSError()), "its certificate is not trusted here"),
-        (aiohttp.ClientConnectorError(KEY, OSError(101, "x")), "there is no way to it"),
+        (aiohttp.ClientConnectorError(KEY, OSError(101, "x")), "there is no route to it"),
         (aiohttp.ConnectionTimeoutError(), said(NOTHING_ANSWERS)),
         (aiohttp.SocketTimeoutError(), said(NOTHING_ANSWERS)),
-        (aiohttp.ServerDisconnectedError(), "the connection breaks"),
-        (ConnectionResetError(), "the connection breaks"),
+        (aiohttp.ServerDisconnectedError(), "the connection broke"),
+        (ConnectionResetError(), "the connection broke"),
     ],
 )  # fmt: skip
 def test_words_for_what_went_wrong(error: Exception, words: str) -> None:

@@ -41,6 +41,6 @@ def test_only_replicas_that_are_there_are_counted(there: list[str], shape: str, 
     plan = LoadedModel(model="guide", shape="replicas", stages=wholes, state="ready", holders=there)
     assert headline(plan) == f"guide · {shape}"
     assert pool_sentence(plan) == sentence
-    told = "attic leaves. It computes on while its layers are loaded on shed, about 40 s."
+    told = "attic is leaving. It keeps computing while its layers are loaded on shed, about 40 s."
     leaves = msgspec.structs.replace(plan, recovery=Notice(text=told))
     assert pool_sentence(leaves) == f"{sentence} {told}"

@@ -20,11 +20,11 @@ NOW = Readings(0.0)
         ),
         (
             "pause_program", Readings(0.0, programs=frozenset(("game", "blender"))),
-            "Paused: blender runs. Resumes when it closes.",
+            "Paused: blender is running. Resumes when it closes.",
         ),
         (
             "pause_hot", Readings(0.0, hottest_c=96.6),
-            "Paused: the processor has 97 °C. Resumes when it has cooled down.",
+            "Paused: the processor is at 97 °C. Resumes when it has cooled down.",
         ),
         ("pause_battery", NOW, said(Reason("pause_battery"))),
         ("pause_program", NOW, said(Reason("pause_program"))),  # it closed a moment ago

@@ -67,6 +67,6 @@ def test_a_lender_whose_numbers_were_wrong_is_left_out_and_named() -> None:
     assert known.lenders == (ATTIC,)
     assert [(why.code, why.facts) for why in known.reasons] == [("left_out_doubted", {"machine": "s"})]
     assert known.explain(small).reason.code == "doubt_in_the_way"
-    assert said(known.explain(small)).startswith("s gave wrong numbers in a check")
+    assert said(known.explain(small)).startswith("s computed wrong numbers in a check")
     both = with_proved(DEN, [replace(OLD, doubted=True)])
     assert [why.code for why in both.reasons] == ["left_out_engine"]  # one reason is enough

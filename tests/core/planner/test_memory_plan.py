@@ -58,10 +58,10 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
         plan(host, [], model([100 * MIB] * 8), Workload(4096))
     assert caught.value.reason.code == "host_too_small"
     assert said(caught.value).startswith("made needs ")
-    assert "host, alone here, has 500.0 MiB free for models. One more machine" in said(caught.value)
+    assert "host, the only machine here, has 500.0 MiB free for models. One more machine" in said(caught.value)
     helps = fact_text(caught.value.reason.facts["what_helps"])
     assert "One more machine that lends 768.0 MiB would be enough." in helps
-    assert "A smaller quantisation fits: a file of at most" in helps
+    assert "A smaller quantization would fit: a file of at most" in helps
 
 
 @pytest.mark.parametrize("boundaries", [None, ()], ids=["split", "whole"])
@@ -83,7 +83,7 @@ def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_m
     higher = [one for one in what_helps(host, [], made, Workload(4096)) if one.code == "helps_limit"]
     assert bool(higher) is (past_mib == 4000)
     if higher:
-        assert "With a limit that is" in words
+        assert "If the limit on" in words
         more = int(higher[0].number("more_bytes"))
         larger = replace(host, lends_bytes=host.lends_bytes + more)
         assert plan(larger, [], made, Workload(4096)).stages
@@ -111,7 +111,7 @@ def test_a_split_given_by_hand_says_what_the_host_has() -> None:
     with pytest.raises(DoesNotFit) as caught:
         plan(host, [machine("attic", 2000, speed(0.01))], made, Workload(512), [1, 2, 1])
     words = said(caught.value)
-    assert words.startswith("host would need ")
+    assert words.startswith("host needs ")
     assert "has 0 bytes for them" in words
 
 
@@ -121,7 +121,7 @@ def test_a_host_too_small_for_its_own_layers_is_named_though_the_pool_has_enough
         plan(host, [machine("attic", 2000, speed(0.01))], made, Workload(512))
     assert caught.value.reason.code == "host_short_of_ends"
     words = said(caught.value)
-    assert "only 50.0 MiB of it on desk, which computes the first and the last layers" in words
+    assert "only 50.0 MiB of it is on desk, which computes the first and the last layers" in words
     assert "more on desk it would fit." in words
     assert "Add machines" not in words
 

@@ -65,7 +65,7 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     events = await asyncio.to_thread(api.control, "GET", "/journal")
     sentence = events["events"][-1]["sentence"]
     spent = told["usage"]["total_tokens"]
-    assert sentence == f"barn answered in place of the pool: {spent} tokens of guide."
+    assert sentence == f"barn answered instead of the pool: {spent} tokens from guide."
     there = await asyncio.to_thread(far.control, "GET", "/journal")
     assert there["answers"][-1]["request"] == "from-den.1"  # the id goes with it
     (one,) = (await asyncio.to_thread(api.control, "GET", "/api/upstreams"))["upstreams"]
@@ -104,8 +104,8 @@ async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
 ) -> None:
     await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn", {"on": False})
     for model, words in (
-        ("far/guide", f"barn, which has it, is off. `poolhouse upstream on barn --home {api.node.root}`"),
-        ("nowhere", "There is no model called nowhere. There are: guide."),
+        ("far/guide", f"barn has it but is turned off. `poolhouse upstream on barn --home {api.node.root}`"),
+        ("nowhere", "There is no model called nowhere. Available: guide."),
     ):  # fmt: skip
         async with http.post(CHAT, json=FAR | {"model": model}) as answer:
             error = (await answer.json())["error"]
@@ -124,7 +124,7 @@ async def test_two_that_ask_each_other_send_a_request_round_once(
     try:
         async with http.post(CHAT, json=FAR | {"model": "m"}) as answer:
             assert answer.status == 400
-            assert "was sent on from here already" in (await answer.json())["error"]["message"]
+            assert "has already been forwarded by this Poolhouse" in (await answer.json())["error"]["message"]
     finally:
         for one in (api, far):
             await asyncio.to_thread(one.control, "DELETE", "/api/upstreams/round")
@@ -133,8 +133,8 @@ async def test_two_that_ask_each_other_send_a_request_round_once(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"key": "wrong"}, "it does not take the key (401)"),
-        ({"models": {"b": "no-such"}}, "it answered 404, There is no model called no-such. There are"),
+        ({"key": "wrong"}, "it does not accept the key (401)"),
+        ({"models": {"b": "no-such"}}, "it answered 404, There is no model called no-such. Available"),
         ({"url": "without /v1"}, "it answered 404, There is nothing at POST /chat/completions, but at /v1/"),
     ],
 )  # fmt: skip
@@ -153,7 +153,7 @@ async def test_what_is_wrong_with_one_is_said_and_how_it_is_tested(
     finally:
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
     assert why in words
-    assert words.endswith(f"`poolhouse upstream test odd --home {api.node.root}` says whether it is well.")
+    assert words.endswith(f"`poolhouse upstream test odd --home {api.node.root}`.")
 
 
 async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
@@ -227,7 +227,7 @@ async def test_off_spent_and_odd_ones_are_not_asked(api: Open, http: aiohttp.Cli
         async with http.post(CHAT, json=body) as answer:
             return answer.status, (await answer.json())["error"]["message"]
 
-    assert "Token ids mean something else" in (await status(FAR | {"logit_bias": {"5": 1}}))[1]
+    assert "uses different token ids" in (await status(FAR | {"logit_bias": {"5": 1}}))[1]
     async with http.post(CHAT, json=FAR) as answer:
         assert answer.status == 200
     change = f"/api/upstreams/{barn}"
@@ -267,16 +267,16 @@ async def answers(*lines: bytes, status: int = 200) -> AsyncGenerator[int, None]
 @pytest.mark.parametrize(
     ("lines", "status", "got", "words"),
     [
-        ((b"data: {no json",), 200, 503, "what nobody can read"),
-        ((b'data: {"choices": [{"delta": {"content": "Hel"}}]}', b""), 200, 200, "what nobody can read"),
-        ((b'data: {"choices": 7}',), 200, 503, "what nobody can read"),
-        ((HUGE,), 200, 503, "what nobody can read"),
-        ((b'data: {"error": "prompt is odd"}',), 200, 503, "what nobody can read"),
-        ((b"data: " + b"x" * (9 << 20),), 200, 503, "nobody can read"),
+        ((b"data: {no json",), 200, 503, "its answer could not be read"),
+        ((b'data: {"choices": [{"delta": {"content": "Hel"}}]}', b""), 200, 200, "its answer could not be read"),
+        ((b'data: {"choices": 7}',), 200, 503, "its answer could not be read"),
+        ((HUGE,), 200, 503, "its answer could not be read"),
+        ((b'data: {"error": "prompt is odd"}',), 200, 503, "its answer could not be read"),
+        ((b"data: " + b"x" * (9 << 20),), 200, 503, "could not be read"),
         ((b"no",), 500, 503, "answered 500"),
         ((b'{"error": {"message": "prompt is\\nempty."}}',), 400, 400, "request: prompt is empty. "),
         ((b"no",), 422, 400, "request: it answered 422. "),
-        ((b"no",), 429, 429, "too much to do"),
+        ((b"no",), 429, 429, "is overloaded"),
         ((b"",), 302, 503, "answered 302"),
     ],
 )

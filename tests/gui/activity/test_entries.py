@@ -41,7 +41,7 @@ def test_the_guide_is_called_so_in_the_log() -> None:
     facts: dict[str, Fact] = {"model": "guide", "seconds": 1.5}
     assert event_sentence(EventEntry(code="log_model_ready", facts=facts)) == "Guide is ready, after 1.5 seconds."
     other = EventEntry(code="log_machine_came", facts={"machine": "guide"})
-    assert event_sentence(other) == "guide is connected."
+    assert event_sentence(other) == "guide connected."
 
 
 def test_the_stages_of_one_machine_are_added_up() -> None:

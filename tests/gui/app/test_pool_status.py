@@ -37,7 +37,7 @@ def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> No
 
 
 def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
-    text = "attic leaves. It computes on while its layers are loaded on study, about 40 s."
+    text = "attic is leaving. It keeps computing while its layers are loaded on study, about 40 s."
     leaver = {"id": "b", "name": "attic", "state": "draining", **tells(HEAT)}
     made = pool([leaver], recovery={"state": "leaving", **tells(text, "text")})
     assert current_status(made).sentence == f"attic stops lending. {HEAT} {text}"

@@ -138,7 +138,7 @@ def test_the_window_sends_nobody_to_the_command_line(face: Face) -> None:
 def test_a_sentence_inside_another_one_has_the_window_s_words() -> None:
     QLocale.setDefault(QLocale("en"))
     whole = Reason("lend_taken_back", {"machine": "attic-pc", "why": Reason("lend_no_role")})
-    assert said(whole) == f"attic-pc takes its memory back. {ENGLISH.in_window['lend_no_role']}"
+    assert said(whole) == f"attic-pc took its memory back. {ENGLISH.in_window['lend_no_role']}"
 
 
 def test_the_usual_causes_of_the_system_have_a_phrase() -> None:

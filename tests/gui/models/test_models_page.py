@@ -266,7 +266,7 @@ def test_a_dropped_file_that_is_no_model_is_refused_in_a_sentence(
     bad.write_bytes(b"JFIF" * 100)
     drop(page, dragged(bad))
     until(qtbot, lambda: page.notice.sentence)
-    assert "does not hold a GGUF model" in page.notice.sentence
+    assert "is not a GGUF model" in page.notice.sentence
     assert not page.importing.path
 
 
@@ -294,7 +294,7 @@ def test_a_file_that_is_refused_while_nobody_looks_is_told_by_the_next_page(
     later = ModelsPage(at_lone.services)
     qtbot.addWidget(later)
     later.show()
-    assert "does not hold a GGUF model" in later.notice.sentence
+    assert "is not a GGUF model" in later.notice.sentence
     later.notice.clear()
     later.hide()
     later.show()

@@ -125,7 +125,7 @@ def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
     assert verdicts.sentence(error) == "A context of 512 tokens fits."
     other = BadInput("model_unknown", name="x", there="guide")
     assert verdicts.of_error(other) is None
-    assert verdicts.sentence(other) == "There is no model called x. There are: guide."
+    assert verdicts.sentence(other) == "There is no model called x. Available: guide."
 
 
 def test_contexts_grow_with_the_slider() -> None:

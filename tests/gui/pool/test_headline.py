@@ -151,7 +151,7 @@ def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
 
 
 def test_who_takes_over_from_a_machine_that_leaves_is_told_while_all_serves(head: Headline) -> None:
-    text = "attic leaves. It computes on while its layers are loaded on study, about 40 s."
+    text = "attic is leaving. It keeps computing while its layers are loaded on study, about 40 s."
     leaving = {"code": "recovery_leaving", "facts": {"machine": "attic", "with": "study", "seconds": 40}}
     head.show_pool(model(loaded(2) | {"recovery": {"text_facts": leaving}}), Expected(), measuring=False)
     assert head.title.whole().startswith("Ready.")
@@ -166,7 +166,7 @@ def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) 
     }
     head.show_pool(model(now), Expected(), measuring=False)
     trouble = head.figures.text()
-    assert trouble.startswith("attic gave wrong numbers")
+    assert trouble.startswith("attic computed wrong numbers")
     assert not head._bar.isVisible()
     head.show_pool(model(now | {"progress": {"kitchen": step}}), Expected(), measuring=False)
     assert head.figures.text() == f"{trouble} kitchen: receiving layers"

@@ -191,7 +191,7 @@ def test_who_may_not_add_machines_reads_who_may(
     assert not adding.again.isVisibleTo(adding)
     pool.snapshot = pool.snapshot | {"machines": {attic["id"]: attic}}
     adding._ended(Refused("not_admin"))
-    assert adding.notice.sentence.endswith("Do it on a machine that may.")
+    assert adding.notice.sentence.endswith("Make the change on an admin machine.")
     assert adding.again.isVisibleTo(adding)  # somebody may have given it the right meanwhile
     adding.reject()
 

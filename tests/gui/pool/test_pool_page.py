@@ -262,7 +262,7 @@ def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
 ) -> None:
     asked: list[Any] = []
     made, far = household(3), f"{1:064x}"
-    why = "attic-pc gave wrong numbers in a check, so it gets no layers from this machine."
+    why = "attic-pc computed wrong numbers in a check, so this machine gives it no layers."
     made["machines"][far] |= {
         "doubted": True,
         "reason_facts": {"code": "machine_doubted", "facts": {"machine": "attic-pc"}},

@@ -227,7 +227,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     sheet.models.setText("far=guide, near=no-such")
     sheet.key.setText(page.key.text())
     sheet.act.click()
-    qtbot.waitUntil(lambda: "cannot be an upstream" in sheet.notice.sentence, timeout=5000)
+    qtbot.waitUntil(lambda: "cannot be used as an upstream" in sheet.notice.sentence, timeout=5000)
     sheet.url.setText(page.address.text())
     sheet.act.click()
     words = "barn answers, and does not have no-such."

@@ -117,7 +117,7 @@ def test_a_folder_of_another_poolhouse_is_refused_in_the_sheet(
     sheet = FolderSheet(at_lone.services, str(tmp_path / "other"), page)
     sheet.open()
     until(qtbot, lambda: sheet.notice.sentence)
-    assert sheet.notice.sentence.startswith("Another Poolhouse keeps its models in ")
+    assert sheet.notice.sentence.startswith("Another copy of Poolhouse keeps its models in ")
     assert not sheet.act.isEnabled()
     sheet.reject()
     assert [one.name for one in (tmp_path / "other").iterdir()] == [MARKER]

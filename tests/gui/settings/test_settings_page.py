@@ -313,5 +313,5 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
 
 def test_a_mistake_of_ours_has_its_details_here_too(page: SettingsPage) -> None:
     page.group.fail(AppError("bug", what="KeyError, node.py:1"))
-    assert page.notice.sentence.startswith("Poolhouse made a mistake")
+    assert page.notice.sentence.startswith("Something went wrong inside Poolhouse")
     assert len(page.notice.findChildren(Fold)) == 1

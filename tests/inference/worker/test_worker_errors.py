@@ -33,22 +33,22 @@ def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
         (
             "llama.cpp cannot load it: unknown model architecture: 'martian'",
             (
-                "Models of the family martian need a newer engine than this Poolhouse has. Update Poolhouse, "
-                "or choose another model."
+                "Models of the martian family need a newer engine than this Poolhouse has. Update Poolhouse, or "
+                "choose another model."
             ),
         ),
         (
             "llama.cpp cannot load it: key not found in model: a.b",
             (
-                "The model could not be loaded by den: llama.cpp cannot load it: key not found in model: a.b. "
-                "Take another file of it, or another model."
+                "den could not load the model: llama.cpp cannot load it: key not found in model: a.b. Use another "
+                "file of it, or another model."
             ),
         ),
         (
             "llama.cpp cannot be loaded: no file",
             (
-                "The engine cannot be used by den: llama.cpp cannot be loaded: no file. "
-                "Run `make run` in its Poolhouse folder: it compiles the engine."
+                "den cannot use the engine: llama.cpp cannot be loaded: no file. Run `make run` in its Poolhouse "
+                "folder to compile the engine."
             ),
         ),
     ],

@@ -89,7 +89,7 @@ async def test_a_route_that_is_not_there_is_none(client: NodeClient) -> None:
 async def test_a_bound_is_told_in_words(client: NodeClient, body: Json, why: str) -> None:
     with pytest.raises(BadInput) as refused:
         await client.work("POST", "/plan", body)
-    assert said(refused.value.reason) == f"The request cannot be used: {why}."
+    assert said(refused.value.reason) == f"The request is invalid: {why}."
 
 
 async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:

@@ -85,16 +85,16 @@ async def test_a_hub_that_is_away_is_told_until_it_is_there(
     failed = await place.ended(key)
     assert (failed["code"], failed["held_up"]) == ("hub_mirror_unreached", None)
     assert failed["reason"] == (
-        f"{closed.host}, the address in HF_ENDPOINT, could not be reached in 3 tries: the connection is refused. "
-        "Check that address and the connection, then go on with the download."
+        f"{closed.host}, the address in HF_ENDPOINT, could not be reached in 3 tries: the connection was "
+        "refused. Check that address and the connection, then resume the download."
     )
     place.downloads._waits = (60.0,)
     await place.downloads.resume(key)
     going = await place.until(key, lambda one: one["held_up"] is not None)
     assert going["state"] == "starting"
     assert going["held_up"] == (
-        f"{closed.host}, the address in HF_ENDPOINT, cannot be reached: the connection is refused. "
-        "Check that address and the connection."
+        f"{closed.host}, the address in HF_ENDPOINT, cannot be reached: the connection was refused. Check "
+        "that address and the connection."
     )
     assert (await place.downloads.pause(key))["held_up"] is None
     monkeypatch.setattr(HubServer, "hub", there)
@@ -109,7 +109,7 @@ async def test_of_several_files_too_it_is_told_that_the_hub_is_away(
     place.downloads._waits = (60.0,)
     key = (await place.start(file="Tiny-F16-00001-of-00002.gguf"))["id"]
     going = await place.until(key, lambda one: one["held_up"] is not None)
-    assert "cannot be reached: the connection is refused. Check" in going["held_up"]
+    assert "cannot be reached: the connection was refused. Check" in going["held_up"]
     place.downloads._waits = ()
     await place.downloads.pause(key)
     await place.downloads.resume(key)
@@ -166,7 +166,7 @@ async def test_a_wrong_hash_is_never_shelved(place: Place) -> None:
     place.server.faults.sha256 = "ab" * 32
     failed = await place.ended((await place.start())["id"])
     assert failed["code"] == "download_damaged"
-    assert "all of it has to come again" in failed["reason"]
+    assert "all of it must be downloaded again" in failed["reason"]
     assert failed["done_bytes"] == 0
     assert not place.shelf.entries()
 

@@ -204,7 +204,7 @@ async def test_less_memory_holds_at_once_and_is_used_again(den: NodeClient, atti
     assert [one["lends_bytes"] >> 20 for one in held] == [300, 1024], "the limits of now"
     await den.post("/lending", {"limit_bytes": 1 << 30})
     shown = await attic.post("/lending", {"memory_bytes": 50 << 20})
-    assert shown["lending"]["reason"] == "Paused: its owner lends less memory than was in use."
+    assert shown["lending"]["reason"] == "Paused: its owner now lends less memory than was in use."
     await told(den, state="ready", used_bytes=0, lent_bytes=50 << 20)
     await attic.post("/lending", {"memory_bytes": 0})
     await told(den, state="off", reason="Its owner has turned lending off.")

@@ -125,7 +125,7 @@ async def test_what_the_owner_does_not_allow_no_host_gets(bench: Bench) -> None:
     for asked in (bench.offer(new()), bench.lending.pieces(member(), pipeline, bench.chunks(wants))):
         with pytest.raises(Refused) as refused:
             await asked
-        assert said(refused.value) == "attic: Paused: it runs on battery. Resumes when it is plugged in."
+        assert said(refused.value) == "attic: Paused: running on battery. Resumes when it is plugged in."
     bench.terms.why = None
     await bench.bring(pipeline := new())
     bench.terms.why = "pause_battery"

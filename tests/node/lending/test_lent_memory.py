@@ -93,7 +93,9 @@ def test_next_to_nothing_is_refused_and_nothing_is_not() -> None:
     rules.check(16 << 20)
     with pytest.raises(BadInput) as refused:
         rules.check(1)
-    assert said(refused.value) == ("No part of a model fits in 1 byte. Choose 16.0 MiB or more, or turn it off.")
+    assert said(refused.value) == (
+        "1 byte is too small for any part of a model. Choose 16.0 MiB or more, or turn lending off."
+    )
 
 
 def test_more_than_there_is_is_refused_with_what_there_is() -> None:
@@ -102,4 +104,4 @@ def test_more_than_there_is_is_refused_with_what_there_is() -> None:
     with pytest.raises(BadInput) as refused:
         rules.check(10 << 40)
     told = said(refused.value)
-    assert told.startswith("This machine has 16.0 GiB of memory in all, so it cannot give 10")
+    assert told.startswith("This machine has 16.0 GiB of memory in total, so it cannot lend 10")

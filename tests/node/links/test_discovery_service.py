@@ -100,7 +100,7 @@ def test_three_nodes_find_each_other_and_notice_who_goes(three: list[Computer]) 
     den, attic, kitchen = three
     started(three)
     soon(lambda: all(len(computer.near()) == 2 for computer in three))
-    assert _discovery_check(den) == (True, "Machines nearby find this one, and it hears 2 others.")
+    assert _discovery_check(den) == (True, "Nearby machines find this one, and it hears 2 others.")
 
     pair(den, attic, "den-pc")  # by name, heard because the window is open
     pair(den, kitchen, "")  # the only one that is open
@@ -213,7 +213,7 @@ def test_doctor_tells_of_an_interface_that_is_waited_for() -> None:
     finding._looked, finding._there = True, frozenset({"eth0"})
     check = finding.check()
     assert (check.ok, check.code) == (None, "interface_awaited")
-    assert cause_of(check).startswith("This computer has no network interface wg0 now.")
+    assert cause_of(check).startswith("This computer has no network interface called wg0 right now.")
     finding._there = frozenset({"eth0", "wg0"})
     assert finding.check().code == "discovery_alone"
 

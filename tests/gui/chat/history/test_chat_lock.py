@@ -173,7 +173,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     other, page, problem = locked_out(qtbot, qapp, lone)
     lock = other.services.lock
     assert problem.reason.code == "history_key_gone"
-    assert f"gone from its place, the file {_key(lone)}." in said(problem)
+    assert f"missing from the file {_key(lone)}." in said(problem)
     shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
     assert shown == ["Try again", "Begin a new history…"]
     assert not page.composer.isVisible()
