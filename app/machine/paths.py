@@ -174,7 +174,7 @@ def python_environment(**more: str) -> dict[str, str]:
 # What is to be typed on another machine has that machine's home, and the demo has homes of its own.
 _COMMAND = re.compile(
     r"`(poolhouse(?![^`]*--home)(?: (?!demo)[^`]+?)?)( --[^`]*)?`"
-    r"(?![^`.]*\b(?:there|on (?:a|another|the other) machine)\b)"
+    r"(?![^`.]*\b(?:there|on (?:a|an admin|another|the other) machine)\b)"
 )
 
 

@@ -208,7 +208,7 @@ def test_a_benchmark_that_fails_puts_back_what_was_loaded(poolhouse: Any, answer
     node = pool_with(answering, SHORT, ask=lambda body: silent)
     said = poolhouse(*ARGUMENTS)
     assert said.code == 1
-    assert said.err.splitlines()[-1].startswith("guide gave no token")
+    assert said.err.splitlines()[-1].startswith("guide generated no tokens")
     assert [body["context"] for body in bodies(node, "/load")] == [36, 8]
 
 
@@ -228,4 +228,4 @@ def test_one_failed_stream_ends_the_benchmark_with_its_sentence(poolhouse: Any, 
     )
     said = poolhouse(*ARGUMENTS)
     assert said.code == 1
-    assert said.err.splitlines()[-1].startswith("guide gave no token")
+    assert said.err.splitlines()[-1].startswith("guide generated no tokens")

@@ -46,5 +46,5 @@ def test_another_folder_is_refused(poolhouse: Any, home: Path) -> None:
     (home / "models").mkdir(parents=True)
     for consent in (("--yes",), ()):  # without it too: nobody is asked about what is not ours
         said = poolhouse("erase", *consent)
-        assert "no data folder of Poolhouse" in said.err
+        assert "not a Poolhouse data folder" in said.err
     assert (home / "models").is_dir()

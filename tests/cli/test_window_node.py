@@ -84,7 +84,7 @@ def test_what_was_asked_to_be_erased_goes_once_all_has_ended(tmp_path: Path, mon
     launcher.erase_at_end()
     running_node.write(home.runtime_file, running_node.of_this_process(home.runtime_file, 9, "token", "1"))
     (sentence,) = launcher.finish()
-    assert "runs" in sentence
+    assert "is running" in sentence
     assert (home.identity / "identity.pem").exists()
     home.runtime_file.unlink()
     assert launcher.finish() == []

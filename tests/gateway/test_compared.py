@@ -57,7 +57,7 @@ WRONG = {
     ),
     "a number as text": (COUNT, {"input_tokens": "7"}),
     "no object": (READ, {"input_tokens": 7}),
-    "a time that is none": ("/api/tags", {"models": [{"model": "x", "modified_at": "noon"}]}),
+    "an invalid start time": ("/api/tags", {"models": [{"model": "x", "modified_at": "noon"}]}),
 }  # fmt: skip
 
 

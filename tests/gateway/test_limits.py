@@ -37,7 +37,7 @@ async def test_tokens_a_minute(api: Open, slow: str) -> None:
         async with session.post(CHAT, json=ASK) as answer:
             assert answer.status == 429
             assert 1 <= int(answer.headers["Retry-After"]) <= 60
-            assert "5 tokens a minute" in (await answer.json())["error"]["message"]
+            assert "5 tokens for this minute" in (await answer.json())["error"]["message"]
         for path, body in (("/v1/completions", {"prompt": "x"}), ("/v1/responses", {"input": "x"})):
             async with session.post(path, json=body) as answer:
                 assert answer.status == 429

@@ -190,10 +190,10 @@ async def test_what_ollama_s_tools_answered_names_its_call_there(http: aiohttp.C
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        (CHAT, {"messages": [HELLO], "logit_bias": {"5": 1}}, "without logit_bias"),
+        (CHAT, {"messages": [HELLO], "logit_bias": {"5": 1}}, "leave out logit_bias"),
         (CHAT, {"messages": [HELLO], "tool_choice": "required"}, "it contains none"),
-        ("/v1/completions", {"prompt": [1, 2]}, "Ask with text"),
-        ("/api/generate", {"prompt": "x", "raw": True, "format": "json"}, "without `format`"),
+        ("/v1/completions", {"prompt": [1, 2]}, "Send text"),
+        ("/api/generate", {"prompt": "x", "raw": True, "format": "json"}, "Leave out `raw` or `format`"),
     ],
 )
 async def test_what_cannot_be_passed_on_is_refused(

@@ -71,7 +71,8 @@ async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(whose: str,
 
 
 @pytest.mark.parametrize(
-    ("option", "words"), [("error_at=5", "asked to fail"), ("die_at=5", "crashed"), ("hang_at=5", "nothing for")]
+    ("option", "words"),
+    [("error_at=5", "asked to fail"), ("die_at=5", "crashed"), ("hang_at=5", "did not respond for")],
 )
 async def test_a_lender_that_fails_says_why(option: str, words: str) -> None:
     paths = ["fake:", f"fake:{option}", "fake:"]

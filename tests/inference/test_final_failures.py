@@ -241,7 +241,7 @@ async def test_a_frame_of_ours_that_a_lender_refuses_is_not_called_its_loss() ->
         _, _, error = await hear(built.pipeline, request("x", 5))
         assert isinstance(error, StageLost)
         assert error.reason.code == "stage_bad_step"
-        assert "mistake of Poolhouse" in said(error)
+        assert "bug in Poolhouse" in said(error)
 
 
 class Odd:

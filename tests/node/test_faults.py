@@ -118,7 +118,7 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Clocked) -
         await asyncio.to_thread(lender.control, "POST", "/lending/resume")
     told = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
     assert "took its memory back" in told[0]
-    assert "Others hold its layers already" in told[1]  # so there was nothing to load
+    assert "Others already hold its layers" in told[1]  # so there was nothing to load
 
 
 async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:

@@ -132,7 +132,7 @@ async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path
     pins = HouseholdPins(Pins(path), another, lambda why: told.append(said(why)))
     await pins.look()
     (sentence,) = told
-    assert sentence.startswith(f"{path} is damaged: ")
+    assert sentence.startswith(f"{path} is damaged. ")
     assert "Restore a copy, or delete the file" in sentence
     assert pins.here(REPOSITORY, FILE) is None
     assert await pins.of(REPOSITORY, FILE) == PIN

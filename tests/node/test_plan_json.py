@@ -73,7 +73,7 @@ def test_the_command_line_tells_it_in_words() -> None:
     assert lines[0].startswith("made · split over 2 machines")
     known = next(line for line in lines if line.startswith("Forecast (prompt of "))
     assert "; 2 at once " in known
-    assert any(line.startswith("old left out: with it ") for line in lines)
+    assert any(line.startswith("old left out: ") for line in lines)
     assert any(line.startswith("new left out: it has not been measured") for line in lines)
     assert any(line.startswith("attic is on Wi-Fi (7 Mb/s, 50.0 ms). By cable") for line in lines)
 

@@ -365,7 +365,7 @@ async def test_two_nodes_cannot_share_a_home_and_one_that_dies_leaves_no_worker(
     with node(tmp_path / "one", "one") as one:
         second = one.run("node", "--port", "0", "--bind", "127.0.0.1")
         assert second.returncode == 1
-        assert "runs already" in second.stderr
+        assert "is already running" in second.stderr
         async with one.client() as client:
             await client.work("POST", "/load", {"model": "guide", "measure": False})
         workers = one.workers()
@@ -383,6 +383,6 @@ def test_a_wrong_code_is_one_sentence(tmp_path: Path) -> None:
         wrong = f"{(int(opened['code']) + 1) % 10**6:06}"
         said = b.run("pair", opened["address"], "--code", wrong)
         assert said.returncode == 1
-        assert "does not match" in said.stderr
+        assert "The code is wrong" in said.stderr
         right = {"address": opened["address"], "code": opened["code"]}
         assert b.control("POST", "/pairing/join", right)["machine"]

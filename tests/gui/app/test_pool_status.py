@@ -65,7 +65,7 @@ def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
-    lending = {"state": "paused", "code": "lend_no_role", **tells("The household does not let it.")}
+    lending = {"state": "paused", "code": "lend_no_role", **tells("The household does not allow it.")}
     found = current_status(pool([], lending=lending))
     assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. 2 machines hold m.")
 

@@ -150,7 +150,7 @@ async def test_so_many_at_once_and_no_more_but_an_owner_gets_his_memory_back(bas
             await stack.enter_async_context(session.get(f"{base}/long", headers=GOOD))
         async with session.get(f"{base}/short", headers=GOOD) as refused:
             assert (refused.status, refused.headers["Retry-After"]) == (429, "2")
-            assert "at once already" in (await refused.json())["error"]["message"]
+            assert "already answering" in (await refused.json())["error"]["message"]
         async with session.post(f"{base}/unload", json={}, headers=GOOD) as answer:
             assert answer.status == 200
     async with aiohttp.ClientSession() as session:

@@ -114,7 +114,7 @@ async def test_from_the_search_to_the_shelf_and_off_again(den: TestNode, server:
         assert (await client.get("/status"))["shelf"]["changes"] == before + 1
         await asyncio.to_thread(os.rename, model["path"], tmp_path / "elsewhere")
         (missing,) = [m for m in (await client.get("/models"))["models"] if not m["builtin"]]
-        assert "is gone" in missing["missing"]
+        assert "is missing" in missing["missing"]
         await asyncio.to_thread(os.rename, tmp_path / "elsewhere", model["path"])
         removed = await client.delete(f"/models/{model['name']}")
         assert removed["file_deleted"]

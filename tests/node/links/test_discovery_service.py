@@ -77,7 +77,7 @@ def _why_undiscovered(computer: Computer) -> str:
 
 
 def _says_copied(computer: Computer) -> bool:
-    return "with this machine's identity" in _why_undiscovered(computer)
+    return "this machine's identity" in _why_undiscovered(computer)
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_a_machine_that_moves_is_found_again_and_a_copy_is_named(three: list[Com
     soon(lambda: everybody_linked([den, attic]))
     den.lan.cable(attic.number, plugged=False)  # not a word is heard from it
     until(lambda: not den.linked(), DEPARTED_SECONDS)
-    until(lambda: _why_undiscovered(attic).startswith("This computer is on no network"), 10)
+    until(lambda: _why_undiscovered(attic).startswith("This computer is not on a network"), 10)
     den.lan.move(attic.number, "10.231.90.77")
     den.lan.cable(attic.number, plugged=True)
 

@@ -317,7 +317,7 @@ async def test_no_link_is_measured_while_an_answer_is_made(tmp_path: Path) -> No
                 async for line in lines:
                     if "delta" in line:
                         break
-                assert "while this machine rests" in str(await _reason(host))
+                assert "while this machine is idle" in str(await _reason(host))
                 assert await _reason(lender) is not None
 
 

@@ -80,7 +80,7 @@ async def test_why_nothing_is_said_of_the_speed_of_an_unknown_family(den: TestNo
     assert "marvin" in found["small"]["unforecast"]
     assert found["small"]["plan"]["forecast"] is None
     found = await judged(den, sketches=[SKETCH], place=True)
-    assert "not known before it is here" in found["small"]["unforecast"]
+    assert "not known until it is downloaded" in found["small"]["unforecast"]
 
 
 async def test_odd_sketches_are_refused(den: TestNode) -> None:

@@ -36,7 +36,7 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
     (why,) = again.reasons(MACHINES, {}).values()  # of the one that is here
     both = again.reasons(MACHINES, slow)
     assert both == {ATTIC: why, SHED: slow[SHED]}  # a person can end the one, and is asked to
-    assert said(why).startswith("attic gave wrong numbers in a check")
+    assert said(why).startswith("attic computed wrong numbers in a check")
     used = await quarantine.use_again(MACHINES[ATTIC])
     assert used == {"used_again": {"id": ATTIC, "name": "attic"}}
     assert ATTIC not in quarantine
