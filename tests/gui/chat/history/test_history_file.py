@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_written(qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / FILE).mkdir()
     kept = history(tmp_path)
     assert kept.trouble is not None
-    assert "cannot be written" in said(kept.trouble)
+    assert "could not be saved" in said(kept.trouble)
     assert kept.file is None
     chat = talked(kept, "in memory")
     assert kept.chat(chat.id) is not None
