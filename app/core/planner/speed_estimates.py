@@ -15,9 +15,12 @@ The estimate says which of two models is faster, and about how fast; it does not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.core.errors import Reason
-from app.core.model import Cuts, Model, Weights
+
+if TYPE_CHECKING:
+    from app.core.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,9 @@ def estimated_model(
 
     kv_bytes_per_token: of all layers. Every sum from it is an estimate.
     """
+    # The window reads `Speed` before its first picture, and a model's facts take long to import.
+    from app.core.model import Cuts, Model, Weights
+
     layers = n_layers or LAYERS
     family = Reason("whole_family", {"architecture": architecture}) if architecture else None
     kv = -(-kv_bytes_per_token // layers) if kv_bytes_per_token else KV_BYTES

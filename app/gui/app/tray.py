@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from app.api.lending import Lending
 from app.api.snapshot import Machine, Snapshot
 from app.core.errors import AppError
-from app.core.household.pairing import TOO_MANY
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE, technical_details
@@ -54,7 +53,7 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[News]:
     if now.pairing is not None and now.pairing.tries_left < before.pairing.tries_left:
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=now.pairing.tries_left)
         return [News(title, text, navigation.POOL)]
-    if now.pairing is None and now.pairing_closed == TOO_MANY.code:
+    if now.pairing is None and now.pairing_closed == "pairing_tries_used":
         return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), navigation.POOL)]
     return []
 

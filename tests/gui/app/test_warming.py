@@ -39,3 +39,10 @@ def test_the_parts_of_a_page_in_rooms_of_their_own_come_before_it() -> None:
     names = list(page_modules())
     assert names.index("app.gui.pool.map.map_view") < names.index("app.gui.pool.pool_page")
     assert names.index("app.gui.models.details.details") < names.index("app.gui.models.models_page")
+
+
+def test_the_first_picture_waits_for_none_of_the_planner_s_tables() -> None:
+    slow = "{'app.core.model', 'app.core.household.pairing', 'app.core.planner.placement', 'backends.contract'}"
+    code = f"import sys, app.gui.app.application; print(sorted({slow} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
