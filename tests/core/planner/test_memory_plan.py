@@ -112,7 +112,7 @@ def test_a_split_given_by_hand_says_what_the_host_has() -> None:
         plan(host, [machine("attic", 2000, speed(0.01))], made, Workload(512), [1, 2, 1])
     words = said(caught.value)
     assert words.startswith("host needs ")
-    assert "has 0 bytes for them" in words
+    assert "but has 0 bytes" in words
 
 
 def test_a_host_too_small_for_its_own_layers_is_named_though_the_pool_has_enough() -> None:
