@@ -8,9 +8,12 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. What it needs is read only here, so that Ctrl-C is quiet from the first moment."""
+    """Run one command and return its exit code.
+
+    The command line is imported only here, so that Ctrl-C shows no traceback even during the imports.
+    """
     try:
         from app.cli.entry_point import main as run
     except KeyboardInterrupt:
-        return 130  # STOPPED of entry_point.py, which may not be loaded yet
+        return 130  # STOPPED of entry_point.py, which may not be imported yet
     return run(arguments)

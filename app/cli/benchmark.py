@@ -33,7 +33,7 @@ ABSENT = "not measured"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The measurements to make: the method of DESIGN.md 8."""
+    """The measurements to take, by the method of DESIGN.md 8."""
 
     model: str
     prompt: int
@@ -41,16 +41,16 @@ class Task:
     streams: tuple[int, ...]
     runs: int
     seed: int
-    load: Json  # split, number, context and users as asked for; None where it does not matter
+    load: Json  # the requested split, number, context and users; None for any
 
     @property
     def steps(self) -> int:
-        """Answers of the whole benchmark, without the warm-up."""
+        """Return the number of answers in the whole benchmark, without the warm-up."""
         return self.runs * sum(self.streams)
 
 
 class Bench:
-    """One benchmark on one node. `on_progress` is given the number of finished answers."""
+    """A benchmark on one node. `on_progress` receives the number of finished answers."""
 
     def __init__(self, node: NodeClient, task: Task, on_progress: Callable[[int], None]) -> None:
         self._node = node
@@ -59,23 +59,23 @@ class Bench:
         self._finished = 0
         self._model = task.model
         self._n_vocab: int | None = None
-        self._before: LoadedModel | None = None  # what was loaded, if the benchmark loads its own
+        self._before: LoadedModel | None = None  # the model loaded before the benchmark, if that loads its own
         self.has_loaded = False
 
     async def load(self, progress: Callable[[Progress], None]) -> LoadedModel:
-        """The placement to measure: what is loaded if it will do, else loaded now."""
+        """Return the placement to measure: the loaded model if it is suitable, or else one loaded now."""
         placed = (await self._node.get("/status", Snapshot)).loaded
         if placed is None or not self._is_enough(placed):
             self._before, self.has_loaded = placed, True
             body = {"model": self._task.model, **self._load_options()}
             placed = (await self._node.work("POST", "/load", body, progress, answer=Loaded)).loaded
-        self._model = placed.model  # what was asked for may be the beginning of the name
+        self._model = placed.model  # the requested name may be abbreviated
         shelf = (await self._node.get("/models", Models)).models
         self._n_vocab = next((model.n_vocab for model in shelf if model.name == placed.model), None)
         return placed
 
     async def restore(self, progress: Callable[[Progress], None]) -> None:
-        """Load again what was loaded before: a benchmark's own context is short."""
+        """Reload the model that was loaded before the benchmark, which loads its own with a short context."""
         before = self._before
         if not self.has_loaded:
             return
@@ -89,10 +89,11 @@ class Bench:
             await self._node.work("POST", "/load", order, progress)
 
     async def _reload_order(self, was: Json, machines: list[str]) -> Json:
-        """The order that puts every layer where it lay; the planner's choice where none does."""
+        """Return the load request that restores every layer to its machine; if none does, leave the placement to the
+        planner."""
         orders = same_orders(was, machines)
         for order in orders:
-            with suppress(AppError):  # then it is another order that does it, or the load says why not
+            with suppress(AppError):  # then another request restores it, or the load reports why none does
                 planned = await self._node.work("POST", "/plan", order, answer=Plan)
                 if is_same(was, msgspec.to_builtins(planned)):
                     return order
@@ -109,7 +110,7 @@ class Bench:
         }
 
     def _is_enough(self, now: LoadedModel) -> bool:
-        """Return whether the loaded model is the right one, with room for all streams."""
+        """Return whether the requested model is loaded with room for all streams."""
         need = self._load_options()
         return (
             now.model == self._task.model
@@ -120,7 +121,7 @@ class Bench:
         )
 
     async def measure(self) -> list[Json]:
-        """The figures for each number of streams, after one warm-up."""
+        """Return the results for each number of streams, measured after one warm-up."""
         await self._answer((0, 0, 0), min(WARM_UP_TOKENS, self._task.output))
         results = []
         for streams in self._task.streams:
@@ -154,13 +155,13 @@ class Bench:
         raise Unreachable("node_went_away")
 
     def _count(self, sizes: tuple[int, int, int]) -> None:
-        if sizes[0]:  # the warm-up does not count
+        if sizes[0]:  # the warm-up is not counted
             self._finished += 1
             self._on_progress(self._finished)
 
 
 def bench_view(report: Json) -> RenderableType:
-    """Speed for each number of streams; then what each stage did."""
+    """Show the speed for each number of streams, then the work of each stage."""
     title = (
         f"{safe_text.name(report['model'])} · prompt {report['prompt_tokens']} · "
         f"output {report['output_tokens']} tokens"
@@ -221,7 +222,7 @@ def _stages(stages: list[Json]) -> Table:
 
 
 def _warnings(report: Json) -> list[Text]:
-    """Return what makes these figures less reliable than they seem."""
+    """Return the reasons to trust these figures less."""
     said = []
     for result in report["results"]:
         subject = f"With {result['streams']} at once"

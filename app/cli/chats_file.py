@@ -1,4 +1,4 @@
-"""The window's chats on the disk, without the window: how many there are, whether encrypted, and changing that."""
+"""The window's chats on disk, read and rewritten without the window."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.gui.chat.history.history_cipher import Cipher
 from app.gui.chat.history.history_encryption import Turn, at_work, carry_out
 from app.machine.paths import Home
 
-FILE = Path("window") / history_file.FILE  # below the home
+FILE = Path("window") / history_file.FILE  # relative to the home
 IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 BUSY_MS = 250
 
 
 @dataclass(frozen=True, slots=True)
 class Chats:
-    """The contents of the file. `swept`: nothing readable is left of its former contents."""
+    """The contents of the file. `swept` means that nothing readable is left of its former contents."""
 
     file: str
     encrypted: bool
@@ -32,7 +32,7 @@ class Chats:
 
 
 def find_file(home: Home) -> Path:
-    """Raises BadInput where there are no chats."""
+    """Return the path of the chats. Raises BadInput if there are none."""
     file = home.root / FILE
     if not file.is_file():
         raise BadInput("chats_none", path=str(file))
@@ -40,23 +40,23 @@ def find_file(home: Home) -> Path:
 
 
 def read_chats(file: Path) -> Chats:
-    """Read the chats, also while the window is open. Raises AppError."""
+    """Count the chats; works while the window is open. Raises AppError."""
     with _explained_errors(file), contextlib.closing(history_file.connect(file)) as db:
         return _read_chats(db, file)
 
 
 def check_key(file: Path, cipher: Cipher, place: str) -> None:
-    """Raises Refused where the encrypted file has another key than the one in `place`."""
+    """Raise Refused, naming the key's `place`, if `cipher` does not have the key of the encrypted file."""
     with _explained_errors(file), contextlib.closing(history_file.connect(file)) as db:
         if history_file.why_locked(db, file, cipher) is not None:
             raise Refused("history_key_wrong", place=place, path=str(file))
 
 
 def rewrite(file: Path, turn: Turn, cipher: Cipher, progress: Callable[[int, int], None]) -> Chats:
-    """Write the chats completely or not at all. Raises Busy while the window is open, and AppError."""
+    """Encrypt or decrypt all chats or none. Raises Busy while the window is open, and AppError."""
     with _explained_errors(file), at_work(file, threading.Event()) as db:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-        db.execute("PRAGMA locking_mode = EXCLUSIVE")  # not even an idle window may hold it
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")  # not even an idle window may have it open
         try:
             db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -83,7 +83,7 @@ def _read_chats(db: sqlite3.Connection, file: Path) -> Chats:
 
 @contextlib.contextmanager
 def _explained_errors(file: Path) -> Iterator[None]:
-    """Turn errors of the file or the disk into sentences."""
+    """Turn errors of SQLite into AppErrors that a person can understand."""
     try:
         yield
     except AppError:

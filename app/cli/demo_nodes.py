@@ -1,4 +1,4 @@
-"""Nodes of a demo: child processes in temporary homes that end, and leave nothing, with the demo."""
+"""The nodes of a demo: child processes in temporary homes, both of which are removed with the demo."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Json = dict[str, Any]
 NAMES = ("den-pc", "attic-pc", "kitchen-laptop", "study-pc", "hall-pc", "garden-laptop")
 READY_SECONDS = 60
 ENDING_SECONDS = 10.0
-LAST_WORDS_SECONDS = 2.0  # for what a dying node still writes
-REMOVING_TRIES = 20  # Windows holds files of an ended process for a moment
+LAST_WORDS_SECONDS = 2.0  # for the last output of a dying node
+REMOVING_TRIES = 20  # Windows keeps the files of an ended process open for a moment
 LEND = "512MiB"
 LOG = "demo.log"
 
@@ -42,15 +42,15 @@ class DemoNode:
 
 
 class DemoNodes:
-    """`async with DemoNodes(3) as demo`: `demo.nodes`, this machine first.
+    """The nodes of one demo, this machine's first: `async with DemoNodes(3) as demo` starts `demo.nodes`.
 
-    parent: a folder for their homes, made where it is not there; without it, where temporary files go.
+    parent: a folder for their homes, created if needed; by default, the folder for temporary files.
     """
 
     def __init__(self, machines: int, parent: Path | None = None) -> None:
         self._parent = parent
         new = (parent, *parent.parents) if parent else ()
-        self._created = [folder for folder in new if not folder.exists()]  # the innermost first
+        self._created = [folder for folder in new if not folder.exists()]  # innermost first
         self._names = [machine_name(number) for number in range(machines)]
         self._threads = max(1, (os.cpu_count() or 1) // machines)
         self._processes: list[asyncio.subprocess.Process] = []
@@ -81,7 +81,7 @@ class DemoNodes:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                # The system's keyring must not hear of homes that will be gone.
+                # The system's keyring must not keep entries for temporary homes.
                 env=paths.python_environment(POOLHOUSE_KEYSTORE="file"),
                 **_in_own_group(),
             )
@@ -100,15 +100,15 @@ class DemoNodes:
             raise StageLost("demo_node_ended", name=name, detail=_last_line(home)) from None
 
     async def _end(self) -> None:
-        """Ask every node to end, help those that do not, and remove their homes."""
+        """Ask every node to end, kill those that do not, and remove their homes."""
         for process in self._processes:
             if process.stdin is not None:
-                process.stdin.close()  # the sign they wait for
+                process.stdin.close()  # tells the node to end
         try:
             await asyncio.gather(*(_end_process(process) for process in self._processes))
         finally:
             await asyncio.to_thread(_remove, self._folder)
-            with contextlib.suppress(OSError):  # something else lies in it by now
+            with contextlib.suppress(OSError):  # the folder contains something else by now
                 for folder in self._created:
                     folder.rmdir()
 
@@ -118,7 +118,7 @@ def machine_name(number: int) -> str:
 
 
 def node_command(home: Path, name: str, threads: int) -> list[str]:
-    """Return the command line of one node that only this computer can reach."""
+    """Return the command line of a node that only this computer can reach."""
     return paths.python_command(
         "-m", "app", "node", "--home", str(home), "--name", name, "--port", "0",
         "--bind", "127.0.0.1", "--no-discovery", "--lend", LEND, "--limit", LEND,
@@ -127,7 +127,7 @@ def node_command(home: Path, name: str, threads: int) -> list[str]:
 
 
 def _in_own_group() -> dict[str, Any]:
-    """Ctrl-C is for the demo, which then ends its nodes in order."""
+    """Keep Ctrl-C from the nodes: the demo handles it and ends them in order."""
     if sys.platform == "win32":
         apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     else:

@@ -1,4 +1,4 @@
-"""Findings of `doctor`: this computer itself, then its node if one runs."""
+"""`poolhouse doctor`: the checks of this computer and of its node, and their view."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ from app.network.membership.log_store import LogStore
 
 Json = dict[str, Any]
 
-# What a node reads before anything else, checked without one: damaged, it keeps every node from starting.
-
 
 async def damaged_files(home: Home) -> list[Check]:
-    """List the damaged files, each with its cure; none where a node could start. Writes nothing."""
+    """List the damaged files that keep a node from starting, each with its cure. Writes nothing."""
 
     async def of_settings() -> object:
         return await asyncio.to_thread(settings.load, home.settings_file)
@@ -58,7 +56,7 @@ async def damaged_files(home: Home) -> list[Check]:
 
 
 async def all_checks(home: Home) -> list[Check]:
-    """All findings of this machine, and those of its node if one runs, as a person would ask."""
+    """Return the findings for this machine, and those of its node if one is running."""
     here = await machine_checks(home)
     return sorted_checks(
         [
@@ -70,9 +68,9 @@ async def all_checks(home: Home) -> list[Check]:
 
 
 async def node_checks(home: Home, known: Collection[Reason | None] = ()) -> list[Check]:
-    """The running node: its version, and what it found itself; without one, what keeps it from starting.
+    """Return the version and findings of the running node, or else what keeps one from starting.
 
-    known: causes that another check names already.
+    known: causes that another check already reports.
     """
     try:
         async with NodeClient(home, any_version=True) as client:
@@ -122,7 +120,7 @@ def _check_json(check: Check) -> Json:
 
 
 def checks_view(checks: Sequence[Check]) -> RenderableType:
-    """A row for each finding; the cure is shown unless all is well."""
+    """Show a row for each finding, with its cure unless all is well."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, style="bold")

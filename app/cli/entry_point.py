@@ -1,4 +1,4 @@
-"""Run one command, from arguments to an exit code, and say in one sentence what went wrong."""
+"""Runs one command, from its arguments to an exit code, and reports an error in one sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 WRONG_USAGE = 2
-STOPPED = 130  # what shells report after Ctrl-C
+STOPPED = 130  # the exit code that shells report after Ctrl-C
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 GLOBAL_OPTIONS = ("--home", "--json")
@@ -26,14 +26,14 @@ NOT_UTF8 = "What was typed holds bytes that are no text (UTF-8). Type it again; 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the process's exit code comes back."""
+    """Run one command and return the exit code of the process."""
     open_missing_streams()
     hints.remember_home(None)
     words = list(sys.argv[1:] if arguments is None else arguments)
     out = Output(as_json="--json" in words)
     try:
         return _run(words, out)
-    except BrokenPipeError:  # `poolhouse models | head`: whoever read has enough
+    except BrokenPipeError:  # `poolhouse models | head`: the reader has closed the pipe
         return FAILED
     except KeyboardInterrupt:
         out.fail(AppError("stopped"))
@@ -43,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def open_missing_streams() -> None:
-    """A closed one leads nowhere: Python leaves it out, and the next file or socket would get its number."""
+    """Connect closed standard streams to the null device.
+
+    Python sets them to None, and the next file or socket would get their file descriptor.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             way = os.O_RDONLY if mode == "r" else os.O_WRONLY
@@ -52,7 +55,7 @@ def open_missing_streams() -> None:
 
 
 def discard_unwritten() -> None:
-    """Drop what cannot be written: at its end Python would try once more, and complain in its own words."""
+    """Discard output that cannot be written; Python would try again on exit and print its own error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -63,13 +66,13 @@ def discard_unwritten() -> None:
 
 
 def with_options_after_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
-    """`--home DIR` and `--json` may stand before the command too, or amid it: there they mean the same.
+    """Move `--home DIR` and `--json` behind the command; they may also be given before or within its name.
 
-    groups: words that only begin a command's name, as `api` does that of `api on`; alone they list those.
+    groups: the first words of commands like `api on`. Given alone, such a word lists its commands.
     """
     early, rest = _leading_options(words)
     if not rest or rest[0].startswith("-"):
-        return words  # for the window itself, or something that typer will refuse
+        return words  # options of the window itself, or something that typer will reject
     if rest[0] not in groups:
         return [rest[0], *early, *rest[1:]]
     group, (amid, rest) = rest[0], _leading_options(rest[1:])
@@ -81,7 +84,7 @@ def with_options_after_command(words: list[str], groups: Collection[str] = ()) -
 
 
 def _leading_options(words: list[str]) -> tuple[list[str], list[str]]:
-    """The options at the beginning that may stand early, and the rest."""
+    """Split off the options before the command."""
     at = 0
     while at < len(words) and words[at].partition("=")[0] in GLOBAL_OPTIONS:
         at += 2 if words[at] == "--home" else 1
@@ -98,17 +101,17 @@ def _run(words: list[str], out: Output) -> int:
     try:
         typed = with_options_after_command(words, groups)
         code = program(typed, prog_name="poolhouse", standalone_mode=False)
-        sys.stdout.flush()  # that there is no room for it is told below
+        sys.stdout.flush()  # a full disk is reported below
     except AppError as error:
         out.fail(error)
         return STOPPED if isinstance(error, Stopped) else FAILED
     except typer.Abort:
         out.fail(AppError("stopped"))
         return STOPPED
-    except typer.TyperException as error:  # what was typed; it names the option and the cure
+    except typer.TyperException as error:  # a usage error; its message names the option and the cure
         out.fail(BadInput("usage", sentence=_usage_sentence(error)))
         return WRONG_USAGE
-    except UnicodeEncodeError:  # bytes of an argument that were no text in the first place
+    except UnicodeEncodeError:  # an argument that was not UTF-8
         out.fail(BadInput("usage", sentence=NOT_UTF8))
         return WRONG_USAGE
     except OSError as error:
@@ -122,7 +125,7 @@ def _run(words: list[str], out: Output) -> int:
 
 
 def _usage_sentence(error: TyperException) -> str:
-    """Return what was wrong, in typer's words, and how the command is written or where its options are listed."""
+    """Return typer's message about the error, and how to write the command or where its options are listed."""
     import typer
 
     if isinstance(error, typer.BadParameter) and not hasattr(error, "param_type"):
@@ -136,14 +139,14 @@ def _usage_sentence(error: TyperException) -> str:
     if context is None:
         return sentence
     help_lists = f"`{context.command_path} --help` lists all of them."
-    if hasattr(error, "possibilities"):  # an option that there is not
+    if hasattr(error, "possibilities"):  # an unknown option
         meant = " or ".join(error.possibilities or ())
         return f"{error.message}. " + (f"Did you mean {meant}?" if meant else help_lists)
-    if hasattr(context.command, "commands"):  # a command that there is not
+    if hasattr(context.command, "commands"):  # an unknown command
         return f"{sentence} {help_lists}"
-    if hasattr(error, "option_name"):  # an option without its value, or with one that it does not take
+    if hasattr(error, "option_name"):  # an option without its value, or with a value that it does not accept
         return f"{sentence.rstrip('.')}. {help_lists}"
-    if not hasattr(error, "param_type"):  # nothing is missing, so there is too much
+    if not hasattr(error, "param_type"):  # nothing is missing, so there are too many arguments
         sentence = f"{sentence.rstrip('.')}. Put words that belong together in quotes"
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
@@ -155,7 +158,7 @@ KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a numbe
 
 
 def _number_range(parameter: object) -> str | None:
-    """Return which number an option takes; None where it takes none."""
+    """Return which numbers an option accepts, or None if it is not a number."""
     parameter_type = getattr(parameter, "type", None)
     kind = KINDS.get(str(getattr(parameter_type, "name", "")).partition(" ")[0])
     if kind is None:

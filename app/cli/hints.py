@@ -1,4 +1,4 @@
-"""Commands that a sentence names, as they are to be typed here: with the home that this command was given."""
+"""Commands named in sentences, completed so that they can be typed as shown: with the `--home` of this command."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _HOME: ContextVar[Path | None] = ContextVar("home", default=None)
 
 
 def remember_home(home: Path | None) -> Path | None:
-    """Called by the option --home of each command, also where it was not given."""
+    """Remember the home; every command's `--home` option calls this, even if it was not given."""
     _HOME.set(home)
     return home
 
 
 def home_option() -> str:
-    """` --home DIR` as it is typed, from any folder; nothing without a home."""
+    """Return ` --home DIR` as it can be typed in any folder, or "" for the default home."""
     home = _HOME.get()
     if home is None:
         return ""
@@ -29,12 +29,13 @@ def home_option() -> str:
 
 
 def with_home(sentence: str) -> str:
-    """The sentence with the home in each command that it names for this machine."""
+    """Add the home to each command that the sentence names for this machine."""
     return paths.with_home(sentence, home_option())
 
 
 def text(sentence: str, style: str = "") -> Text:
-    """The same for a view. A line with a home in it is not broken: it is to be copied."""
+    """Return the sentence for a view, with the home added. A line with a home is not wrapped, so that it can be
+    copied."""
     from rich.text import Text
 
     sentence_here = with_home(sentence)

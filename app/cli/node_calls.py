@@ -1,4 +1,4 @@
-"""Calls of a command to its node, and several of them at once."""
+"""Calls from a command to its node."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class Stopped(AppError):
-    """Ctrl-C was typed. The reason says what is left of the work, and how it goes on."""
+    """Raised on Ctrl-C if part of the work remains. The reason states what remains and how to continue."""
 
 
 def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T:
-    """Do `work` with the running node. Raises Unreachable when there is none."""
+    """Run `work` with the running node and return its result. Raises Unreachable if no node is running."""
     from app.client import with_node
     from app.machine.paths import Home
 
@@ -29,7 +29,7 @@ def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T
 
 
 async def gather_first_error(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in order. One failure ends the rest and is raised alone: it is what to say."""
+    """Return all results in order. The first failure cancels the rest and is raised on its own, not in a group."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(part, name=f"part {n}") for n, part in enumerate(work)]

@@ -1,4 +1,4 @@
-"""Options that many commands share, and how they are read."""
+"""Options shared by many commands, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.core.ids import MAX_NAME_CHARACTERS
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip
 
-LEAST_BYTES = 1 << 20  # fewer without a unit were meant as something else
+LEAST_BYTES = 1 << 20  # a smaller number without a unit is probably a mistake
 
 
 def read_size(typed: str) -> int:
-    """Bytes of a size as people type it: `2GiB`, `512 MiB`, `1.5g`, `0`. A few bytes are a unit forgotten."""
+    """Parse a size in bytes: `2GiB`, `512 MiB`, `1.5g`, `0`. A small number without a unit is rejected as a slip."""
     match = re.fullmatch(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*", typed)
     unit = UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
@@ -31,7 +31,7 @@ def read_size(typed: str) -> int:
 
 
 def read_duration(typed: str) -> float:
-    """Seconds of a time as people type it: `90s`, `5m`, `1.5h`, `2d`. Only 0 needs no unit."""
+    """Parse a duration in seconds: `90s`, `5m`, `1.5h`, `2d`. Only 0 needs no unit."""
     match = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smhd]?)\s*", typed.lower())
     if match is None:
         raise typer.BadParameter(f"'{typed}' is not a time. Write it like 30s, 5m or 1h.")
@@ -44,7 +44,7 @@ def read_duration(typed: str) -> float:
 
 
 def read_counts(typed: str, example: str = "5,6,5") -> list[int]:
-    """Whole numbers above zero between commas: `5,6,5`."""
+    """Parse positive whole numbers separated by commas: `5,6,5`."""
     try:
         counts = [int(part) for part in typed.split(",")]
     except ValueError:
@@ -55,7 +55,7 @@ def read_counts(typed: str, example: str = "5,6,5") -> list[int]:
 
 
 def read_code(typed: str) -> str:
-    """The six digits of a pairing code; spaces and dashes between them are fine."""
+    """Parse the six digits of a pairing code, ignoring spaces and dashes."""
     digits = re.sub(r"[\s-]", "", typed)
     if not re.fullmatch(r"[0-9]{6}", digits):
         raise typer.BadParameter("A pairing code has six digits.")
@@ -63,21 +63,21 @@ def read_code(typed: str) -> str:
 
 
 def read_home(typed: str) -> Path:
-    """A folder; no name at all would mean whichever folder somebody happens to be in."""
+    """Parse a home folder. An empty name is rejected, as it would mean the current folder."""
     if not typed.strip():
         raise typer.BadParameter("A home is a folder, and this names none. Write --home DIR.")
     return Path(typed)
 
 
 def read_name(typed: str) -> str:
-    """Read the name of a machine, a model or a key; an empty one comes from a script's unset variable."""
+    """Parse the name of a machine, model or key. An empty one usually comes from an unset variable in a script."""
     if not typed.strip():
         raise typer.BadParameter("This names nothing. Give a name.")
     return typed
 
 
 def read_new_name(typed: str) -> str:
-    """Read a new name for a machine: other people see it, and it must fit into their lists."""
+    """Parse a new name for a machine, which must fit in other people's lists."""
     if not typed.strip() or len(typed) > MAX_NAME_CHARACTERS:
         raise typer.BadParameter(
             f"A name has 1 to {MAX_NAME_CHARACTERS} characters that can be seen. Give one such as attic-pc."
@@ -86,7 +86,7 @@ def read_new_name(typed: str) -> str:
 
 
 def read_folder(typed: str) -> Path:
-    """Read a home folder given as an argument, like `read_home`."""
+    """Parse a folder given as an argument; like `read_home`, it rejects an empty name."""
     if not typed.strip():
         raise typer.BadParameter("This names no folder. Write `.` for the one you are in.")
     return Path(typed)

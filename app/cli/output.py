@@ -1,4 +1,4 @@
-"""Output of a command: results on stdout, messages on stderr, as text or as JSON."""
+"""The output of a command: results on stdout, messages on stderr, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from app.core.reasons import in_words, said
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-# Our own signs for outputs that cannot show them (old code pages); all else becomes "?".
+# Substitutes for our own characters on outputs with old code pages; all others become "?".
 _PLAIN = {"█": "#", "░": ".", "▁": "_", "–": "-", "·": "-", "…": ".", "×": "x", "±": "~", "→": ">"}
-UNBROKEN_WIDTH = 10_000  # of a pipe or a file: no line is broken and no column cut
+UNBROKEN_WIDTH = 10_000  # columns of a pipe or file: no line is wrapped and no column truncated
 
 
 def _plain_signs(error: UnicodeError) -> tuple[str, int]:
@@ -34,11 +34,11 @@ codecs.register_error("poolhouse.plain", _plain_signs)
 
 
 class Output:
-    """The two outputs of one command. With `as_json` stdout gets exactly one JSON object."""
+    """The two outputs of one command. With `as_json`, stdout receives exactly one JSON object."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._is_amid_line = False  # of what `write` wrote
+        self._is_amid_line = False  # whether `write` left a line unfinished
         for stream in (sys.stdout, sys.stderr):
             _replace_unencodable(stream)
 
@@ -52,7 +52,7 @@ class Output:
 
     @property
     def is_live(self) -> bool:
-        """Return whether a person watches, so that things may move."""
+        """Return whether a person is watching, so that bars may move."""
         return not self.as_json and sys.stdout.isatty() and sys.stderr.isatty()
 
     @property
@@ -61,7 +61,7 @@ class Output:
         return self.is_live and sys.stdin.isatty()
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Return once the person agrees, or at once with `yes`; end the command otherwise.
+        """Return once the person agrees, or at once if `yes` is set; otherwise end the command.
 
         Raises BadInput if there is nobody to ask.
         """
@@ -74,17 +74,17 @@ class Output:
         typer.confirm(question, abort=True)
 
     def result(self, data: object, view: Callable[[], RenderableType]) -> None:
-        """Write the result: `data` as JSON, or the view of it."""
+        """Write the result, as JSON or as a view."""
         if self.as_json:
             self.json(data)
         else:
             self.show(view())
 
     def show(self, view: RenderableType) -> None:
-        """A view on stdout; without a terminal, its lines end where their text ends."""
+        """Show a view on stdout. Without a terminal, lines have no trailing spaces."""
         from rich.console import Group
 
-        view = Group(view)  # printed alone, a text forgets that its lines are not to be broken
+        view = Group(view)  # rich ignores a Text's no_wrap if it is printed on its own
         if self.stdout.is_terminal:
             self.stdout.print(view, crop=False)
             return
@@ -94,9 +94,9 @@ class Output:
         sys.stdout.flush()
 
     def json(self, data: object) -> None:
-        """Write one JSON object on one line, in ASCII: no control character in it can reach a terminal.
+        """Write one JSON object as one line of ASCII, so that no control character reaches a terminal.
 
-        `data` is such an object, or a value of app/api.
+        `data` is a dict or a value of app/api.
         """
         if not isinstance(data, dict):
             import msgspec
@@ -107,7 +107,7 @@ class Output:
         sys.stdout.flush()
 
     def write(self, foreign: str) -> None:
-        """A piece of streamed text, at once."""
+        """Write a piece of streamed text at once."""
         text = safe_text.text(foreign)
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -115,30 +115,30 @@ class Output:
             self._is_amid_line = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """A streamed text that has ended, ends its line."""
+        """End the last line of streamed text."""
         if self._is_amid_line:
             self.write("\n")
 
     def write_dim(self, foreign: str) -> None:
-        """A piece of streamed text that is no result: for people who watch, and of less weight."""
+        """Write streamed text that is not part of the result, dimmed and only on a terminal."""
         from rich.text import Text
 
         if not self.as_json and self.stdout.is_terminal:
             self.stdout.print(Text(safe_text.text(foreign), style="dim"), end="", soft_wrap=True)
 
     def note(self, sentence: str) -> None:
-        """A message beside the result, on a line of its own. Commands in it are to be typed as they stand."""
+        """Write a message beside the result, on its own line, with commands that can be typed as shown."""
         begins = "\n" if self._is_amid_line and _share_one_file() else ""
         sys.stderr.write(f"{begins}{safe_text.line(hints.with_home(sentence))}\n")
         sys.stderr.flush()
 
     def note_dim(self, sentence: str) -> None:
-        """A message of less weight, for people only."""
+        """Write a less important message, only if a person is watching."""
         if self.is_live:
             self.stderr.print(safe_text.line(sentence), style="dim")
 
     def fail(self, error: AppError) -> None:
-        """Say in one sentence what went wrong; where even that cannot be written, the exit code says it."""
+        """Report an error in one sentence. If even that cannot be written, the exit code still reports it."""
         sentence = safe_text.line(hints.with_home(_sentence_of(error)))
         if self.as_json:
             kind = type(error).__name__
@@ -149,19 +149,19 @@ class Output:
 
 
 def _sentence_of(error: AppError) -> str:
-    """The sentence for an error, with the command that helps who named a model that is not here."""
+    """Return the sentence for an error; for an unknown model it includes the command that gets one."""
     if error.reason.code != "model_unknown":
         return said(error)
     name = str(error.reason.facts.get("name", ""))
-    if name.casefold().endswith(".gguf"):  # as llama.cpp's own programs take it
+    if name.casefold().endswith(".gguf"):  # llama.cpp's own programs take a file name
         return said(error) + " A file is put on the shelf first: `poolhouse import FILE`."
-    with suppress(BadInput):  # a list that is damaged: the shelf's own words stay
+    with suppress(BadInput):  # if the catalog is damaged, the shelf's sentence is shown
         return _pull_hint(name) or said(error)
     return said(error)
 
 
 def _pull_hint(name: str) -> str:
-    """ "" where the catalogue has none of this name either."""
+    """Return the sentence about getting this model; "" if the catalog does not have it either."""
     from app.catalog.catalogue import shipped
 
     try:
@@ -175,19 +175,19 @@ def _pull_hint(name: str) -> str:
 
 
 def _share_one_file() -> bool:
-    """Tell whether results and messages come out at one place, as on a terminal or after `2>&1`.
+    """Return whether results and messages go to the same place, as on a terminal or after `2>&1`.
 
-    Only there may a message break a line: elsewhere the text would no longer be what was answered.
+    Only there may a message start a new line; elsewhere that would change the answer's text.
     """
     try:
         stdout, stderr = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))
-    except (OSError, ValueError):  # not a file of the system's
+    except (OSError, ValueError):  # not backed by a file descriptor
         return False
     return (stdout.st_dev, stdout.st_ino) == (stderr.st_dev, stderr.st_ino)
 
 
 def _replace_unencodable(stream: TextIO) -> None:
-    """A sign the output cannot show must not end the command."""
+    """Make the stream replace characters that it cannot encode instead of failing."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="poolhouse.plain")
@@ -196,12 +196,12 @@ def _replace_unencodable(stream: TextIO) -> None:
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    # No markup: names of machines and models may hold brackets.
+    # No markup: names of machines and models may contain brackets.
     return Console(file=stream, markup=False, emoji=False, highlight=False, width=_width(stream))
 
 
 def _width(stream: TextIO) -> int | None:
-    """None: as wide as the terminal says. A width of nothing would show nothing."""
+    """Return the width for rich; None lets rich ask the terminal. A width of 0 would show nothing."""
     columns = os.environ.get("COLUMNS", "")
     if columns == "0":
         return shutil.get_terminal_size().columns

@@ -1,4 +1,4 @@
-"""Shows long work on stderr: moving bars for a person, a line for each step otherwise."""
+"""Progress of long work on stderr: moving bars for a person, otherwise a line for each step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ShowProgress = Callable[[Progress], None]
 
 QUARTERS = 4
 SENDING_TO_ALL = "Sending layers to all machines"
-ONE_FILE = ("waiting", "starting", "downloading")  # it is one of these at a time
+ONE_FILE = ("waiting", "starting", "downloading")  # states of one file, one after another
 WORDS = {
     "starting": "Starting",
     "checking": "Checking the file",
@@ -42,7 +42,7 @@ WORDS = {
 
 @contextmanager
 def show_progress(out: Output) -> Iterator[ShowProgress]:
-    """Show progress lines of the node: pass them to the yielded function."""
+    """Show the progress that is passed to the yielded function."""
     if not out.is_live:
         yield _Lines(out).show
         return
@@ -54,10 +54,10 @@ def show_progress(out: Output) -> Iterator[ShowProgress]:
 
 
 class _Lines:
-    """Says each step when it begins, and each quarter of layers that are copied."""
+    """Reports each step when it begins, and each quarter of the layers sent."""
 
     def __init__(self, out: Output) -> None:
-        self._face = out
+        self._out = out
         self._said: set[str] = set()
 
     def show(self, step: Progress) -> None:
@@ -71,16 +71,16 @@ class _Lines:
     def _say(self, key: str, words: str) -> None:
         if key not in self._said:
             self._said.add(key)
-            self._face.note(words)
+            self._out.note(words)
 
 
 class _Bars:
-    """A bar for each step and machine; finished ones stay full."""
+    """A bar for each step and machine; finished bars stay full."""
 
     def __init__(self, progress: RichProgress) -> None:
         self._progress = progress
         self._tasks: dict[str, Any] = {}
-        self._copies: dict[str, Progress] = {}  # layers on their way, by machine
+        self._copies: dict[str, Progress] = {}  # layers being sent, by machine
 
     def show(self, step: Progress) -> None:
         self._bar(_title(step), step, ONE_FILE[0] if step.step in ONE_FILE else "")
@@ -91,17 +91,17 @@ class _Bars:
                 total = sum(copy.total for copy in self._copies.values())
                 self._bar(SENDING_TO_ALL, Progress("sending", None, done, total, "bytes"))
 
-    def _bar(self, title: str, step: Progress, of: str = "") -> None:
-        """of: what is shown by one bar, whatever its title is now."""
-        bar = of or title
+    def _bar(self, title: str, step: Progress, shared_by: str = "") -> None:
+        """Update a bar. Steps with the same `shared_by` share one bar, whose title changes."""
+        bar = shared_by or title
         if bar not in self._tasks:
-            self._progress.start()  # only now: quick work draws nothing
+            self._progress.start()  # not earlier: quick work shows no bar
             self._tasks[bar] = self._progress.add_task(title, total=step.total, unit=step.unit)
         self._progress.update(self._tasks[bar], description=title, completed=step.done, total=step.total)
 
 
 def bars(console: Console) -> RichProgress:
-    """Bars with amounts, speed and time left, gone when the work is done."""
+    """Return bars with amounts, speed and time left, which disappear when the work is done."""
     from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.progress import Progress as RichProgress
     from rich.text import Text
@@ -120,7 +120,7 @@ def bars(console: Console) -> RichProgress:
 
 
 def bar_figures(task: Task) -> str:
-    """`12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
+    """Return the text beside a bar: `12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
     done, total = task.completed, task.total
     if total is None:
         return ""

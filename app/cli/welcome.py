@@ -1,4 +1,4 @@
-"""`poolhouse` alone: the window; where no screen is, what to type instead."""
+"""`poolhouse` without a command: the window, or the first steps if there is no screen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Output
 from app.core.errors import AppError
 
-# What the window toolkit's own packages do not bring along on Linux, and Debian's packages of it.
+# Libraries that Qt's wheels do not include on Linux, and the Debian packages that have them.
 DRAWING_LIBRARIES = {
     "libglib-2.0.so.0": "libglib2.0-0",
     "libEGL.so.1": "libegl1",
@@ -36,14 +36,15 @@ WAYLAND_LIBRARIES = {"libwayland-cursor.so.0": "libwayland-cursor0", "libwayland
 
 
 def has_screen() -> bool:
-    """Return whether a window can be shown: always on Windows and macOS, elsewhere where a display is named."""
+    """Return whether a window can be shown: always on Windows and macOS, elsewhere if a display is set."""
     if sys.platform in ("win32", "darwin"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def require_libraries() -> None:
-    """Raises AppError with the packages to install: Qt itself would end the process, without a word why."""
+    """Raise AppError with the packages to install if libraries are missing: Qt would end the process without saying
+    why."""
     if not sys.platform.startswith("linux"):
         return
     libraries = DRAWING_LIBRARIES | (WAYLAND_LIBRARIES if os.environ.get("WAYLAND_DISPLAY") else X11_LIBRARIES)
@@ -99,13 +100,13 @@ def welcome(
 
 
 def _note() -> str:
-    """Return the step with its `--home`, if the home is not the usual one; the demo needs none."""
+    """Return the introduction to the first steps. It mentions `--home` unless the home is the default one."""
     option = hints.home_option()
     return f"{NO_SCREEN} (with{option} behind each but the demo)" if option else NO_SCREEN
 
 
 def _open_window(home: Path | None, hidden: bool) -> NoReturn:
-    """Show the window until Quit; the process ends with it."""
+    """Show the window until the person quits, then end the process."""
     require_libraries()
     from app.cli.window_node import NodeLauncher
     from app.gui.app.application import start

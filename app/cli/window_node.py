@@ -1,4 +1,4 @@
-"""Find the node of a home for the window, and start one that outlives a window that crashes."""
+"""Finds the node for the window, and starts one that survives a crash of the window."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from app.machine import paths, running_node, uninstall
 from app.machine.paths import Home
 from app.network import identity
 
-LOG = "start.log"  # what it says while it starts; from then on it writes a log of its own
+LOG = "start.log"  # output of the node during its start; later it writes its own log
 LAST_WORDS_BYTES = 4096
-END_WAIT_S, POLL_S = 12.0, 0.1  # for a node to end; after eight seconds it is ended
+END_WAIT_S, POLL_S = 12.0, 0.1  # for a node to end, which it is forced to after eight seconds
 
 
 class NodeLauncher:
-    """The Launcher of app/gui, over files and processes."""
+    """The Launcher of app/gui, implemented with files and processes."""
 
     def __init__(self, home: Home, options: Sequence[str] = ()) -> None:
         self._home, self._options = home, options
         self.home = home.root
         self._process: subprocess.Popen[bytes] | None = None
         self._erases = False
-        self._earlier: list[subprocess.Popen[bytes]] = []  # that may still be ending
+        self._earlier: list[subprocess.Popen[bytes]] = []  # processes that may still be ending
 
     def find(self) -> Endpoint | None:
         runtime = running_node.read(self._home.runtime_file)
@@ -71,7 +71,8 @@ class NodeLauncher:
         self._erases = True
 
     def finish(self) -> list[str]:
-        """Do what is due once the window has ended; return why some of it could not be done."""
+        """Erase the home if that was requested; called after the window has ended. Return the reasons for anything
+        left behind."""
         if not self._erases:
             return []
         for _ in range(round(END_WAIT_S / POLL_S)):
@@ -88,7 +89,7 @@ class NodeLauncher:
 
     def fate(self) -> str | None:
         if self._process is None or not self._process.poll():
-            return None  # none was started, it runs, or it ended in order
+            return None  # not started, still running, or ended normally
         return _start_failure(self._log) or said(AppError("node_stopped"))
 
     @property
@@ -104,7 +105,7 @@ class NodeLauncher:
 
 
 def _in_own_group() -> dict[str, Any]:
-    """A Ctrl-C or a crash of the window must not end the node."""
+    """Keep a Ctrl-C or a crash of the window from ending the node."""
     if os.name == "nt":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW  # type: ignore[attr-defined,unused-ignore]
         return {"creationflags": flags}
@@ -112,7 +113,7 @@ def _in_own_group() -> dict[str, Any]:
 
 
 def _start_failure(log: Path) -> str:
-    """Why it did not start. One that had said that it is ready, in one line of JSON, said nothing of its end."""
+    """Return the last line that the node wrote, or "" if it had already reported that it was ready (a line of JSON)."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - LAST_WORDS_BYTES))

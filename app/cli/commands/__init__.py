@@ -1,1 +1,1 @@
-"""The commands, a file for each theme."""
+"""The commands, grouped by theme."""

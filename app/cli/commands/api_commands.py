@@ -1,4 +1,4 @@
-"""`poolhouse api`: other programs of this computer use the pool, or not; its keys."""
+"""`poolhouse api`: the API server for other programs, and its keys."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def on(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Listen on this computer, for programs with a key. It stays on."""
+    """Start the API server for programs with a key. It stays on after a restart."""
     chosen = {"port": port, "may_load": may_load, "ollama_open": ollama_open,
               "at_once": at_once, "tokens_a_minute": tokens, "lan": lan,
               "add_host_names": host_names or None, "remove_host_names": no_host_names or None,
@@ -130,12 +130,12 @@ def on(  # noqa: PLR0913  one for each option
 
 
 def off(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Listen no more. Answers under way end."""
+    """Stop the API server. Running answers end."""
     _post(home, "/api", {"on": False}, as_json)
 
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show where it listens, and who may use it."""
+    """Show the server's addresses and who may use it."""
     from app.api.chat_api import ChatApi
 
     _show(ask_node(home, lambda node: node.get("/api", ChatApi)), as_json)
@@ -148,7 +148,7 @@ def key(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a key; a name that is new makes one."""
+    """Show a key, or create it if the name is new."""
     if rotate and remove:
         raise typer.BadParameter("Give one of --rotate and --remove.")
 
@@ -159,7 +159,7 @@ def key(
         if remove:
             return await node.delete(f"/api/keys/{segment(name)}", KeyRemoved)
         known = {entry.name: entry for entry in (await node.get("/api/keys", ApiKeys)).keys}
-        if rotate and known and name not in known:  # mistyped: the key that leaked would stay
+        if rotate and known and name not in known:  # probably mistyped; a leaked key would stay valid
             raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(known)))
         if rotate or name not in known:
             return await node.post("/api/keys", {"name": name}, answer=ApiKey)
@@ -177,13 +177,13 @@ def limit(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set the limits of one key; what is not given is as for all keys."""
+    """Set the limits of one key. Limits that you leave out follow those for all keys."""
     order: Json = {"name": name, "at_once": at_once, "tokens_a_minute": tokens}
     _post(home, "/api/limits", order, as_json)
 
 
 def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show the certificate that programs of other computers must trust."""
+    """Show the certificate that programs on other computers must trust."""
     from app.api.chat_api import Certificate
 
     answer = ask_node(home, lambda node: node.get("/api/certificate", Certificate))
@@ -232,7 +232,7 @@ def _lines(api: ChatApi) -> list[str]:
 
 
 def _access(api: ChatApi) -> list[str]:
-    """Return what was allowed beside this computer's own names and programs."""
+    """Return the host names and origins that were allowed in addition to this computer's own."""
     lines = []
     if names := api.host_names:
         lines.append(f"It also answers by these host names: {_joined(names)}.")

@@ -1,4 +1,4 @@
-"""`poolhouse ask`: one answer, streamed as it comes."""
+"""`poolhouse ask`: one answer, streamed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
 
 
 def _not_nan(value: float) -> float:
-    """`nan` is within all bounds."""
+    """Reject `nan`, which passes every range check."""
     if math.isnan(value):
         raise typer.BadParameter("'nan' is no number. Choose one from 0 to 10.")
     return value
@@ -84,9 +84,9 @@ def ask(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the loaded model one question. It stays in the household: other servers answer programs only.
+    """Ask the loaded model one question. It stays in the household: upstream servers answer only other programs.
 
-    With no model loaded the Guide answers, and the first line says so.
+    If no model is loaded, the Guide answers, and the first line says so.
     """
     if raw and system is not None:
         raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
@@ -130,9 +130,9 @@ def _prompt_fields(prompt: str, system: str | None, raw: bool) -> Json:
 
 
 async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
-    """Return the answer, and what was said first about the model that gives it.
+    """Return the answer, and the note about which model gives it ("" if there is none).
 
-    Unless the face speaks JSON, the text is written while it comes.
+    Without `--json`, the text is written as it arrives.
     """
     from app.api.answers import AnswerLine
 
@@ -167,24 +167,24 @@ def answer_json(answer: Answer, said_first: str) -> Json:
 
 
 class _Notices:
-    """Shows what happens while an answer recovers: a line for each event, not for each step of it."""
+    """Shows what happens while an answer recovers: one line for each event, not for each of its steps."""
 
     def __init__(self, out: Output) -> None:
-        self._face, self._states = out, set[str]()  # of the current event
+        self._out, self._states = out, set[str]()  # states of the current event that were shown
 
     def show(self, notice: Notice) -> None:
-        """`lost` and `reconnecting` are followed by what is done about it; the answer itself shows that it goes on."""
+        """Show a notice, unless another follows (`lost`, `reconnecting`) or the answer shows it (`continued`)."""
         state = notice.state
         if state == "continued":
             self._states.clear()
         is_shown = state in ("rebuilding", "leaving", "short") or notice.code == "recovery_reconnected"
         if is_shown and state not in self._states:
             self._states |= set() if state == "continued" else {state}
-            self._face.note(notice.text or "")
+            self._out.note(notice.text or "")
 
 
 async def _first_answer_line(lines: AsyncGenerator[AnswerLine, None], out: Output) -> tuple[AnswerLine, str]:
-    """Return the first line of the answer itself, after a load if there is one, and what was said about the model."""
+    """Show a load if there is one; return the first line of the answer and the note about its model."""
     from app.cli.progress import show_progress
 
     said_first = ""
@@ -217,7 +217,7 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
 
 
 def _cut_off(answer: Answer, max_tokens: int | None) -> str:
-    """Return which limit cut the answer, and what helps."""
+    """Return a sentence that names the limit that cut off the answer, and what helps."""
     if answer.cut_by == "context":
         return (
             "The answer was cut off: the context is full. Load the model with a larger --context, or ask with fewer "

@@ -1,4 +1,4 @@
-"""`poolhouse bench`: how fast the pool really is, by the method of DESIGN.md 8."""
+"""`poolhouse bench`: the real speed of the pool, measured by the method of DESIGN.md 8."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bench(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the pool: time to first token, tokens a second, alone and together."""
+    """Measure the pool: time to first token and tokens per second, for one answer and for several at once."""
     from app.cli.benchmark import Task
 
     task = Task(
@@ -57,7 +57,7 @@ def bench(  # noqa: PLR0913  one for each option
         output=output,
         streams=tuple(read_counts(streams, "1,8")),
         runs=runs,
-        # Another seed each time: prompts that a slot still holds would flatter.
+        # A new seed each time: prompts still cached in a slot would make it look faster.
         seed=secrets.randbelow(MAX_CHOSEN_SEED) if seed is None else seed,
         load={
             "split": read_counts(split) if split is not None else None,
@@ -75,7 +75,7 @@ def _answers(count: int) -> str:
 
 
 async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
-    """Says the figures as soon as they are there: what comes after them may fail, or be ended."""
+    """Measure and show the results at once, because restoring the former model may fail or be interrupted."""
     from app.cli.benchmark import Bench
     from app.cli.progress import show_progress
 
@@ -86,7 +86,7 @@ async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
                 placed = await benchmark.load(show)
             out.note(f"Measuring: {_answers(task.steps)} of {task.output} tokens.")
             results = await benchmark.measure()
-        except asyncio.CancelledError:  # whoever ends it does not want to wait for a load
+        except asyncio.CancelledError:  # a person who presses Ctrl-C does not want to wait for a load
             if benchmark.has_loaded:
                 out.note("What the benchmark loaded is still there, with its short context.")
             raise
@@ -99,7 +99,7 @@ async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
 
     try:
         out.result(report, lambda: bench_view(report))
-    finally:  # whoever reads it may have gone
+    finally:  # the reader of the output may be gone
         await _restore(benchmark, out)
 
 
@@ -112,7 +112,7 @@ async def _restore(benchmark: Bench, out: Output) -> None:
             await benchmark.restore(show)
     except AppError as error:
         out.note(said(error))
-    except asyncio.CancelledError:  # Ctrl-C ends the load, and with it the command: all else is done
+    except asyncio.CancelledError:  # Ctrl-C ends the load and the command; everything else is done
         task = asyncio.current_task()
         assert task is not None
         task.uncancel()
@@ -142,7 +142,7 @@ def _report(task: Task, placed: Plan, results: list[Json]) -> Json:
 
 @contextmanager
 def _answer_bar(out: Output, steps: int) -> Iterator[Any]:
-    """A bar of finished answers, where a person watches."""
+    """Show a bar of finished answers if a person is watching."""
     if not out.is_live:
         yield lambda finished: None
         return
@@ -152,7 +152,7 @@ def _answer_bar(out: Output, steps: int) -> Iterator[Any]:
     tasks: list[Any] = []
 
     def update(finished: int) -> None:
-        if not tasks:  # only now: loading has bars of its own
+        if not tasks:  # not earlier: loading shows its own bars
             bar.start()
             tasks.append(bar.add_task("Measuring", total=steps, unit="answers"))
         bar.update(tasks[0], completed=finished)

@@ -1,4 +1,4 @@
-"""`poolhouse chats`: whether the window's chats are encrypted on this disk, and changing that."""
+"""`poolhouse chats`: encryption of the window's chats on this disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def chats_group() -> typer.Typer:
 
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Say where the chats are, whether they are encrypted, and whether their key is there."""
+    """Show where the chats are, whether they are encrypted, and whether their key is available."""
     from app.cli.chats_file import check_key, find_file, read_chats
     from app.gui.chat.history.history_cipher import Cipher
 
@@ -59,7 +59,7 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Encrypt every text of the chats. Close the window first."""
+    """Encrypt all text of the chats. Close the window first."""
     from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
@@ -83,7 +83,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Make the chats readable again. Close the window first."""
+    """Decrypt the chats. Close the window first."""
     from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
@@ -110,7 +110,7 @@ def _home(home: Path | None) -> Home:
 
 
 async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
-    """The key and its place: as the node has it while one runs, else from its place itself. Raises Refused."""
+    """Return the key and its place, from the running node or else from the key's own store. Raises Refused."""
     from app.api.computer import HistoryKey
     from app.client import with_node
     from app.machine.secret_stores import ChatKey
@@ -150,4 +150,4 @@ def _counts(chats: Chats) -> str:
 
 
 def _no_progress(done: int, of: int) -> None:
-    """Thousands of messages take a second."""
+    """Show nothing: even thousands of messages take only a second."""

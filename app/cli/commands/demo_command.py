@@ -48,10 +48,10 @@ def demo(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch it work: nodes on this computer pair, share a model and answer a question."""
+    """Watch nodes on this computer pair, share a model and answer a question."""
     try:
         asyncio.run(_run_demo(Output(as_json), machines, question, home))
-    except asyncio.CancelledError:  # ended by the system; Ctrl-C comes as KeyboardInterrupt
+    except asyncio.CancelledError:  # ended by a signal; Ctrl-C raises KeyboardInterrupt
         raise KeyboardInterrupt from None
 
 
@@ -72,7 +72,7 @@ async def _run_demo(out: Output, machines: int, question: str, home: Path | None
 
 @contextmanager
 def _cancelled_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the demo in order, as Ctrl-C does."""
+    """End the demo in order on SIGTERM and when the terminal closes, as Ctrl-C does."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -122,12 +122,12 @@ async def _pair(out: Output, host: NodeClient, lender: NodeClient, name: str) ->
     window = await host.post("/pairing", {"role": "use_and_lend"}, answer=PairingCode)
     out.note(f"Pairing {name} by the code {window.code} at {window.address}…")
     typed = {"address": window.address, "code": window.code}
-    # Both ends: the window is free for the next machine only when this one's link stands.
+    # Wait for both ends: the host can pair the next machine only once this one is linked.
     await gather_first_error([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
 
 
 async def _all_online(host: NodeClient, machines: int) -> None:
-    """Pairing tells the machines of each other; their links come up a moment later."""
+    """Wait until all machines are linked: links come up a moment after pairing."""
     from app.api.snapshot import Snapshot
 
     ends = time.monotonic() + JOINED_SECONDS
@@ -159,16 +159,17 @@ async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
 
 
 def even_split(n_layers: int, machines: int) -> list[int] | None:
-    """Layers of each run: the host's share stands half before, half after the lenders'.
+    """Return the layers of each run, or None for one machine, where nothing is split.
 
-    None for one machine: nothing is split. Raises BadInput when a run would be empty.
+    Half of the host's layers come before the lenders' layers and half after. Raises BadInput if a run would be
+    empty.
     """
     if machines == 1:
         return None
     if n_layers < machines + 1:
         raise BadInput("demo_too_many", layers=n_layers, most=n_layers - 1)
     share, left = divmod(n_layers, machines)
-    # The host holds two runs, so it takes what is left over first, and at least one layer for each.
+    # The host has two runs of at least one layer each, so it gets the remainder first.
     lenders = [share + (1 if number < left - 1 else 0) for number in range(machines - 1)]
     host = n_layers - sum(lenders)
     if host < 2:

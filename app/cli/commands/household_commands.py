@@ -16,7 +16,7 @@ from app.core.errors import BadInput, Refused
 MachineArgument = Annotated[
     str, typer.Argument(metavar="MACHINE", help="Its name, or at least six letters of its id.", parser=read_name)
 ]
-LOST_ROLE = {  # a role that it had: what was done by it
+LOST_ROLE = {  # by lost role: what ends with it
     "lender": "Layers that it held for others are given back; a model of which some lay there is loaded anew "
     "without it, or lost where it does not fit.",
     "host": "What it had loaded on other machines is unloaded there.",
@@ -81,9 +81,9 @@ def roles(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a machine may do from now on: all that is given here, and nothing else.
+    """Set everything that a machine may do: the roles given here replace its present ones.
 
-    What it did by a role that it loses ends at once.
+    Whatever it is doing in a role that it loses ends at once.
     """
     from app.api.answers import RolesSet
     from app.client import segment
@@ -101,7 +101,7 @@ def roles(
 
 
 def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Give layers again to a machine that gave wrong numbers in a check."""
+    """Trust a machine with layers again after it returned wrong numbers in a check."""
     from app.api.answers import UsedAgain
     from app.client import segment
 
@@ -121,12 +121,12 @@ def remove(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a machine from the household. It comes back only after `reset` there and pairing again."""
+    """Remove a machine from the household. To return, it must `reset` and be paired again."""
     from app.api.answers import MachineAnswer, Removed
     from app.client import segment
 
     out, path = Output(as_json), f"/machines/{segment(machine)}"
-    if not yes:  # a name that means no machine needs no consent
+    if not yes:  # asking for consent would be pointless if no machine has this name
         name = safe_text.name(ask_node(home, lambda node: node.get(path, MachineAnswer)).machine.name)
         out.confirm(f"Remove {name} from the household?", yes)
     added = "" if keep_added is None else f"?added={'keep' if keep_added else 'remove'}"
@@ -155,7 +155,7 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
 
 
 def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Measure the links to all machines now: round trips, and Mb/s each way. A few seconds each."""
+    """Measure the links to all machines now: round-trip time, and Mb/s each way. It takes a few seconds per link."""
     out = Output(as_json)
     out.note_dim("Measuring the links…")
     from app.api.links import LinkReports

@@ -1,4 +1,4 @@
-"""`poolhouse lend`: what this machine lends, when, and pauses by hand."""
+"""`poolhouse lend`: how much this machine lends and when, and pauses by hand."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 Words = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
-MOST_DRAIN_SECONDS = 600.0  # as the node has it
+MOST_DRAIN_SECONDS = 600.0  # the node's own limit
 MOST_DIGITS = 6  # of Mbit/s
-EXACT_BELOW_SECONDS = 600  # of a pause: below this its end is told to the second
-UNCHANGED = object()  # None means something for some rules
+EXACT_BELOW_SECONDS = 600  # a pause shorter than this shows its end to the second
+UNCHANGED = object()  # None is a value of some rules
 
 
 def _option(names: str, metavar: str, words: str) -> Any:
@@ -134,7 +134,7 @@ def lend(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what this machine lends and when, change it, pause it, or take all back. It holds at once."""
+    """Show or change what this machine lends and when, pause lending, or take everything back. Takes effect at once."""
     step = _pause_request(pause, resume, stop, time)
     changes: Json = {
         "memory_bytes": _memory(memory),
@@ -166,7 +166,7 @@ def _drain(typed: str) -> float:
 
 
 def _memory(typed: str | None) -> object:
-    """Bytes; None for half of what is free at start."""
+    """Return the size in bytes, or None for half of the memory that is free at start."""
     match typed and typed.strip().lower():
         case None:
             return UNCHANGED
@@ -179,14 +179,14 @@ def _memory(typed: str | None) -> object:
 
 
 def _limit(typed: str | None) -> object:
-    """Bytes; 0 for none."""
+    """Return the limit in bytes; 0 means no limit."""
     if typed is None:
         return UNCHANGED
     return 0 if typed.strip().lower() == "off" else read_size(typed)
 
 
 def _megabits(typed: str) -> int:
-    """A whole number, with its unit or without; 0 for no limit."""
+    """Return a whole number, given with or without its unit; 0 means no limit."""
     word = typed.strip().lower()
     number = "0" if word == "off" else word.removesuffix("mbit/s").rstrip()
     if not (number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS):
@@ -195,7 +195,7 @@ def _megabits(typed: str) -> int:
 
 
 def _suggestion(typed: str) -> str:
-    """The options that a word alone could have meant: how much, how long, or both."""
+    """Return the options that a bare word could have meant: an amount, a time, or both."""
     meanings = []
     for read, way in (
         (read_size, f"To lend so much, write --memory {typed}."),
@@ -225,7 +225,7 @@ def _pause_request(pause: bool, resume: bool, stop: bool, time: str | None) -> t
 def _apply(
     home: Path | None, rules: Json, programs: tuple[Sequence[str], Sequence[str]], step: tuple[str, Json] | None
 ) -> LendingState:
-    """Apply the changes, then the step; return the state of lending after them."""
+    """Apply the changes, then the pause or resume; return the resulting state of lending."""
     from app.api.lending import LendingState
     from app.client import NodeClient
 
@@ -241,7 +241,7 @@ def _apply(
 
 
 def _programs(known: list[str], more: Sequence[str], fewer: Sequence[str]) -> list[str]:
-    """Raises BadInput for a program that is to matter no more and never did."""
+    """Return the programs that pause lending. Raises BadInput if a program to remove is not among them."""
     gone = {name.casefold() for name in fewer}
     there = {name.casefold() for name in known}
     if strange := sorted(gone - there):
@@ -251,7 +251,7 @@ def _programs(known: list[str], more: Sequence[str], fewer: Sequence[str]) -> li
 
 
 def lend_view(shown: LendingState) -> RenderableType:
-    """All of `poolhouse lend`, 80 columns wide."""
+    """Show the state of lending, 80 columns wide."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -288,7 +288,7 @@ def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
 
 
 def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
-    """The reason of a pause, with its end where it has one."""
+    """Return the reason for a pause, with its end if it has one."""
     if lending.resumes_in_s is None:
         return why or "Lends nothing."
     local = now or dt.datetime.now().astimezone()
@@ -340,7 +340,7 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
 
 
 def _fewer_now(shown: LendingState) -> str:
-    """Why others may use less at this moment than the owner set; nothing where they may not."""
+    """Explain why others can use less now than the owner allows; "" if they can use all of it, or nothing."""
     lending, limit = shown.lending, shown.rules.limit_bytes
     if not 0 < lending.lent_bytes < shown.most_bytes:
         return ""

@@ -1,4 +1,4 @@
-"""Placing a model on the machines: forecast, load, unload."""
+"""Placing a model on the machines: `plan`, `load` and `unload`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NumberName(StrEnum):
 
 
 class ShapeName(StrEnum):
-    """The ways to place a model in the household."""
+    """The ways to place a model on the household's machines."""
 
     ONE = "one"
     SPLIT = "split"
@@ -89,7 +89,7 @@ def _load_request(
     *,
     beside: bool,
 ) -> dict[str, Any]:
-    """Return what the requests for a plan and a load have in common."""
+    """Return the body that requests for a plan and for a load share."""
     runs = read_counts(split) if split is not None else None
     chosen = shape.value if shape else None
     return {
@@ -160,7 +160,7 @@ def load(  # noqa: PLR0913  one for each option
 
 
 async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> Loaded | LoadedEmbedderAnswer:
-    """Raises Stopped after Ctrl-C: the node gives up what it has begun."""
+    """Load a model. Raises Stopped after Ctrl-C; the node then abandons the load."""
     from app.api.answers import Loaded, LoadedEmbedderAnswer
     from app.decoding import convert
 
@@ -172,13 +172,13 @@ async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> L
 
 
 def _show_full_name(out: Output, typed: str, name: str) -> None:
-    """Report which model the beginning of a name was taken for, before anything else."""
+    """Show which model an abbreviated name stands for."""
     if not out.as_json and typed.casefold() != name.casefold():
         out.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
 
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Give the memory of a loaded model back, on every machine; without a name, of all."""
+    """Free the memory of a loaded model on every machine; without a name, of all loaded models."""
     from app.api.models import Unloaded
 
     answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=Unloaded))

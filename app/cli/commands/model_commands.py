@@ -1,4 +1,4 @@
-"""The models of this computer: the shelf, the folder in which they are kept, and sharing them with the household."""
+"""The models of this computer: the shelf, the folder that holds them, and sharing them with the household."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 async def _shelf(node: NodeClient) -> tuple[Models, StarterAnswer | None]:
-    """Return the shelf and, while it has only the built-in model, the model to start with."""
+    """Return the shelf, with a recommended first model if only the built-in one is there."""
     from app.api.models import Models, StarterAnswer
 
     known = await node.get("/models", Models)
@@ -65,7 +65,7 @@ def import_file(
     from app.api.models import ModelAnswer
     from app.cli.progress import show_progress
 
-    path = expanded(file).absolute()  # the node has another working directory
+    path = expanded(file).absolute()  # the node has a different working directory
     if path.is_dir():
         raise BadInput("file_is_folder", path=str(path))
     if not path.is_file():
@@ -85,9 +85,9 @@ def import_file(
 
 
 def _same_model_note(known: str, known_bytes: int, path: Path) -> str:
-    """Say that a file was taken for a model that is here.
+    """Explain that the file is a model that is already on the shelf.
 
-    Its metadata and tensors are the same; what stands behind or between them can differ.
+    Its metadata and tensors are identical, but the bytes after or between them may differ.
     """
     from app.catalog.gguf.gguf_check import part_paths
 
@@ -101,7 +101,7 @@ def _same_model_note(known: str, known_bytes: int, path: Path) -> str:
 
 
 def _is_elsewhere(known: str, path: Path) -> bool:
-    """Return whether the shelf has these bytes from another file. Any part of a model stands for all of it."""
+    """Return whether the shelf has this model from another file. The parts of a split model count as one file."""
     if not known:
         return False
     there = Path(known)
@@ -113,12 +113,12 @@ def _without_part(path: Path) -> str:
 
 
 def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Take a model off the shelf; only a file that was downloaded here is deleted with it."""
+    """Take a model off the shelf. Its file is deleted only if it was downloaded here."""
     from app.api.models import ModelAnswer, ModelRemoved
     from app.client import segment
 
     out, path = Output(as_json), f"/models/{segment(model)}"
-    if not yes:  # which one is meant is said, and one that is not there needs no consent
+    if not yes:  # the question shows the full name, and is not asked if there is no such model
         meant = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
         if meant.builtin:
             raise BadInput("model_builtin", name=meant.name)
@@ -154,14 +154,14 @@ def folder(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where models are kept, or choose another folder, on a disk with more room."""
+    """Show where models are kept, or choose another folder, for example on a larger disk."""
     if default and path is not None:
         raise typer.BadParameter("Give a folder or --default, not both.")
     if create and path is None:
         raise typer.BadParameter("--create needs the folder that is to be made.")
     out, place = Output(as_json), None
     if path is not None:
-        place = expanded(path).absolute()  # the node has another working directory
+        place = expanded(path).absolute()  # the node has a different working directory
         create = _may_create(out, place, create)
     chosen = "" if default else None if place is None else str(place)
 
@@ -173,9 +173,10 @@ def folder(
 
 
 def _may_create(out: Output, place: Path, create: bool) -> bool:
-    """Ask whether to make a missing folder, which may be mistyped. Raises BadInput if nobody can be asked."""
+    """Return whether to create the folder. Ask first, as its name may be mistyped; raise BadInput if there is nobody
+    to ask."""
     if create or place.exists():
-        return create  # the node says what is wrong with it
+        return create  # the node reports what is wrong with it
     lacks = place
     while not lacks.parent.is_dir():
         lacks = lacks.parent
@@ -188,13 +189,16 @@ def _may_create(out: Output, place: Path, create: bool) -> bool:
 
 
 async def _choose_folder(
-    node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: ShowProgress
+    node: NodeClient, chosen: str | None, options: tuple[bool, bool], show: ShowProgress
 ) -> ModelsFolderRoom:
-    """how: whether to bring the models, and whether the folder is to be made."""
+    """Choose the folder, move the models if requested, and return its state.
+
+    options: whether to move the models, and whether to create the folder.
+    """
     from app.api.downloads import ModelsFolderRoom
     from app.api.plans import Progress
 
-    move, create = how
+    move, create = options
     if chosen is not None:
         answer = await node.post("/folder", {"path": chosen, "move": move, "new": create}, answer=ModelsFolderRoom)
     elif move:
@@ -203,7 +207,7 @@ async def _choose_folder(
         return await node.get("/folder", ModelsFolderRoom)
     try:
         while moving := answer.move:
-            if moving.total_bytes:  # else there is nothing to move, or it is not known yet
+            if moving.total_bytes:  # otherwise there is nothing to move, or the total is not known yet
                 show(Progress("moving", None, moving.done_bytes, moving.total_bytes, "bytes"))
             await asyncio.sleep(POLL_SECONDS)
             answer = await node.get("/folder", ModelsFolderRoom)
@@ -256,7 +260,7 @@ def share(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose whether your other machines may copy models from this one, instead of downloading them again."""
+    """Choose whether other machines of the household may copy models from this one, to save a download."""
     shares = ask_node(home, lambda node: _settings(node, action)).share_models
     Output(as_json).result({"on": shares}, lambda: hints.with_home(SHARED if shares else NOT_SHARED))
 

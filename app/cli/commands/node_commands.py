@@ -87,7 +87,7 @@ def node(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run this machine's node until Ctrl-C. To a program, one JSON line says when it is ready."""
+    """Run the node of this machine until Ctrl-C. For programs, one line of JSON reports when it is ready."""
     lend_bytes = read_size(lend) if lend else None
     if name is not None and (len(name) > MAX_NAME_CHARACTERS or not name.isprintable()):
         raise typer.BadParameter(f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters.")
@@ -115,7 +115,10 @@ def node(  # noqa: PLR0913  one for each option
 
 @contextmanager
 def without_gc() -> Iterator[None]:
-    """A node's 900 modules are there in about nine tenths of the time, and no later sweep goes through them."""
+    """Import without garbage collection, and exempt the modules from later collections.
+
+    They are never garbage, and a node's 900 modules load in about nine tenths of the time.
+    """
     before = gc.isenabled()
     gc.disable()
     try:
@@ -137,10 +140,10 @@ def _print_ready(facts: dict[str, Any]) -> None:
 
 
 def _stop_when_stdin_ends() -> None:
-    """End like Ctrl-C once whoever started us is gone: the one sign every system gives."""
+    """End as on Ctrl-C once the parent process is gone. A closed stdin is the only sign of that on every system."""
 
     def watch() -> None:
-        while os.read(sys.stdin.fileno(), 1024):  # not by its buffer: Python aborts if it is locked at the end
+        while os.read(sys.stdin.fileno(), 1024):  # not sys.stdin itself: Python aborts if its buffer is locked at exit
             pass
         _thread.interrupt_main(signal.SIGINT)
 
@@ -170,7 +173,7 @@ def autostart(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Start Poolhouse when you sign in, or stop doing so. Only what you order is changed."""
+    """Show whether Poolhouse starts when you sign in, or change it."""
     from app.machine import autostart as system
     from app.machine.paths import Home
 
@@ -194,7 +197,7 @@ def _autostart_lines(answer: Json, action: AutostartAction | None) -> list[str]:
 
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Check this machine; works whether a node runs or not."""
+    """Check this machine. Works with or without a running node."""
     from app.cli.doctor import all_checks, checks_json, checks_view
     from app.machine.paths import Home
 
@@ -206,14 +209,14 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Delete all of Poolhouse's data here: identity, models, chats, settings, keys. Before removing the app."""
+    """Delete all of Poolhouse's data here: identity, models, chats, settings and keys, before you remove the app."""
     from app.machine import running_node, uninstall
     from app.machine.paths import Home
 
     out, own = Output(as_json), Home.at(home)
     if running_node.read(own.runtime_file) is not None:
         raise Refused("erase_while_running", home=str(own.root))
-    uninstall.require_own(own)  # what is nobody's needs no consent
+    uninstall.require_own(own)  # asking for consent would be pointless if it is not a home
     out.confirm(f"Delete all models, chats, settings and keys in {own.root}? Nothing brings them back.", yes)
     done = asyncio.run(uninstall.erase(own))
     left = [said(reason) for reason in done.left]

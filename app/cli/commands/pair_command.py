@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from app.api.plans import Progress
     from app.client import NodeClient
 
-DISCOVERY_SECONDS, POLL_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
+DISCOVERY_SECONDS, POLL_SECONDS = 4.0, 0.2  # time to hear an announcement: twice what discovery takes
 CLOSING_SECONDS = 2.0
 BAR_CELLS = 40
 TRUST = (
@@ -76,7 +76,8 @@ def pair(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pair two machines: `--open` on one; on the other its ADDRESS, or its name when it is near."""
+    """Pair two machines: run `--open` on one, and on the other give the first one's address, or its name if it is
+    nearby."""
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address another machine shows.")
     if open_window and code:
@@ -96,7 +97,7 @@ def pair(
 
 
 def _open_nearby(out: Output, home: Path | None) -> str:
-    """The only machine nearby that lets others in; one that began just now may not be heard of yet."""
+    """Return the id of the only machine nearby that is open for pairing. Waits, since it may not be discovered yet."""
     from app.api.snapshot import Snapshot
     from app.cli.views.machines_view import only_open
 
@@ -162,7 +163,7 @@ async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> Mach
             )
         return await node.work("GET", "/pairing/wait", answer=MachineAnswer)
     except asyncio.CancelledError:
-        # The loop is ending: nothing else would close the window before its time is over.
+        # The event loop is ending; otherwise the window would stay open until it times out.
         with contextlib.suppress(AppError, TimeoutError):
             async with asyncio.timeout(CLOSING_SECONDS):
                 await node.delete("/pairing")
@@ -192,7 +193,7 @@ async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> 
 
 
 def _window_view(window: PairingCode, seconds_left: float, tries_left: int) -> RenderableType:
-    """The code in large spacing, what to type, and the time left as a bar."""
+    """Show the code in large spacing, the command to type, and the time left as a bar."""
     from rich.console import Group
     from rich.text import Text
 

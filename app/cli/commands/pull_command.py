@@ -1,4 +1,4 @@
-"""Get a model: from the catalogue by its name, or from the hub by its repository."""
+"""`poolhouse pull`: get a model from the catalog, the hub or a machine of the household."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from app.client import NodeClient
 
 POLL_SECONDS = 0.3
-STEPS = {"waiting": "waiting", "starting": "starting", "checking": "checking"}  # by the download's state
-SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
+# download state -> step; any other state is "downloading"
+STEPS = {"waiting": "waiting", "starting": "starting", "checking": "checking"}
+SILENT_SECONDS = 4.0  # without an answer from the hub before the person is told
 
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file on the hub; `revision` is None for the catalogue's own or the newest."""
+    """A file on the hub. `revision` is None for the catalog's own revision, or else the newest."""
 
     repository: str
     file: str
@@ -68,7 +69,7 @@ def pull(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Download a model; Ctrl-C pauses it, the same command goes on."""
+    """Download a model. Ctrl-C pauses the download, and the same command resumes it."""
     out = Output(as_json)
     if online and source is not None:
         raise typer.BadParameter("Give --from or --online, not both.")
@@ -83,23 +84,26 @@ def pull(
         _follow(out, home, (model, name), (source, online))
 
 
-def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], where: tuple[str | None, bool]) -> None:
-    """See `_pull`."""
+def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], source: tuple[str | None, bool]) -> None:
+    """Pull the model and show it; see `_pull` for the arguments."""
     import msgspec
 
     from app.cli.progress import show_progress
     from app.cli.views.models_view import models_view
 
     with show_progress(out) as show:
-        download, model = ask_node(home, lambda node: _pull(node, choice, where, show, out))
+        download, model = ask_node(home, lambda node: _pull(node, choice, source, show, out))
     content = {"download": msgspec.to_builtins(download), "model": msgspec.to_builtins(model)}
     out.result(content, lambda: models_view([model]))
 
 
 async def _pull(
-    node: NodeClient, choice: tuple[str, str | None], where: tuple[str | None, bool], show: ShowProgress, out: Output
+    node: NodeClient, choice: tuple[str, str | None], source: tuple[str | None, bool], show: ShowProgress, out: Output
 ) -> tuple[Download, ShelfModel]:
-    """what: the model, and its name on the shelf. where: the machine that shall give it, and whether none shall."""
+    """Download or copy a model; return the download and the model on the shelf.
+
+    choice: the model, and its name on the shelf. source: the machine to copy from, and whether to copy from none.
+    """
     from app.api.downloads import DownloadAnswer
     from app.api.models import Models, ShelfModel
     from app.client import segment
@@ -108,7 +112,7 @@ async def _pull(
     with _slow_hub_note(out):
         version = await _find_file(node, model)
     order = {"repository": version.repository, "file": version.file, "revision": version.revision, "name": name}
-    if machine := await _source_machine(node, version, where, out):
+    if machine := await _source_machine(node, version, source, out):
         order |= {"machine": machine, "sha256": version.sha256}
     begun = (await node.post("/downloads", order, answer=DownloadAnswer)).download
     try:
@@ -124,10 +128,10 @@ async def _pull(
 
 
 async def _source_machine(
-    node: NodeClient, version: HubFile, where: tuple[str | None, bool], out: Output
+    node: NodeClient, version: HubFile, source: tuple[str | None, bool], out: Output
 ) -> str | None:
-    """The id of the machine that has this very file; None: it is downloaded. Raises BadInput."""
-    source, online = where
+    """Return the id of a machine that has this file, or None to download it. Raises BadInput."""
+    chosen, online = source
     if online:
         return None
     from app.api.answers import MachineRefs
@@ -139,10 +143,10 @@ async def _source_machine(
         "sha256": version.sha256,
     }
     holders = (await node.post("/copies", body, answer=MachineRefs)).machines
-    if source is not None:
-        holders = [machine for machine in holders if source.casefold() in (machine.name.casefold(), machine.id)]
+    if chosen is not None:
+        holders = [machine for machine in holders if chosen.casefold() in (machine.name.casefold(), machine.id)]
         if not holders:
-            raise BadInput("copy_not_there", name=source[:64])
+            raise BadInput("copy_not_there", name=chosen[:64])
     if not holders:
         return None
     name = safe_text.name(holders[0].name)
@@ -151,11 +155,11 @@ async def _source_machine(
 
 
 async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgress, out: Output) -> Download:
-    """Show the download until it is done, and return it. Raises AppError when it failed."""
+    """Show the download until it is complete, and return it. Raises AppError if it fails."""
     from app.api.downloads import Downloads
     from app.api.plans import Progress
 
-    reported: set[str] = set()  # why nothing came, since something came last
+    reported: set[str] = set()  # reasons reported since bytes last arrived
     while True:
         every = (await node.get("/downloads", Downloads)).downloads
         now = next((download for download in every if download.id == download_id), None)
@@ -167,7 +171,7 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
             raise AppError("pull_ended", why=now.reason or "It was paused elsewhere.")
         reported = _note_held_up(now.held_up, reported, out)
         step = STEPS.get("waiting" if now.held_up else now.state, "downloading")
-        if step == "checking" and not now.sha256:  # there is nothing to check it against
+        if step == "checking" and not now.sha256:  # there is no hash to check it against
             step = "hashing"
         if now.total_bytes:
             show(Progress(step, None, now.done_bytes or 0, now.total_bytes, "bytes"))
@@ -176,7 +180,7 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
 
 @contextmanager
 def _slow_hub_note(out: Output) -> Iterator[None]:
-    """Says what it waits for, and what ends that, where the hub is slow to tell of a repository."""
+    """Tell the person what the command is waiting for if the hub is slow to answer."""
     words = "There is no answer yet from where models come from. Poolhouse goes on trying; Ctrl-C ends that."
     slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, out.note, words)
     try:
@@ -186,7 +190,7 @@ def _slow_hub_note(out: Output) -> Iterator[None]:
 
 
 def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
-    """Say once why nothing comes, and that it goes on trying."""
+    """Report once why no bytes arrive, and that Poolhouse keeps trying."""
     if why is None:
         return set()
     if why not in reported:
@@ -195,7 +199,7 @@ def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
 
 
 async def _find_file(node: NodeClient, model: str) -> HubFile:
-    """Return the version that a person means. Raises BadInput."""
+    """Return the file that `model` stands for. Raises BadInput."""
     if "/" not in model:
         from app.catalog.catalogue import shipped
 
@@ -261,7 +265,7 @@ def _list_catalogue(out: Output, home: Path | None) -> None:
 
 
 def _starter(home: Path | None) -> StarterAnswer | None:
-    """Ask the node, which knows what its household lends; None: none is running."""
+    """Ask the node for the recommended model, which depends on what its household lends; None if no node is running."""
     from app.api.models import StarterAnswer
 
     try:

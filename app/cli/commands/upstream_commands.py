@@ -1,4 +1,4 @@
-"""`poolhouse upstream`: other servers that may answer when the pool is full or lacks the model."""
+"""`poolhouse upstream`: other servers that may answer when the pool is full or does not have the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
-MOST_KEY = 1000  # characters, as the node takes them
+MOST_KEY = 1000  # characters; the node's own limit
 
 KEY_STATES = {True: "yes", False: "no", None: "unknown, as the place for keys cannot be opened"}
 
@@ -78,8 +78,8 @@ def add(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add one, or change where it is. Its key is asked for, or read from POOLHOUSE_UPSTREAM_KEY or from a pipe: one
-    line. It is off at first."""
+    """Add a server, or change its address; it is off at first. The key is read from POOLHOUSE_UPSTREAM_KEY, from the
+    first line of a pipe, or from a prompt."""
     from app.api.chat_api import Upstreams
 
     pairs = [model.partition("=") for model in models]
@@ -97,7 +97,7 @@ def add(
 
 
 def _no_path_hint(name: str, url: str) -> str:
-    """Said of an address without a path: nobody would see that it is wrong before a request fails."""
+    """Return a warning about an address without a path: otherwise the mistake shows only when a request fails."""
     if urlsplit(url.strip()).path.strip("/"):
         return ""
     cure = f"`poolhouse upstream test {safe_text.name(name)}` says whether it answers"
@@ -105,17 +105,17 @@ def _no_path_hint(name: str, url: str) -> str:
 
 
 def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Allow it to be sent whole requests, texts and all."""
+    """Allow whole requests, including their text, to be sent to the server."""
     _change(name, {"on": True}, home, as_json)
 
 
 def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Send it nothing more."""
+    """Stop sending requests to the server."""
     _change(name, {"on": False}, home, as_json)
 
 
 def try_upstream(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Ask it which models it has. That spends no tokens."""
+    """Ask the server for its models. This spends no tokens."""
     from app.api.chat_api import UpstreamTest
     from app.client import segment
 
@@ -139,12 +139,12 @@ def change(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Another cap, or count its tokens anew."""
+    """Change the cap of a server, or reset its count of tokens."""
     _change(name, {"cap_tokens": cap_tokens, "forget_spent": forget}, home, as_json)
 
 
 def remove(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Forget it, and its key."""
+    """Remove a server and its key."""
     from app.api.chat_api import Upstreams
     from app.client import segment
 
@@ -153,7 +153,7 @@ def remove(name: NameArgument, home: HomeOption = None, as_json: JsonOption = Fa
 
 
 def list_upstreams(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """List them, and what they have cost."""
+    """List the servers and the tokens spent on each."""
     from app.api.chat_api import Upstreams
 
     _show(ask_node(home, lambda node: node.get("/api/upstreams", Upstreams)), as_json)
@@ -168,7 +168,7 @@ def _change(name: str, order: Json, home: Path | None, as_json: bool) -> None:
 
 
 def _key() -> str:
-    """Never from an argument: those are seen by every program of this computer."""
+    """Return the key. It is never an argument, since every program on this computer can read those."""
     if KEY_VARIABLE in os.environ:
         return os.environ[KEY_VARIABLE]
     if sys.stdin is None or not sys.stdin.isatty():
@@ -177,15 +177,16 @@ def _key() -> str:
 
 
 def _piped_key() -> str:
-    """The first line of what somebody gives us to read. Nothing else is waited for, such as what a service inherits."""
+    """Return the first line of a pipe or file on stdin; "" for any other stdin, such as the one a service inherits."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
-    except (AttributeError, OSError, ValueError):  # there is none
+    except (AttributeError, OSError, ValueError):  # stdin is not a file
         return ""
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
         return ""
-    typer.echo("Its key is read from the pipe: the first line.", err=True)  # which may never come
-    line = sys.stdin.buffer.readline(MOST_KEY + 3).decode("ascii", "replace")  # odd ones are refused
+    # tell the person, since the pipe may stay silent
+    typer.echo("Its key is read from the pipe: the first line.", err=True)
+    line = sys.stdin.buffer.readline(MOST_KEY + 3).decode("ascii", "replace")  # the node refuses malformed keys
     if len(line.rstrip("\r\n")) > MOST_KEY:
         raise typer.BadParameter(f"A key has at most {MOST_KEY} characters. Give it alone on the first line.")
     return line.strip()

@@ -1,1 +1,1 @@
-"""Answers of the node as text for a terminal: tables, sentences, small pictures."""
+"""Views of the node's answers for a terminal: tables, sentences and small pictures."""

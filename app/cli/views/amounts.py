@@ -1,4 +1,4 @@
-"""Amounts as people read them: memory, time, speed."""
+"""Amounts in a readable form: memory, time and speed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["duration", "memory_bar", "milliseconds", "rate", "seconds", "size"]
 
 
 def memory_bar(used: int, whole: int, color: str = "blue") -> Text:
-    """Return how much of `whole` is used: `███░░░░░░░ 1.1 of 4.0 GiB`."""
+    """Return a bar of the used part of `whole`: `███░░░░░░░ 1.1 of 4.0 GiB`."""
     from rich.text import Text
 
     share = min(1.0, used / whole) if whole > 0 else 0.0
@@ -36,7 +36,7 @@ def _of(used: int, whole: int) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """`0.42 s`, `12.3 s`, `2 min 5 s`, or `not measured`."""
+    """Format a time: `0.42 s`, `12.3 s`, `2 min 5 s`, or `not measured`."""
     if value is None:
         return "not measured"
     if value >= 60:
@@ -45,7 +45,7 @@ def seconds(value: float | None) -> str:
 
 
 def duration(value: float) -> str:
-    """A time in its largest whole unit: `45 s`, `5 min`, `1.5 h`."""
+    """Format a time in its largest unit: `45 s`, `5 min`, `1.5 h`."""
     if value < 60:
         return f"{value:.0f} s"
     if value < 3600:
@@ -58,5 +58,5 @@ def milliseconds(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Tokens a second."""
+    """Format a rate in tokens per second."""
     return "not measured" if value is None else f"{value:.1f} tok/s"

@@ -20,11 +20,11 @@ from app.core.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-ID_SHOWN = 8  # `remove` takes any six or more
+ID_SHOWN = 8  # `remove` accepts any six or more
 ANY_WIDTH = 1_000
-IPV4_WIDTH = 21  # with its port: never broken; a longer address is, where it must be
+IPV4_WIDTH = 21  # including the port; never wrapped, while a longer address is if necessary
 NAMELESS = "name unknown"
-MOST_SHOWN = 8  # whoever announces more wants the screen
+MOST_SHOWN = 8  # announcing more would be an attempt to fill the screen
 COLOR_OF_STATE = {
     "ready": "green",
     "loaded": "green",
@@ -46,7 +46,7 @@ KINDS = {
 
 
 class MachinesView:
-    """A row for each machine, this one first. Where lines are too short for all, devices stand below."""
+    """A table of the machines, this one first. If the lines are too narrow, the devices are listed below it."""
 
     def __init__(self, machines: Sequence[Machine]) -> None:
         self._machines = sorted(machines, key=lambda machine: (not machine.this, machine.name))
@@ -102,22 +102,23 @@ def machine_name(machine: Machine) -> Text:
 
 
 def state_of(machine: Machine) -> Text:
-    """One word: `loaded` where layers lie and nothing computes, `working` where something does."""
+    """Return the state in one word: `loaded` if the machine holds layers, `working` if it is computing."""
     state = machine.state if machine.online or machine.this else "offline"
     return Text(safe_text.line(state), style=COLOR_OF_STATE.get(state, "dim"))
 
 
 def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
-    """Return the machines nearby with what to type, the ones that let a machine in first; empty if there is none."""
+    """Return the machines nearby with the commands that join them, those open for pairing first; empty if there are
+    none."""
     if not strangers:
         return []
     ranked = sorted(strangers, key=lambda stranger: (not stranger.pairing_address, stranger.id))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    # A stranger chooses its name, and it is not to fill the screen.
+    # A stranger chooses its own name, and must not fill the screen with it.
     table.add_column("Nearby", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("Address", overflow="fold")
     table.add_column("", overflow="fold")
-    fits, typed = not hints.home_option(), list[str]()  # a command that is cut off helps nobody
+    fits, typed = not hints.home_option(), list[str]()  # a truncated command is useless
     for stranger in ranked[:MOST_SHOWN]:
         relation = "not of this household"
         if stranger.pairing_address:
@@ -135,7 +136,7 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
 
 
 def only_open(snapshot: Snapshot) -> Stranger:
-    """The one machine nearby that lets others in. Raises BadInput for none, or for several."""
+    """Return the only machine nearby that is open for pairing. Raises BadInput if there is none or more than one."""
     is_open = [stranger for stranger in snapshot.strangers.values() if stranger.pairing_address]
     if not is_open:
         raise BadInput("pairing_nobody_near")
@@ -148,24 +149,24 @@ def only_open(snapshot: Snapshot) -> Stranger:
 
 
 def _stranger_name(stranger: Stranger) -> str:
-    """An id is no name: whoever lets nobody in says none, and its address stands beside it."""
+    """Return the name, or a placeholder: a machine that is not open for pairing announces only its id."""
     return safe_text.name(stranger.name) if stranger.name else NAMELESS
 
 
 def _claimed_hardware(stranger: Stranger) -> str:
-    """Return what a machine says about itself; empty if it says nothing."""
+    """Return what a machine claims to be; "" if it claims nothing."""
     parts = [safe_text.name(part) for part in (stranger.system, stranger.device) if part]
     return f"{_stranger_name(stranger)} says it is: {', '.join(parts)}" if parts else ""
 
 
 def _pair_target(stranger: Stranger) -> str:
-    """Return what `pair` understands: the name, unless it could be an option or an address."""
+    """Return an argument for `pair`: the name, unless it looks like an option or an address."""
     name = safe_text.name(stranger.name or "")
     return stranger.id[:ID_SHOWN] if not name or name.startswith("-") or ":" in name else name
 
 
 def links_view(links: Sequence[LinkReport]) -> RenderableType:
-    """A row for each link; below, why some were not measured."""
+    """Show a row for each link, and below the table why some were not measured."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("Machine", "There", "Back", "Round trip", "95 %", "Jitter", "By"):
         table.add_column(title, overflow="fold")
@@ -184,7 +185,7 @@ def links_view(links: Sequence[LinkReport]) -> RenderableType:
 
 
 def megabits(bytes_per_s: float | None) -> str:
-    """A rate as networks are sold: `94 Mb/s`, `2.1 Gb/s`."""
+    """Format a rate in the unit of network hardware: `94 Mb/s`, `2.1 Gb/s`."""
     if bytes_per_s is None:
         return "not measured"
     bits = bytes_per_s * 8
@@ -194,7 +195,7 @@ def megabits(bytes_per_s: float | None) -> str:
 
 
 def link_medium(link: LinkMeasurement) -> str:
-    """Return what carries a link: `cable (eth0)`, and `Wi-Fi there` if only the other end is on it."""
+    """Return what carries a link: `cable (eth0)`, with `, Wi-Fi there` if only the other end uses it."""
     if not link.kind:
         return ""
     words = KINDS.get(link.kind, "")
@@ -208,7 +209,7 @@ def link_medium(link: LinkMeasurement) -> str:
 
 
 def short_link(link: LinkMeasurement) -> str:
-    """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, at the slower rate; other kinds than cable are named."""
+    """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, using the slower direction. Wi-Fi and VPNs are named."""
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
     slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))

@@ -1,4 +1,4 @@
-"""The shelf as a table."""
+"""The shelf as a table, and the recommended model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.cli.views.amounts import size
 
 
 def models_view(models: Sequence[ShelfModel]) -> RenderableType:
-    """A row for each model; why one cannot be split stands below the table."""
+    """Show a row for each model; reasons why one cannot be split follow the table."""
     if not models:
         return Group(hints.text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -41,7 +41,7 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
 
 
 def starter_view(starter: Starter | None) -> list[RenderableType]:
-    """The model that suits this household today, and its sum."""
+    """Show the model recommended for this household today, with the memory that it needs."""
     if starter is None:
         return []
     needs, lends = size(starter.needs_bytes), size(starter.lends_bytes)
@@ -54,7 +54,7 @@ def starter_view(starter: Starter | None) -> list[RenderableType]:
 
 
 def offered_view(offered: Sequence[OfferedModel]) -> list[RenderableType]:
-    """A line for each host that answers for this guest."""
+    """Return a line for each host that answers this guest."""
     by_host: dict[str, list[str]] = {}
     for model in offered:
         by_host.setdefault(model.machine, []).append(safe_text.name(model.name))

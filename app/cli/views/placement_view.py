@@ -1,4 +1,4 @@
-"""A placement as a small picture: a row for each machine, its layers and what they take."""
+"""A placement as a small picture: a row for each machine with its layers and their memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Run = tuple[int, int]
 
 
 def plan_view(plan: Plan) -> RenderableType:
-    """The forecast of `poolhouse plan`, or a loaded model."""
+    """Show the forecast of `poolhouse plan`, or a loaded model."""
     rows: list[RenderableType] = [Text(headline(plan), style="bold"), placement_view(plan)]
     if plan.forecast is not None:
         rows.append(Text(forecast_line(plan, plan.forecast)))
@@ -39,9 +39,9 @@ def plan_view(plan: Plan) -> RenderableType:
 
 
 def forecast_line(plan: Plan, forecast: Forecast) -> str:
-    """`Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in all.`
+    """Return `Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in all.`
 
-    Of a model that has answered, it counts what its answers took.
+    Once a loaded model has answered, the forecast includes the times of its answers.
     """
     users = plan.users or 1
     of = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
@@ -55,7 +55,7 @@ def forecast_line(plan: Plan, forecast: Forecast) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """`guide · split over 3 machines · context 4,096 · 2 users · f16`."""
+    """Return `guide · split over 3 machines · context 4,096 · 2 users · f16`."""
     machines = len(by_machine(plan.held))
     shape = f"split over {machines} machines" if machines > 1 else "on one machine"
     n_whole = sum(stage.role == "whole" for stage in plan.held)
@@ -74,7 +74,7 @@ def headline(plan: Plan) -> str:
 
 
 def replicas_line(replicas: Sequence[Replica]) -> str:
-    """`Replicas: den-pc ready, 4 answering; attic-pc lost.`"""
+    """Return `Replicas: den-pc ready, 4 answering; attic-pc lost.`"""
     parts = []
     for replica in replicas:
         doing = [f"{replica.answering} answering"] if replica.answering else []
@@ -84,7 +84,7 @@ def replicas_line(replicas: Sequence[Replica]) -> str:
 
 
 def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
-    """Return how long loading took, and what was fetched over the network for it."""
+    """Return how long loading took, and how much was sent over the network."""
     took = f"Loaded in {seconds(plan.loaded_seconds)}"
     if isinstance(plan, LoadedModel) and plan.fetched_bytes:
         return f"{took}; {size(plan.fetched_bytes)} went to the lenders."
@@ -92,7 +92,7 @@ def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
 
 
 def placement_view(plan: Plan) -> Table:
-    """One row for each machine in the order in which a token visits them."""
+    """Show one row for each machine, in the order in which a token passes through them."""
     needs = {need.key: need for need in plan.machines}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
     table.add_column(overflow="fold")
@@ -113,7 +113,7 @@ def placement_view(plan: Plan) -> Table:
 
 
 def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
-    """Stages by the key of the machine that holds them, in order of their first layers."""
+    """Group the stages by the key of their machine, in the order of their first layers."""
     held: dict[str, list[Stage]] = {}
     for stage in sorted(stages, key=lambda stage: stage.first):
         held.setdefault(stage.key, []).append(stage)
@@ -121,7 +121,8 @@ def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
 
 
 class LayerStrip:
-    """`n_layers` cells, or fewer that each stand for several: at most 40, and whatever a narrow terminal leaves."""
+    """A row of cells for the layers: at most 40, and fewer on a narrow terminal, where a cell stands for several
+    layers."""
 
     def __init__(self, runs: Sequence[Run], n_layers: int, color: str) -> None:
         self._runs, self._n_layers, self._color = runs, n_layers, color
@@ -135,7 +136,7 @@ class LayerStrip:
 
 
 def layer_strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) -> Text:
-    """A cell for each layer, as far as they have room; else each stands for several."""
+    """Return one cell for each layer, or for several layers if there is not enough room."""
     width = min(n_layers, widest, WIDEST)
     picture = Text()
     for cell in range(width):
@@ -146,12 +147,12 @@ def layer_strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WI
 
 
 def layer_numbers(runs: Sequence[Run]) -> str:
-    """Runs as people count: `1–4, 13–16`. Layers are counted from one."""
+    """Return the layers counted from one: `1–4, 13–16`."""
     return ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs)
 
 
 def merge_runs(runs: Sequence[Run]) -> list[Run]:
-    """Runs in order; where one begins at the end of another, they are one."""
+    """Sort the runs, and merge those that follow each other directly."""
     together: list[Run] = []
     for first, last in sorted(runs):
         if together and together[-1][1] == first:

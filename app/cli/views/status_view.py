@@ -1,4 +1,4 @@
-"""The household at a glance: what is loaded, every machine, what it lends, and the links."""
+"""The household at a glance: the loaded models, the machines with the memory they lend, and the links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.cli.views.placement_view import by_machine, forecast_line, headline, pl
 
 
 def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Text]:
-    """Return the last answer's forecast and outcome, and how far off forecasts are in general."""
+    """Return the last answer's forecast and outcome, and the usual error of forecasts."""
     lines = [Text(_last_answer(last))] if last else []
     if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
         lines.append(
@@ -32,7 +32,7 @@ def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Te
 
 
 def _error_words(error: float) -> str:
-    """Return how far off a forecast was; beyond twice the outcome, as a factor."""
+    """Return the error of a forecast in percent; above 100 %, as a factor."""
     return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
@@ -48,7 +48,7 @@ def _last_answer(outcome: AnswerOutcome) -> str:
 
 
 def status_view(snapshot: Snapshot) -> RenderableType:
-    """All of `poolhouse status`, 80 columns wide."""
+    """Show all of `poolhouse status`, 80 columns wide."""
     rows: list[RenderableType] = [_head(snapshot), Text(), machines_view(snapshot)]
     rows += links_between(snapshot)
     rows += _reasons(snapshot)
@@ -70,7 +70,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
 
 
 def model_view(model: LoadedModel) -> list[RenderableType]:
-    """A model that writes, and where it is."""
+    """Show a model that writes text, and its placement."""
     title = Text(headline(model), style="bold")
     rows: list[RenderableType] = [Text(), title, placement_view(model)]
     if model.replicas:
@@ -81,7 +81,7 @@ def model_view(model: LoadedModel) -> list[RenderableType]:
 
 
 def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
-    """The embedding model or reranker, which stands beside whatever writes."""
+    """Show the embedding model or reranker, which is loaded beside the models that write."""
     doing = ", loading" if embeds.state == "loading" else ""
     does = "scores texts for programs" if embeds.ranks else "vectors for programs"
     title = Text(f"{safe_text.name(embeds.model)} · {does}{doing}", style="bold")
@@ -106,7 +106,10 @@ def _head(snapshot: Snapshot) -> RenderableType:
 
 
 def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()) -> str:
-    """Return what the pool can do now, in one sentence (UX.md 4). hosts: of a guest; used_by: whose layers are here."""
+    """Return what the pool can do now, in one sentence (UX.md 4).
+
+    hosts: the hosts of a guest. used_by: the machines whose layers are here.
+    """
     if hosts is not None:
         names = ", ".join(map(safe_text.name, hosts))
         return f"Ready. Answers come from {names}." if hosts else "No host is here to answer."
@@ -118,7 +121,7 @@ def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None
 
 
 def beside_sentence(model: LoadedModel) -> str:
-    """Return what a model that is loaded beside the first can do now."""
+    """Return the state of a model that is loaded beside the first one."""
     return _model_sentence(model, "")
 
 
@@ -130,7 +133,7 @@ def _model_sentence(loaded: LoadedModel, ready: str) -> str:
     match loaded.state:
         case "ready" | "":
             held = f"{machines} machines hold" if machines > 1 else "This machine holds"
-            if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host is the first
+            if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host has the first stage
                 held = f"{safe_text.name(loaded.held[0].machine)} holds"
             then = f" {safe_text.line(loaded.recovery.text or '')}" if loaded.recovery else ""
             return f"{ready}{held} {name}.{then}"
@@ -143,7 +146,7 @@ def _model_sentence(loaded: LoadedModel, ready: str) -> str:
 
 
 def machines_view(snapshot: Snapshot) -> Table:
-    """A row for each machine, this one first."""
+    """Show a row for each machine, this one first."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Machine", overflow="fold")
     table.add_column("State", overflow="fold")
@@ -155,7 +158,7 @@ def machines_view(snapshot: Snapshot) -> Table:
 
 
 def links_between(snapshot: Snapshot) -> list[Text]:
-    """A line for each link that this machine is at no end of, as one of its ends measured it."""
+    """Return a line for each link between two other machines, as one of them measured it."""
     names = {key: safe_text.name(machine.name) for key, machine in snapshot.machines.items()}
     lines = [
         " – ".join(sorted((names[near], names[other]), key=str.casefold)) + f": {short_link(link)}"
@@ -167,7 +170,7 @@ def links_between(snapshot: Snapshot) -> list[Text]:
 
 
 def _reasons(snapshot: Snapshot) -> list[Text]:
-    """Why a machine is as it is, where there is something to say."""
+    """Return the reason for each machine's state, if there is one."""
     return [
         hints.text(f"{safe_text.name(machine.name)}: {safe_text.line(machine.reason)}", "dim")
         for machine in snapshot.machines.values()
