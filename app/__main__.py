@@ -1,4 +1,4 @@
-"""`python -m app`: the same as the command `poolhouse`."""
+"""Runs the command `poolhouse` as `python -m app`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Decodes JSON into a type that one thread has prepared: msgspec 0.22 crashes where two threads prepare one at once.
+"""Thread-safe decoding of JSON: msgspec 0.22 crashes if two threads use a new type at the same time.
 
-It inspects a type when that is first used, and another thread sees it half inspected (a segmentation fault).
+It inspects a type on first use, and another thread may see the half-finished result (a segmentation fault).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _PREPARING = threading.Lock()
 
 
 def decode(data: bytes | bytearray | memoryview | str, kind: type[T], *, strict: bool = True) -> T:
-    """Return the value in `data`, in any thread. Raises msgspec.DecodeError and its kin, all of them ValueErrors.
+    """Return the value in `data`; safe in any thread. Raises msgspec.DecodeError or a subclass, all ValueErrors.
 
-    Nesting that is deeper than Python's stack is one of them: a stranger can send that in a few kilobytes.
+    It also raises that for nesting deeper than Python's stack, which an attacker can send in a few kilobytes.
     """
     try:
         value: T = _decoder(kind, strict).decode(data)
@@ -28,7 +28,7 @@ def decode(data: bytes | bytearray | memoryview | str, kind: type[T], *, strict:
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Return decoded JSON as `kind`, in any thread. Raises msgspec.ValidationError, a ValueError."""
+    """Return decoded JSON as a `kind`; safe in any thread. Raises msgspec.ValidationError, a ValueError."""
     _decoder(kind, True)  # prepares the type
     return msgspec.convert(value, kind)
 

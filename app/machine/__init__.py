@@ -1,1 +1,1 @@
-"""The local computer: the places of its files, its hardware, and its owner's choices."""
+"""The local computer: the paths of its files, its hardware, and its owner's activity and settings."""

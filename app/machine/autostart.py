@@ -1,5 +1,4 @@
-"""Starting Poolhouse at sign-in, by each system's own means: its real state, and turning it on and off. Only when asked
-to."""
+"""Starting Poolhouse at sign-in, by the means of each system. Nothing is changed unless the user asks for it."""
 
 from __future__ import annotations
 
@@ -22,14 +21,14 @@ from app.core.reasons import os_cause
 from app.machine.paths import Home, write_atomically
 from app.machine.sensors.owner_activity import output_of
 
-HIDDEN = "--hidden"  # only the tray's icon
-NODE = "node"  # the command without a window
+HIDDEN = "--hidden"  # shows only the tray icon
+NODE = "node"  # the command that runs without a window
 
 
 class Entry(Protocol):
-    """The place where a system keeps what starts at sign-in."""
+    """A place where a system records what starts at sign-in."""
 
-    where: str  # a person finds it there
+    where: str  # shown to a person
 
     def is_on(self) -> bool: ...
     def write(self, command: Sequence[str]) -> None: ...
@@ -38,20 +37,23 @@ class Entry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Autostart:
-    """The current state of starting at sign-in."""
+    """The state of autostart, and where it is recorded."""
 
     on: bool
     where: str
 
 
 def state(entry: Entry | None = None) -> Autostart:
-    """Read the state back from the system, whatever program wrote it. Blocks for a moment."""
+    """Read the state from the system, whichever program changed it last. Blocks briefly."""
     entry = entry or system_entry()
     return Autostart(entry.is_on(), entry.where)
 
 
 def set_enabled(on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False) -> Autostart:
-    """Turn it on or off; return the state of the system afterwards. headless: a node alone. Raises Refused."""
+    """Turn autostart on or off, and return the resulting state. Raises Refused.
+
+    headless: start only the node, without the window.
+    """
     entry = entry or system_entry()
     try:
         if on:
@@ -64,7 +66,7 @@ def set_enabled(on: bool, home: Home, entry: Entry | None = None, *, headless: b
 
 
 def system_entry() -> Entry:
-    """Return the entry of this system."""
+    """Return the entry for this system."""
     if sys.platform == "win32":
         return RunKey()
     if sys.platform == "darwin":
@@ -73,8 +75,7 @@ def system_entry() -> Entry:
 
 
 def user_unit() -> Entry:
-    """Return the unit that starts a node where there is no desktop. Raises Refused where the system has none of that
-    kind."""
+    """Return the systemd unit that starts a node without a desktop. Raises Refused on systems other than Linux."""
     if not sys.platform.startswith("linux"):
         raise Refused("autostart_no_unit")
     return UserUnit(unit_folder(os.environ, Path.home()))
@@ -87,17 +88,17 @@ def all_entries() -> list[Entry]:
 
 
 def command(home: Home, *, headless: bool = False) -> list[str]:
-    """Return the command that starts Poolhouse hidden, or only its node. Raises Refused where it runs from source
-    only."""
+    """Return the command that starts Poolhouse hidden, or only its node. Raises Refused if there is no program to
+    start."""
     ours = [] if home.is_default else ["--home", str(home.root)]
     return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *ours]
 
 
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
-    """The file that a person starts: of the AppImage, of the package, or beside this Python."""
+    """Return the file that a person would start: the AppImage, the packaged program, or the script beside Python."""
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
     if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
-        return image  # else they are of another AppImage that started us
+        return image  # otherwise they belong to another AppImage, which started us
     if getattr(sys, "frozen", False):
         return sys.executable
     name = "poolhouse.exe" if sys.platform == "win32" else "poolhouse"
@@ -107,21 +108,21 @@ def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]
     return str(beside)
 
 
-# Linux: the desktop entry that is started at sign-in (freedesktop.org, Autostart 0.5)
+# Linux: the desktop entry for sign-in (freedesktop.org, Autostart 0.5)
 
 DESKTOP_FILE = "poolhouse.desktop"
-RESERVED = frozenset(" \t\n\"'\\><~|&;$*?#()`")  # these need quotes in Exec
+RESERVED = frozenset(" \t\n\"'\\><~|&;$*?#()`")  # characters that require quotes in Exec
 OFF = ("Hidden=true", "X-GNOME-Autostart-enabled=false")
 
 
 def desktop_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of this user's entries. By the standard, a relative XDG_CONFIG_HOME counts as none."""
+    """Return the folder of this user's desktop entries. By the standard, a relative XDG_CONFIG_HOME is ignored."""
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "autostart"
 
 
 class DesktopEntry:
-    """One file. Desktops turn entries off by a line in it, and ignore one whose program is gone."""
+    """A desktop entry. Desktops disable one by a line in the file, and ignore it if its program is gone."""
 
     def __init__(self, directory: Path, find_program: Callable[[str], object] = shutil.which) -> None:
         self._path, self._find_program = directory / DESKTOP_FILE, find_program
@@ -143,7 +144,7 @@ class DesktopEntry:
 
 
 def entry_text(command: Sequence[str]) -> str:
-    """The whole file."""
+    """Return the content of the desktop entry."""
     return (
         "[Desktop Entry]\n"
         "Type=Application\n"
@@ -157,24 +158,23 @@ def entry_text(command: Sequence[str]) -> str:
 
 
 def entry_is_on(text: str) -> bool:
-    """Return whether a desktop would start it."""
+    """Return whether a desktop would start the entry."""
     lines = {re.sub(r"\s*=\s*", "=", line.strip(), count=1) for line in text.splitlines()}
     starts = any(line.startswith("Exec=") and line != "Exec=" for line in lines)
     return starts and not lines & set(OFF)
 
 
 def exec_line(command: Sequence[str]) -> str:
-    """The value of Exec: quoted where the standard asks for it, then escaped as any string is."""
+    """Return the value of Exec, quoted where the standard requires it and then escaped like any string."""
     return " ".join(map(_exec_argument, command)).replace("\\", "\\\\")
 
 
 def program_of(text: str) -> str:
-    """Return the program that the entry starts; empty where it cannot be read. Quoting and escapes are those of
-    `exec_line`."""
+    """Return the program that the entry starts, or "" if it cannot be parsed. Reverses the quoting of `exec_line`."""
     match = re.search(r"^\s*Exec\s*=\s*(.*)$", text, re.MULTILINE)
     try:
         words = shlex.split(match[1].replace("\\\\", "\\")) if match else []
-    except ValueError:  # a quote that nothing ends
+    except ValueError:  # an unclosed quote
         words = []
     return words[0].replace("%%", "%") if words else ""
 
@@ -188,20 +188,20 @@ def _exec_argument(text: str) -> str:
 
 
 # Linux without a screen: a systemd user unit that runs the node (systemd.unit(5), systemd.service(5)). It is enabled by
-# the link that `systemctl --user enable` makes; nothing is started or stopped here.
+# the same link that `systemctl --user enable` creates; nothing is started or stopped here.
 
 UNIT_FILE = "poolhouse.service"
 UNIT_HEADER = "# Made by `poolhouse autostart`, which removes it again."
 
 
 def unit_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of this user's units. By the standard, a relative XDG_CONFIG_HOME counts as none."""
+    """Return the folder of this user's units. By the standard, a relative XDG_CONFIG_HOME is ignored."""
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "systemd" / "user"
 
 
 class UserUnit:
-    """A file, and the link that has it started. One that a person wrote is linked, and never changed."""
+    """A unit file and the link that enables it. A unit written by a person is linked but never changed."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / UNIT_FILE
@@ -220,7 +220,7 @@ class UserUnit:
 
     def remove(self) -> None:
         self._link.unlink(missing_ok=True)
-        with suppress(OSError):  # others are in it, or it is not there
+        with suppress(OSError):  # it contains other links, or does not exist
             self._link.parent.rmdir()
         if self._is_ours():
             self._path.unlink()
@@ -233,7 +233,7 @@ class UserUnit:
 
 
 def unit_text(command: Sequence[str]) -> str:
-    """The whole file."""
+    """Return the content of the unit."""
     return (
         f"{UNIT_HEADER}\n"
         "[Unit]\n"
@@ -254,14 +254,14 @@ def _unit_argument(text: str) -> str:
     return f'"{inner}"'.replace("%", "%%").replace("$", "$$")
 
 
-# macOS: a launch agent of this user. Written from the system's manual; it has not run there yet.
+# macOS: a launch agent of this user. Follows the system's manual; not yet run there.
 
 LABEL = "org.poolhouse.Poolhouse"
 Run = Callable[[Sequence[str]], str | None]
 
 
 class LaunchAgent:
-    """One property list. A person may also turn it off in the system's settings."""
+    """A property list, which a person may also disable in the system's settings."""
 
     def __init__(self, home: Path, run: Run = output_of) -> None:
         self._path = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
@@ -278,14 +278,14 @@ class LaunchAgent:
     def write(self, command: Sequence[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._path, agent_plist(command))
-        self._run(("launchctl", "enable", f"{_domain()}/{LABEL}"))  # undoes the system's own switch
+        self._run(("launchctl", "enable", f"{_domain()}/{LABEL}"))  # overrides the switch in the system's settings
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
 
 
 def agent_plist(command: Sequence[str]) -> bytes:
-    """The whole file: started once at each sign-in at a screen, and not again when it ends."""
+    """Return the content of the property list: started at each graphical sign-in, and not restarted when it ends."""
     return plistlib.dumps(
         {
             "Label": LABEL,
@@ -298,7 +298,7 @@ def agent_plist(command: Sequence[str]) -> bytes:
 
 
 def agent_is_on(content: bytes) -> bool:
-    """Return whether launchd would start it at sign-in."""
+    """Return whether launchd would start the agent at sign-in."""
     try:
         properties = plistlib.loads(content)
     except (ValueError, ExpatError):
@@ -309,7 +309,7 @@ def agent_is_on(content: bytes) -> bool:
 
 
 def is_disabled(listing: str | None) -> bool:
-    """Return whether `launchctl print-disabled` names it as disabled; older systems write `true`."""
+    """Return whether `launchctl print-disabled` lists the agent as disabled; older systems write `true`."""
     match = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
     return match is not None and match[1] in ("disabled", "true")
 
@@ -318,7 +318,7 @@ def _domain() -> str:
     return f"gui/{os.getuid()}" if hasattr(os, "getuid") else "gui"
 
 
-# Windows: a value of this user's Run key. Written from the system's manual; it has not run there yet.
+# Windows: a value in this user's Run key. Follows the system's manual; not yet run there.
 
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
@@ -326,12 +326,12 @@ VALUE_NAME = "Poolhouse"
 
 
 def run_line(command: Sequence[str]) -> str:
-    """The command as the Run key wants it: quoted for the system's own parser."""
+    """Return the command as the Run key requires it: quoted for the system's own parser."""
     return subprocess.list2cmdline(command)
 
 
 def is_started(line: str | None, approval: bytes | None) -> bool:
-    """Return whether the system starts it. The Task Manager turns it off by an odd first byte of `approval`."""
+    """Return whether the system starts it. The Task Manager disables it by an odd first byte of `approval`."""
     return bool(line and line.strip()) and not (approval and approval[0] & 1)
 
 
@@ -339,7 +339,7 @@ if sys.platform == "win32":
     import winreg
 
     class RunKey:
-        """One value of the registry; another one holds the choice made in the Task Manager."""
+        """A value of the registry; a second value records the choice made in the Task Manager."""
 
         where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
 
@@ -375,7 +375,7 @@ if sys.platform == "win32":
 else:
 
     class RunKey:
-        """A stand-in on other systems."""
+        """A stand-in for other systems."""
 
         where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
 
@@ -386,4 +386,4 @@ else:
             raise OSError("this is not Windows")
 
         def remove(self) -> None:
-            """Do nothing: there is no such entry."""
+            """Do nothing, since no such entry exists."""

@@ -1,4 +1,4 @@
-"""The checks of `doctor` on this computer, with or without a node. Each gives its finding and the cure."""
+"""The checks of `doctor` on this computer, with or without a node. Each returns a finding and its cure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def machine_checks(home: Home) -> list[Check]:
 
 
 async def engines() -> list[Check]:
-    """Check what a worker can load. Each engine is asked in a child process: none runs in this one."""
+    """Check what a worker can load. Each engine is probed in a child process, as none may run in this one."""
     probed = await probe_all()
     processor = processor_name()
     checks = [check for probe in probed for check in (engine(probe, processor), *devices(probe))]
@@ -50,7 +50,7 @@ async def engines() -> list[Check]:
 
 
 def engine(probe: Engine, processor: str) -> Check:
-    """Check one engine: its version and how it uses the processor, or why it cannot be loaded."""
+    """Check one engine: its version and the processor features it uses, or why it cannot be loaded."""
     if probe.missing:
         cause = Reason("check_engine_missing", {"engine": probe.name, "why": probe.missing})
         return Check("Engine", False, cause, Reason("cure_engine_missing"), "engine_missing")
@@ -66,7 +66,7 @@ def engine(probe: Engine, processor: str) -> Check:
 
 
 def devices(probe: Engine) -> list[Check]:
-    """The accelerators that this build of an engine can use."""
+    """Return the accelerators that this build of an engine can use."""
     return [
         Check(
             "Device",
@@ -86,14 +86,14 @@ def devices(probe: Engine) -> list[Check]:
 
 
 def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
-    """Report a card that is present but not used, so that nobody wonders why it is slow."""
+    """Report a graphics card that is present but unused, which explains a low speed."""
     why = graphics.unused_cards(probed, listed)
     cure = Reason("cure_graphics_unused")
     return [Check("Device", None, why, cure, why.code)] if why else []
 
 
 def confined(kept_from: Walls | None) -> Check:
-    """Check how well this computer is shielded from flaws in the code that reads model files."""
+    """Check how well workers are confined, in case the code that reads model files has a flaw."""
     cause = Reason(walls_code(kept_from))
     if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
@@ -101,7 +101,7 @@ def confined(kept_from: Walls | None) -> Check:
 
 
 def power() -> list[Check]:
-    """The battery, where there is one: a laptop on battery computes more slowly."""
+    """Report the power source of a computer with a battery; on battery, a laptop computes more slowly."""
     reading = battery()
     if reading is None:
         return []
@@ -112,7 +112,7 @@ def power() -> list[Check]:
 
 
 def disk(home: Home) -> Check:
-    """Check the room where models are kept, and whether that folder is there and takes files. Leaves nothing behind."""
+    """Check the free space for models, and that their folder exists and is writable. Leaves nothing behind."""
     folders = models_folders(home)
     if why := folders.look(folders.now):
         return Check("Disk", False, why, None, why.code)
@@ -120,7 +120,7 @@ def disk(home: Home) -> Check:
     free = shutil.disk_usage(_existing(folder)).free
     cause = Reason("check_disk", {"free_bytes": free, "folder": str(folder)})
     ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
-    if ok is not False and folders.now != folders.own:  # that one has its check with the home
+    if ok is not False and folders.now != folders.own:  # the folder in the home is checked with the home
         try:
             folders.check_writable(folder)
         except DoesNotFit as error:
@@ -131,7 +131,7 @@ def disk(home: Home) -> Check:
 
 
 def models_folders(home: Home) -> ModelsFolders:
-    """Return the chosen folders; where the settings cannot be read, those of the home."""
+    """Return the chosen folders, or only the one in the home if the settings cannot be read."""
     try:
         return ModelsFolders(home.downloaded, load(home.settings_file).models)
     except (Damaged, OSError):
@@ -139,7 +139,7 @@ def models_folders(home: Home) -> ModelsFolders:
 
 
 def free_memory() -> Check:
-    """Check the memory that a model could take now."""
+    """Check the memory that a model could use now."""
     now = memory()
     cause = Reason("check_memory", {"free_bytes": now.free_bytes, "total_bytes": now.total_bytes})
     ok = _enough(now.free_bytes, LEAST_MEMORY_BYTES, LOW_MEMORY_BYTES)
@@ -147,11 +147,11 @@ def free_memory() -> Check:
 
 
 def writable(home: Home) -> Check:
-    """Check whether the node can write where it keeps everything. Leaves nothing behind."""
+    """Check whether the node can write to its home. Leaves nothing behind."""
     folder = _existing(home.root)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(SOME_BYTES))  # an empty file has room on a full disk
+            file.write(bytes(SOME_BYTES))  # an empty file would fit on a full disk
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         cure = Reason("cure_disk" if full else "cure_home_unwritable")
@@ -161,7 +161,7 @@ def writable(home: Home) -> Check:
 
 
 async def key_store(home: Home) -> Check:
-    """Check where the key of this machine is, and whether it can be read."""
+    """Check where this machine's key is stored, and whether it can be read."""
     try:
         store = await open_keystore(home)
         if home.identity.is_dir():
@@ -172,7 +172,7 @@ async def key_store(home: Home) -> Check:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists: doctor makes nothing."""
+    """Return the folder or its nearest existing parent, since doctor creates nothing."""
     return next((candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), Path.cwd())
 
 

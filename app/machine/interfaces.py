@@ -1,4 +1,4 @@
-"""The network interfaces of this computer: kind, addresses, and which may be used unasked."""
+"""The network interfaces of this computer: their kind and addresses, and which are used by default."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from app.core.household.link import LinkKind
 
 USED_BY_DEFAULT = frozenset(
     [LinkKind.ETHERNET, LinkKind.WIFI, LinkKind.THUNDERBOLT, LinkKind.UNKNOWN]
-)  # what joins computers of one household, as far as we can tell
+)  # kinds that join the computers of a household, as far as we can tell
 SYS_NET = Path("/sys/class/net")
-MOST_BITS_PER_S = 10**12  # some drivers answer 2^32-1 Mb/s for "unknown"
+MOST_BITS_PER_S = 10**12  # some drivers report 2^32-1 Mb/s for "unknown"
 LISTING_SECONDS = 5.0
 SIOCETHTOOL, ETHTOOL_GDRVINFO, DRIVER_INFO_BYTES = 0x8946, 3, 196  # linux/sockios.h, ethtool.h
 MOST_LAYERS = 4  # a VLAN on a bridge on a bond on a card
 ARPHRD_LOOPBACK = 772  # linux/if_arp.h
-# Windows: the class of network adapters, and what their Characteristics mean
+# Windows: the class of network adapters, and the meaning of their Characteristics
 ADAPTERS = r"SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}"
 CONNECTIONS = r"SYSTEM\CurrentControlSet\Control\Network\{4D36E972-E325-11CE-BFC1-08002BE10318}"
 NCF_VIRTUAL, NCF_PHYSICAL = 0x1, 0x4
@@ -39,18 +39,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One interface, now. `addresses`: IPv4 and IPv6, link-local ones with their scope (`fe80::1%eth0`)."""
+    """The current state of an interface. Link-local addresses include their scope (`fe80::1%eth0`)."""
 
     name: str
     kind: LinkKind
     is_up: bool
     addresses: tuple[str, ...]
     mtu: int | None = None
-    negotiated_bits_per_s: int | None = None  # of a real card that tells; never of a virtual one
+    negotiated_bits_per_s: int | None = None  # only of physical cards that report it
 
 
 def interfaces() -> tuple[Interface, ...]:
-    """Return all interfaces of this computer, by name. Blocks: some milliseconds, on macOS up to 5 s."""
+    """Return all interfaces of this computer by name. Blocks for some milliseconds, on macOS up to 5 s."""
     names = tuple(sorted(psutil.net_if_addrs()))
     kind_of, is_card = _classifier(names)
     stats = psutil.net_if_stats()
@@ -68,9 +68,9 @@ def interfaces() -> tuple[Interface, ...]:
 
 
 def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[Interface, ...]:
-    """Return the interfaces that are up, have an address, and join a household; others only when `chosen` by name.
+    """Return the interfaces that are up, have an address, and may join a household.
 
-    Left out unless chosen: loopback, docker and virtual machines, VPNs.
+    Loopback, containers, virtual machines and VPNs are included only if they are `chosen` by name.
     """
     return tuple(
         interface
@@ -80,9 +80,10 @@ def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[In
 
 
 def carrying(all_of_them: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
-    """The interface behind a connection between these two addresses; None where nobody has `local`.
+    """Return the interface of a connection between these two addresses, or None if no interface has the address
+    `local`.
 
-    A connection to an address of this computer itself never leaves it: that is its loopback.
+    A connection to an address of this computer never leaves it, so it uses the loopback interface.
     """
     every = tuple(all_of_them)
     if remote is not None and _holder(every, remote) is not None:
@@ -92,7 +93,7 @@ def carrying(all_of_them: Iterable[Interface], local: str, remote: str | None = 
 
 def _holder(every: tuple[Interface, ...], address: str) -> Interface | None:
     target = _plain(address)
-    if target is not None and target.is_loopback:  # 127.0.0.53 too
+    if target is not None and target.is_loopback:  # any address of 127.0.0.0/8, such as 127.0.0.53
         return next((interface for interface in every if interface.kind is LinkKind.LOOPBACK), None)
     for interface in every:
         if target is not None and target in map(_plain, interface.addresses):
@@ -101,8 +102,7 @@ def _holder(every: tuple[Interface, ...], address: str) -> Interface | None:
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address without a scope, and as IPv4 when it came through a dual-stack socket; None where it is no
-    address."""
+    """Return the address without its scope, and a mapped IPv4 address as IPv4; None if it is not an address."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -126,7 +126,7 @@ def _negotiated(megabits_per_s: int) -> int | None:
 
 
 def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
-    """Return two functions of an interface's name: its kind, and whether a real card is behind it."""
+    """Return two functions of an interface's name: its kind, and whether it is a physical card."""
     match platform.system():
         case "Linux":
             return (lambda name: linux_kind(_linux_facts(name)), lambda name: not is_software(_driver(name)))
@@ -141,8 +141,8 @@ def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Call
 
 
 def _linux_facts(name: str, depth: int = 0) -> LinuxFacts:
-    """Return the facts from /sys and the driver. /sys belongs to the network namespace that mounted it: others are
-    ignored."""
+    """Return the facts from /sys and the driver. /sys shows the network namespace that mounted it, so it is checked
+    first."""
     folder = SYS_NET / name
     try:
         known = int(_read(folder / "ifindex") or 0) == socket.if_nametoindex(name)
@@ -171,7 +171,7 @@ def _read(path: Path) -> str:
 
 
 def _driver(name: str) -> str:
-    """The driver's name by ethtool's ioctl, which any user may ask; "" where there is none."""
+    """Return the driver's name from ethtool's ioctl, which needs no privileges; "" if there is none."""
     if sys.platform == "linux":
         import array
         import fcntl
@@ -187,8 +187,7 @@ def _driver(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Return Apple's names of this Mac's ports, asked again when the interfaces change; empty where they are not
-    known."""
+    """Return Apple's names of this Mac's ports; empty if unknown. Cached until the interfaces change."""
     try:
         listing = subprocess.run(
             ["/usr/sbin/networksetup", "-listallhardwareports"],
@@ -205,7 +204,7 @@ def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
-    """The adapters in the registry, by the name that people see; read anew when others are there."""
+    """Return the adapters in the registry by the name people see. Cached until the interfaces change."""
     adapters: dict[str, WindowsFacts] = {}
     for key in _registry_keys(ADAPTERS):
         adapter = _registry_values(rf"{ADAPTERS}\{key}")
@@ -216,7 +215,7 @@ def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
 
 
 def _registry_keys(path: str) -> list[str]:
-    """The keys below a key of the machine; none where it is not there or closed to us."""
+    """Return the subkeys of a key of the machine; empty if it does not exist or access is denied."""
     if sys.platform == "win32":
         import winreg
 
@@ -226,7 +225,7 @@ def _registry_keys(path: str) -> list[str]:
 
 
 def _registry_values(path: str) -> dict[str, object]:
-    """The values of a key of the machine; none where it is not there or closed to us."""
+    """Return the values of a key of the machine; empty if it does not exist or access is denied."""
     if sys.platform == "win32":
         import winreg
 
@@ -237,7 +236,7 @@ def _registry_values(path: str) -> dict[str, object]:
 
 
 def windows_facts(name: str, adapter: Mapping[str, object]) -> WindowsFacts:
-    """The facts in an adapter's registry values, as people call it `name`."""
+    """Return the facts in an adapter's registry values. `name` is the name that people see."""
     if_type, marks = adapter.get("*IfType"), adapter.get("Characteristics")
     marks = marks if isinstance(marks, int) else NCF_PHYSICAL
     return WindowsFacts(
@@ -248,7 +247,7 @@ def windows_facts(name: str, adapter: Mapping[str, object]) -> WindowsFacts:
     )
 
 
-# Names that programs give to what they make themselves, on any system
+# Names of interfaces that programs create, on any system
 _VIRTUAL_NAME = re.compile(
     r"docker|br-[0-9a-f]{12}$|podman|cni|flannel|cali|lxcbr|lxdbr|virbr|vnet\d|vmnet|vboxnet|vmenet"
     r"|vethernet|vmware|virtualbox|hyper-v|npcap|awdl|llw|anpi|ap\d|bridge1\d\d|dummy|ifb|gif\d|stf\d"
@@ -265,7 +264,7 @@ _VPN_NAME = re.compile(
 _WIFI_NAME = re.compile(r"wl|wi-?fi|airport|wireless")
 
 
-# Linux: kinds of interfaces that are software, as their drivers call themselves
+# Linux: drivers of software interfaces
 _SOFTWARE = {
     *("bonding", "bridge", "dummy", "geneve", "gre", "gretap", "ifb", "ip6tnl", "ipip", "ipvlan"),
     *("macvlan", "macvtap", "sit", "team", "tun", "veth", "vlan", "vxlan", "wireguard"),
@@ -276,25 +275,25 @@ _SOFTWARE = {
 IFF_TUN = 0x0001  # linux/if_tun.h
 
 
-# Windows: interface types of IANA, in the registry as *IfType
+# Windows: IANA's interface types, in the registry as *IfType
 IF_WIFI, IF_PPP, IF_TUNNEL, IF_LOOPBACK = 71, 23, 131, 24
 
 
 @dataclass(frozen=True, slots=True)
 class LinuxFacts:
-    """Linux's facts about one interface."""
+    """Facts about one interface on Linux."""
 
     name: str
-    driver: str = ""  # as ethtool's ioctl gives it
+    driver: str = ""  # from ethtool's ioctl
     loopback: bool = False
     wireless: bool = False
     tun_flags: int | None = None
-    lower: tuple[LinuxFacts, ...] = ()  # what it is built on: ports of a bridge, slaves of a bond
-    is_port: bool = False  # of a bridge: addresses belong to the bridge
+    lower: tuple[LinuxFacts, ...] = ()  # the interfaces below it: ports of a bridge, slaves of a bond
+    is_port: bool = False  # of a bridge, which has the addresses
 
 
 def linux_kind(facts: LinuxFacts) -> LinkKind:
-    """The kind; a bridge, bond, VLAN or macvlan is what its best part is made of."""
+    """Return the kind of an interface. A bridge, bond, VLAN or macvlan has the kind of the best interface below it."""
     if facts.loopback:
         return LinkKind.LOOPBACK
     if facts.wireless:
@@ -311,7 +310,7 @@ def linux_kind(facts: LinuxFacts) -> LinkKind:
             is_tap = facts.tun_flags is not None and not facts.tun_flags & IFF_TUN
             return LinkKind.VIRTUAL if is_tap else LinkKind.VPN
         case "veth":
-            # The end in a container or namespace is its cable. The end at the host is a bridge's port.
+            # Inside a container or namespace, a veth is its cable. The end on the host is a bridge's port.
             return LinkKind.VIRTUAL if facts.is_port else LinkKind.ETHERNET
         case driver if driver in _SOFTWARE:
             return _best([linux_kind(part) for part in facts.lower if part.driver != "veth"])
@@ -321,12 +320,12 @@ def linux_kind(facts: LinuxFacts) -> LinkKind:
 
 
 def is_software(driver: str) -> bool:
-    """Return whether no card stands behind a Linux interface, so that its speed is made up."""
+    """Return whether a Linux interface has no card, so that its reported speed is meaningless."""
     return driver in _SOFTWARE
 
 
 def named_kind(name: str) -> LinkKind:
-    """The kind that a name gives away; UNKNOWN for a name that tells nothing."""
+    """Return the kind that a name reveals, or UNKNOWN."""
     low = name.lower()
     if low == "lo" or re.fullmatch(r"lo\d+", low):
         return LinkKind.LOOPBACK
@@ -340,7 +339,7 @@ def named_kind(name: str) -> LinkKind:
 
 
 def hardware_ports(listing: str) -> dict[str, str]:
-    """Parse macOS' `networksetup -listallhardwareports`: device -> Apple's name of its port."""
+    """Parse macOS's `networksetup -listallhardwareports` into device -> Apple's name of its port."""
     ports: dict[str, str] = {}
     port = ""
     for line in listing.splitlines():
@@ -354,9 +353,9 @@ def hardware_ports(listing: str) -> dict[str, str]:
 
 
 def mac_kind(name: str, ports: Mapping[str, str]) -> LinkKind:
-    """The kind of a macOS interface, `ports` from `hardware_ports`."""
+    """Return the kind of a macOS interface; `ports` is the result of `hardware_ports`."""
     port = ports.get(name, "").lower()
-    if "thunderbolt" in port and "ethernet" not in port:  # "Thunderbolt Ethernet" is an adapter
+    if "thunderbolt" in port and "ethernet" not in port:  # a "Thunderbolt Ethernet" port is an Ethernet adapter
         return LinkKind.THUNDERBOLT
     if port in ("wi-fi", "airport"):
         return LinkKind.WIFI
@@ -368,16 +367,16 @@ def mac_kind(name: str, ports: Mapping[str, str]) -> LinkKind:
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """The Windows registry's facts about one adapter."""
+    """Facts about one adapter from the Windows registry."""
 
-    name: str  # as people see it: "Wi-Fi", "vEthernet (WSL)"
-    description: str = ""  # as its driver calls itself
+    name: str  # as shown to people: "Wi-Fi", "vEthernet (WSL)"
+    description: str = ""  # the driver's own name
     if_type: int | None = None
-    virtual: bool = False  # no card behind it: NCF_VIRTUAL without NCF_PHYSICAL
+    virtual: bool = False  # without a card: NCF_VIRTUAL and not NCF_PHYSICAL
 
 
 def windows_kind(facts: WindowsFacts) -> LinkKind:
-    """The kind of a Windows adapter: what its driver says goes before what it is called."""
+    """Return the kind of a Windows adapter. Its driver's description takes precedence over its name."""
     words = facts.description.lower()
     if facts.if_type == IF_LOOPBACK or facts.name.lower().startswith("loopback"):
         return LinkKind.LOOPBACK
@@ -396,7 +395,7 @@ def windows_kind(facts: WindowsFacts) -> LinkKind:
 
 
 def _best(parts: list[LinkKind]) -> LinkKind:
-    """Return the kind of something built on `parts`: real when one of them is."""
+    """Return the kind of an interface built on others: physical if one of them is."""
     for kind in (LinkKind.ETHERNET, LinkKind.THUNDERBOLT, LinkKind.WIFI):
         if kind in parts:
             return kind

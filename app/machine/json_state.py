@@ -1,4 +1,4 @@
-"""Small JSON files that the node keeps for itself: read within a bound; a damaged one is put aside."""
+"""Small JSON files of the node: read up to a size limit, and set aside if damaged."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ MOST_BYTES = 1 << 20
 
 
 def read_json(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
-    """Return the contents of a file. Raises OSError, and ValueError where they are of another form or too long."""
+    """Return the content of a file. Raises OSError, and ValueError if it does not match the type or is too long."""
     with file.open("rb") as source:
         data = source.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"longer than {most_bytes} bytes")
-    return decode(data, kind)  # a ValueError is all it raises
+    return decode(data, kind)  # raises only ValueError
 
 
 def read_json_or_default(
     file: Path, kind: type[T], label: str, most_bytes: int = MOST_BYTES, lost: Callable[[Path], None] = lambda _: None
 ) -> T:
-    """Return the contents of a file, or an empty value where there is none yet or it is damaged.
+    """Return the content of a file, or an empty value if it does not exist or is damaged.
 
-    A damaged file is put aside and logged, and `lost` is called with its new place: measurements can be made again, but
-    a person must hear about lost choices.
+    A damaged file is set aside and logged, and `lost` is called with its new path. Measurements can be repeated,
+    but a person must be told about lost settings.
     """
     try:
         return read_json(file, kind, most_bytes)
@@ -46,7 +46,7 @@ def read_json_or_default(
 
 
 def put_aside(file: Path) -> Path:
-    """Rename a damaged file so that the next one written does not replace it; return its new place."""
+    """Rename a damaged file so that the next write does not replace it; return its new path."""
     aside = file.with_suffix(".damaged")
     with suppress(OSError):
         file.replace(aside)

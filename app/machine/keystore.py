@@ -1,4 +1,4 @@
-"""Stores of secrets: the system's keyring, or a private file; and the choice between them for this machine's key."""
+"""Stores of a secret in the system's keyring or in a private file, and the choice between them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.errors import BadInput, Reason, Refused
 from app.core.reasons import os_cause
 from app.machine.paths import Home, write_atomically
 
-# Windows' own encryption of a file for this user. It has not run there yet.
+# Windows encrypts a file for its user. Not yet run there.
 
 CRYPTPROTECT_UI_FORBIDDEN = 0x1  # wincrypt.h: a service must never open a dialog
 
@@ -52,20 +52,20 @@ else:
 
 
 def protect(plain: bytes) -> bytes:
-    """Return bytes that only this Windows user can decrypt; elsewhere the bytes themselves."""
+    """Return the bytes encrypted for this Windows user; on other systems, return them unchanged."""
     return _call("CryptProtectData", plain)
 
 
 def unprotect(protected: bytes) -> bytes:
-    """The bytes given to `protect`. Raises OSError when they are another user's."""
+    """Return the bytes given to `protect`. Raises OSError if they belong to another user."""
     return _call("CryptUnprotectData", protected)
 
 
 T = TypeVar("T")
 
 SERVICE = "Poolhouse"
-KEYRING_SECONDS = 10.0  # unlock dialogs block the caller; the user has this long
-SECURE_BACKENDS = (  # all others, among them keyrings.alt, may keep secrets in the clear
+KEYRING_SECONDS = 10.0  # an unlock dialog blocks the caller; the user has this long to answer
+SECURE_BACKENDS = (  # all others, such as keyrings.alt, may store secrets unencrypted
     "keyring.backends.SecretService",
     "keyring.backends.libsecret",
     "keyring.backends.kwallet",
@@ -75,23 +75,23 @@ SECURE_BACKENDS = (  # all others, among them keyrings.alt, may keep secrets in 
 
 
 class Keystore(Protocol):
-    """One secret. `where` completes the sentence "The key is kept …"."""
+    """A store of one secret. `where` completes the sentence "The key is kept …"."""
 
     @property
     def where(self) -> Reason: ...
     async def read(self) -> str | None:
-        """The secret, or None where there is none. Raises Refused."""
+        """Return the secret, or None if there is none. Raises Refused."""
 
     async def write(self, secret: str) -> None:
-        """Keep `secret` in place of what was there. Raises Refused."""
+        """Store the secret, replacing any earlier one. Raises Refused."""
 
     def lost(self) -> Refused:
-        """Return the error that tells a person that the secret is gone, or is not the right one."""
+        """Return the error for a secret that is missing or wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStore:
-    """A file only its owner can read; on Windows encrypted for the user as well."""
+    """A file that only its owner can read; on Windows it is also encrypted for the user."""
 
     path: Path
     where: Reason = field(default_factory=lambda: Reason("kept_in_file"))
@@ -118,7 +118,7 @@ class FileStore:
             raise Refused("secret_unwritten", path=str(self.path), why=os_cause(error)) from error
 
     async def remove(self) -> None:
-        """Forget the secret. Raises Refused("secret_unwritten")."""
+        """Delete the secret. Raises Refused("secret_unwritten")."""
         try:
             await asyncio.to_thread(self.path.unlink, missing_ok=True)
         except OSError as error:
@@ -127,7 +127,7 @@ class FileStore:
 
 @dataclass(frozen=True, slots=True)
 class KeyringStore:
-    """An entry of the system's keyring."""
+    """An entry in the system's keyring."""
 
     entry: str
     where: Reason = field(default_factory=lambda: Reason("kept_in_keyring"))
@@ -147,12 +147,12 @@ class KeyringStore:
         await self._ask(lambda: keyring.set_password(SERVICE, self.entry, secret))
 
     async def remove(self) -> None:
-        """Forget the secret. Raises Refused("identity_locked")."""
+        """Delete the secret. Raises Refused("identity_locked")."""
         import keyring
         from keyring.errors import PasswordDeleteError
 
         def delete() -> None:
-            with contextlib.suppress(PasswordDeleteError):  # there is none
+            with contextlib.suppress(PasswordDeleteError):  # there was no secret
                 keyring.delete_password(SERVICE, self.entry)
 
         await self._ask(delete)
@@ -167,9 +167,9 @@ class KeyringStore:
 
 
 async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
-    """Return the result of a call that may hang forever. Raises TimeoutError, or the call's own error.
+    """Return the result of a call that may block forever. Raises TimeoutError, or the call's own error.
 
-    A daemon thread: `asyncio.to_thread` would keep the process alive behind a dialog.
+    It runs in a daemon thread, since `asyncio.to_thread` would keep the process alive while a dialog is open.
     """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
@@ -188,7 +188,7 @@ async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
             value = call()
         except Exception as error:  # noqa: BLE001  top of a thread: handed to the caller whole
             failure = error
-        with contextlib.suppress(RuntimeError):  # the loop ended while the dialog was open
+        with contextlib.suppress(RuntimeError):  # the loop ended while a dialog was open
             loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=work, name="keyring", daemon=True).start()
@@ -197,9 +197,9 @@ async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
 
 
 async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> Keystore:
-    """The place for the passphrase of `home`: the one already used, else the best there is.
+    """Return the store for the passphrase of `home`: the one already in use, or else the best available one.
 
-    POOLHOUSE_KEYSTORE=keyring|file decides without looking. Raises BadInput for any other value.
+    POOLHOUSE_KEYSTORE=keyring|file overrides the choice. Raises BadInput for any other value.
     """
     file = FileStore(home.identity / "passphrase")
     ring = KeyringStore(_entry(home))
@@ -215,7 +215,7 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
     if await asyncio.to_thread(file.path.exists):
         return file
     if (home.identity / "identity.pem").exists():
-        return ring  # it was there when the identity was made; if it is gone now: locked
+        return ring  # the keyring was used when the identity was created; if it is missing now, it is locked
     try:
         secure = await in_daemon_thread(_has_secure_keyring, KEYRING_SECONDS)
     except (TimeoutError, OSError, RuntimeError):
@@ -224,26 +224,26 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
 
 
 async def open_beside(home: Home, secret_name: str) -> FileStore | KeyringStore:
-    """A place of its own for another secret, beside the passphrase. `what`: as in `api keys`."""
+    """Return the store for another secret, such as `api keys`, in the same place as the passphrase."""
     if isinstance(await open_keystore(home), KeyringStore):
         return entry_beside(home, secret_name)
     return FileStore(home.identity / secret_name.replace(" ", "-"))
 
 
 def entry_beside(home: Home, secret_name: str) -> KeyringStore:
-    """The same, and certainly in the keyring."""
+    """Return the keyring entry for another secret."""
     return KeyringStore(f"{_entry(home)} {secret_name}")
 
 
 def _entry(home: Home) -> str:
-    """Return the name of a home's keyring entry. Homes given with --home keep their keys apart."""
+    """Return the name of a home's keyring entry. Each home given with --home has its own."""
     if home.is_default:
         return "identity"
     return "identity " + hashlib.sha256(str(home.root).encode()).hexdigest()[:16]
 
 
 def _has_secure_keyring() -> bool:
-    """Return whether the system has a keyring that encrypts; a chain must consist of such keyrings only."""
+    """Return whether the system's keyring encrypts its entries; in a chain, all of its keyrings must."""
     import keyring
 
     active = keyring.get_keyring()

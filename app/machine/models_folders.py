@@ -1,4 +1,4 @@
-"""The folders in which downloaded models lie: the chosen one, and those that still hold some."""
+"""The folders of downloaded models: the chosen one, and former ones that still contain models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.decoding import decode
 from app.machine.paths import expanded
 from app.machine.settings import UNCHOSEN, ModelsChoice
 
-MARKER = "poolhouse-models.json"  # tells our folder from another disk at the same place
+MARKER = "poolhouse-models.json"  # distinguishes our folder from another disk mounted at the same path
 NAME = "Poolhouse models"
 MAX_MARKER_BYTES = 4096
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -23,49 +23,51 @@ MOST_NAMES = 100
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The marker in a folder of models: only the home with this owner keeps models there."""
+    """The marker in a models folder; only the home of this owner stores models there."""
 
     owner: str
     about: str = "Poolhouse keeps models in this folder. Without this file it does not find them."
-    made: bool = False  # by Poolhouse: it deletes no folder that a person made
+    made: bool = False  # created by Poolhouse, which never deletes a folder that a person created
 
 
 class ModelsFolders:
     """The folders of downloaded models. `own` is in the home and needs no marker.
 
-    A chosen folder is never created again: without its marker it is away.
+    A chosen folder is never recreated: without its marker it counts as unreachable, like a disk that is not
+    mounted.
     """
 
     def __init__(self, own: Path, choice: ModelsChoice = UNCHOSEN) -> None:
         self.own = own
-        self.known_away: dict[Path, Reason] = {}  # as it was last looked
+        self.known_away: dict[Path, Reason] = {}  # as of the last check
         self.follow(choice)
 
     def follow(self, choice: ModelsChoice) -> None:
-        """Use these folders from now on."""
+        """Use the folders of this choice from now on."""
         self.owner = choice.owner
         self.now = Path(choice.path) if choice.path else self.own
         former = (Path(path) for path in choice.former)
         self.all = tuple(dict.fromkeys((self.now, self.own, *former)))
 
     def of(self, path: Path) -> Path | None:
-        """Return which of our folders this file is in; None for a file elsewhere."""
+        """Return the folder that contains this file, or None if it is not in one of ours."""
         return next((folder for folder in self.all if folder in path.parents), None)
 
     def why_away(self, path: Path) -> Reason | None:
-        """Return the reason that a file cannot be reached, as of the last look at its folder. Touches no disk."""
+        """Return the reason why a file cannot be reached, as of the last check of its folder. Does not access the
+        disk."""
         folder = self.of(path)
         return self.known_away.get(folder) if folder else None
 
     def place_of(self, name: str) -> Path:
-        """The folder that holds this name; where none does, the one that new files go to."""
+        """Return the folder that contains this name, or the folder for new files if none does."""
         if len(self.all) == 1:
             return self.now
         near = (folder for folder in self.all if folder not in self.known_away)
         return next((folder for folder in near if (folder / name).exists()), self.now)
 
     def look(self, folder: Path) -> Reason | None:
-        """Return the reason that a folder cannot be reached now; None: it is there. A disk that hangs blocks it."""
+        """Return the reason why a folder cannot be reached now, or None. Blocks if the disk hangs."""
         if folder == self.own:
             return None
         owner = _owner_of(folder)
@@ -75,17 +77,18 @@ class ModelsFolders:
         return Reason(code, {"folder": str(folder)})
 
     def ensure(self, folder: Path) -> None:
-        """Make our own one; raise Unreachable where another is away. Raises OSError."""
+        """Create the folder in the home; raise Unreachable if another folder cannot be reached. Raises OSError."""
         if folder == self.own:
             folder.mkdir(parents=True, exist_ok=True)
         elif why := self.look(folder):
             raise Unreachable(why.code, **why.facts)
 
     def meant(self, path: str, root: Path, *, new: bool = False) -> Path:
-        """The folder that a person means: an empty one itself, in any other one a folder of ours. Makes nothing.
+        """Return the folder to use for a path that a person chose: the folder itself if it is empty, or else one
+        inside it.
 
-        root: of the home, where nothing but our own folder may be chosen. new: it may be one that is not
-        there yet, in a folder that is; else that is taken for a slip of the hand. Raises BadInput, Refused.
+        Creates nothing. root: the home, where only our own folder may be chosen. new: the folder may be missing if
+        its parent exists; otherwise a missing folder counts as mistyped. Raises BadInput, Refused.
         """
         if not path:
             return self.own
@@ -99,12 +102,12 @@ class ModelsFolders:
             if folder == root.resolve() or root.resolve() in folder.parents:
                 raise Refused("models_folder_inside", folder=str(folder))
             return self._in(folder, new)
-        except (OSError, ValueError) as error:  # a name that no system knows, a disk that fails
+        except (OSError, ValueError) as error:  # an invalid name, or a failing disk
             why = os_cause(error) if isinstance(error, OSError) else str(error)
             raise BadInput("models_folder_unusable", folder=path[:200], why=why) from error
 
     def claim(self, folder: Path, owner: str) -> None:
-        """Make a folder ours: its marker is written, which shows that it can be. Raises AppError."""
+        """Make a folder ours by writing its marker, which also shows that the folder is writable. Raises AppError."""
         if folder == self.own:
             return
         try:
@@ -119,9 +122,9 @@ class ModelsFolders:
             raise _unusable(folder, error) from error
 
     def give_up(self, folder: Path) -> bool:
-        """A folder that is empty but for our marker is no more ours; whether it is not. Raises OSError.
+        """Give up a folder that contains nothing but our marker; return whether it did. Raises OSError.
 
-        One that we made is deleted, any other one is left as it was found.
+        A folder that we created is deleted; any other is left as we found it.
         """
         if folder == self.own or self.look(folder) is not None:
             return False
@@ -133,14 +136,14 @@ class ModelsFolders:
             return True
         try:
             folder.rmdir()
-        except OSError as error:  # of a disk's own folder
+        except OSError as error:  # the folder is a mount point
             if error.errno not in (errno.EBUSY, errno.EACCES, errno.EPERM):
                 raise
         return True
 
     def _in(self, folder: Path, new: bool) -> Path:
         if new and not folder.exists() and folder.parent.is_dir():
-            return folder  # it is made when it is claimed
+            return folder  # it is created when it is claimed
         if folder.exists() and not folder.is_dir():
             raise BadInput("models_folder_file", folder=str(folder))
         if not folder.is_dir():
@@ -161,12 +164,12 @@ class ModelsFolders:
         return self._is_ours(owner) if owner is not None else not any(folder.iterdir())
 
     def _is_ours(self, owner: str | None) -> bool:
-        """Return whether the marker is ours. One that cannot be read has the owner ""."""
+        """Return whether the marker is ours. An unreadable marker has the owner ""."""
         return bool(owner) and owner == self.owner
 
     @staticmethod
     def check_writable(folder: Path) -> None:
-        """Check that a folder that is already ours takes files. Leaves nothing behind. Raises AppError."""
+        """Check that a folder that is already ours is writable. Leaves nothing behind. Raises AppError."""
         trial = folder / f"{MARKER}.part"
         try:
             trial.write_bytes(b"trial")
@@ -177,13 +180,13 @@ class ModelsFolders:
 
 
 def _owner_of(folder: Path) -> str | None:
-    """Return the owner of a folder; None where there is no marker."""
+    """Return the owner of a folder, or None if it has no marker."""
     marker = _marker_of(folder)
     return None if marker is None else marker.owner
 
 
 def _marker_of(folder: Path) -> Marker | None:
-    """Return a folder's marker; None where there is none. One that cannot be read has no owner."""
+    """Return a folder's marker, or None if there is none. An unreadable marker has the owner ""."""
     try:
         with (folder / MARKER).open("rb") as file:
             return decode(file.read(MAX_MARKER_BYTES), Marker)
@@ -194,7 +197,7 @@ def _marker_of(folder: Path) -> Marker | None:
 
 
 def _mark(path: Path, content: bytes) -> None:
-    """A new file, whole or none: half a marker would be another Poolhouse's. Raises OSError."""
+    """Create the marker completely or not at all, as half a marker would look like another owner's. Raises OSError."""
     try:
         with path.open("xb") as file:
             file.write(content)

@@ -1,4 +1,4 @@
-"""The places of one node's files: everything is below one directory, readable by its owner only."""
+"""The paths of one node's files, all below one directory that only its owner can read; and commands for that home."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 
 
 def expanded(path: str | Path) -> Path:
-    """Expand `~` to this user's home folder and `~name` to another's; an unknown name stays a file name."""
+    """Expand `~` and `~name` to home folders; an unknown user name remains part of the file name."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -29,55 +29,55 @@ def expanded(path: str | Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The directory of one node (`--home DIR`), and the names inside it."""
+    """The directory of one node (`--home DIR`), and the paths inside it."""
 
     root: Path
 
     @classmethod
     def at(cls, directory: str | Path | None = None) -> Home:
-        """The home in `directory`, or this user's default one. Touches no disk."""
+        """Return the home in `directory`, or this user's default one. Does not access the disk."""
         if directory is None:
             return cls(default_root())
         return cls(expanded(directory).resolve())
 
     @property
     def is_default(self) -> bool:
-        """Return whether this is the home a user gets without `--home`."""
+        """Return whether this is the home used without `--home`."""
         return self.root == default_root()
 
     @property
     def identity(self) -> Path:
-        """The certificate and its encrypted key."""
+        """The folder of the certificate and its encrypted key."""
         return self.root / "identity"
 
     @property
     def household(self) -> Path:
-        """The signed log and the remembered addresses."""
+        """The folder of the signed log and the known addresses."""
         return self.root / "household"
 
     @property
     def models(self) -> Path:
-        """The shelf."""
+        """The folder of the shelf."""
         return self.root / "models"
 
     @property
     def downloaded(self) -> Path:
-        """The records of downloads, and their files unless another folder was chosen."""
+        """The folder of the download records, and of the files unless another folder was chosen."""
         return self.models / "files"
 
     @property
     def pins(self) -> Path:
-        """The hashes of first downloads, where the catalogue knows none."""
+        """The file of hashes pinned at the first download, for models whose hash the catalog does not have."""
         return self.models / "pins.json"
 
     @property
     def stages(self) -> Path:
-        """The tensors and stage files cut for this machine."""
+        """The folder of the tensors and stage files cut for this machine."""
         return self.root / "stages"
 
     @property
     def runtime_file(self) -> Path:
-        """The port and token of the running node."""
+        """The file with the port and token of the running node."""
         return self.root / "runtime.json"
 
     @property
@@ -87,23 +87,23 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """The log files."""
+        """The folder of the log files."""
         return self.root / "logs"
 
     @property
     def settings_file(self) -> Path:
-        """The user's choices."""
+        """The file of the user's settings."""
         return self.root / "settings.json"
 
     def create(self) -> Home:
-        """Make the directories, 0700 where the system knows modes. Raises BadInput."""
+        """Create the directories, with mode 0700 if the system supports it. Raises BadInput."""
         try:
             if self.root.is_file():
                 raise BadInput("home_no_folder", path=str(self.root))
             for directory in (self.root, *self._inside()):
                 directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             for directory in (self.root, self.identity, self.household):
-                directory.chmod(PRIVATE_DIR)  # it may be older than this rule
+                directory.chmod(PRIVATE_DIR)  # it may have been created with another mode
         except OSError as error:
             raise BadInput("home_unusable", path=str(self.root), why=os_cause(error)) from error
         return self
@@ -118,24 +118,24 @@ class Home:
 
 
 def default_root() -> Path:
-    """Return the place where this system wants an application's data to be."""
+    """Return the system's directory for this application's data."""
     return Path(platformdirs.user_data_dir("poolhouse", appauthor=False)).resolve()
 
 
 def guide_file() -> Path:
-    """The built-in model, which comes with the app."""
+    """Return the path of the built-in model, which ships with the app."""
     return Path(__file__).resolve().parents[2] / "resources" / "guide.gguf"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: whole or not at all, 0600, and on the disk when this returns.
+    """Replace the file completely or not at all, with mode 0600; it is on disk when this returns.
 
-    Raises OSError; then the old file is untouched and nothing is left behind.
+    Raises OSError; the old file is then unchanged, and nothing is left behind.
     """
-    # Named apart, so that two writers never share a half-written file.
+    # A unique name, so that two writers never share a partial file.
     handle, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:  # mkstemp made it 0600
+        with os.fdopen(handle, "wb") as file:  # mkstemp creates it with mode 0600
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -147,7 +147,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """A rename is safe from a power cut only when its directory is on the disk (POSIX)."""
+    """Sync the directory, without which a rename may be lost in a power failure (POSIX)."""
     if os.name != "posix":
         return
     handle = os.open(directory, os.O_RDONLY)
@@ -161,17 +161,17 @@ OURS = str(Path(__file__).resolve().parents[2])
 
 
 def python_command(*arguments: str) -> list[str]:
-    """Return our Python with these arguments. -P: a folder called `app` here must not be taken for ours."""
+    """Return the command line that runs our Python. -P keeps a local folder named `app` from being imported instead."""
     return [sys.executable, "-P", *arguments]
 
 
 def python_environment(**more: str) -> dict[str, str]:
-    """Return our environment, with this package to be found first."""
+    """Return our environment with this package first in the search path."""
     search_path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, search_path] if search_path else [OURS]), **more}
 
 
-# What is to be typed on another machine has that machine's home, and the demo has homes of its own.
+# Commands for another machine use that machine's home, and the demo has its own homes.
 _COMMAND = re.compile(
     r"`(poolhouse(?![^`]*--home)(?: (?!demo)[^`]+?)?)( --[^`]*)?`"
     r"(?![^`.]*\b(?:there|on (?:a|an admin|another|the other) machine)\b)"
@@ -179,13 +179,13 @@ _COMMAND = re.compile(
 
 
 def home_option(root: Path) -> str:
-    """Return ` --home DIR`, as it is typed from any folder."""
+    """Return ` --home DIR` as it can be typed in any folder."""
     whole = str(root)
     return f" --home {subprocess.list2cmdline([whole]) if os.name == 'nt' else shlex.quote(whole)}"
 
 
 def with_home(sentence: str, option: str) -> str:
-    """The sentence with the option in each command that it names for this machine; nothing: as it is."""
+    """Add the option to each command in the sentence that is for this machine; "" leaves the sentence unchanged."""
     if not option:
         return sentence
     return _COMMAND.sub(lambda match: f"`{match[1]}{option}{match[2] or ''}`", sentence)

@@ -1,7 +1,7 @@
-"""The running node of a home: the lock that lets one run at a time, and `runtime.json`, which says where it listens.
+"""The running node of a home: the lock that allows only one, and `runtime.json`, which states where it listens.
 
-The system frees the lock when the process ends, however it ends. `runtime.json` also holds the token that opens the
-node; its mode is 0600.
+The system frees the lock when the process ends, even after a crash. `runtime.json` also contains the access token
+of the node, so its mode is 0600.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ _TAKEN = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 
 
 class HomeLock:
-    """The lock of a home, held from `take` to the end of this process."""
+    """The lock of a home, held from `take` until `release` or the end of this process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
 
     def take(self) -> bool:
-        """Take the lock; return False where another process holds it. Where the file system has no locks, nobody does.
+        """Take the lock; return False if another process holds it. On a file system without locks it is always
+        granted.
 
-        Raises FileNotFoundError where the home itself is gone.
+        Raises FileNotFoundError if the home itself is gone.
         """
         if self._file is not None:
             return True
@@ -45,27 +46,28 @@ class HomeLock:
                 os.close(file)
                 return False
             log.info("this home cannot be locked: %s", error)
-        if not self._is(file):  # who held it before took the file away
+        if not self._is(file):  # the previous holder deleted the file
             os.close(file)
             return False
         self._file = file
         return True
 
     def release(self) -> None:
-        """Release the lock, so that another process may take it."""
+        """Release the lock for other processes."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def remove(self) -> None:
-        """The file goes, and with it the lock. Raises OSError."""
-        if sys.platform == "win32":  # deletes no open file, and the next process to open it would keep it
+        """Delete the lock file, and with it the lock. Raises OSError."""
+        # Windows cannot delete an open file, and another process could open it before it is deleted
+        if sys.platform == "win32":
             self.release()
         self._path.unlink(missing_ok=True)
         self.release()
 
     def _is(self, file: int) -> bool:
-        """Return whether this is the file that another process would open."""
+        """Return whether this is still the file that another process would open."""
         try:
             return os.path.samestat(os.fstat(file), os.stat(self._path))
         except FileNotFoundError:
@@ -85,19 +87,19 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # in the environment of a node
+BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # environment variable of a node started by the window
 
 
 class Runtime(msgspec.Struct, frozen=True):
-    """The facts that a face of the app needs to find its node."""
+    """The facts that the command line and the window need to reach the node."""
 
     pid: int
     port: int
     token: str
     version: str
-    home: str = ""  # whose file this is: a copied home has a copy of it
-    folder: int = 0  # the same, by the file system's number: a home may be renamed
-    by_window: bool = False  # a window started it, and the next one may end it
+    home: str = ""  # the home that this file belongs to, as a copied home includes a copy of it
+    folder: int = 0  # the inode of that home, which stays the same when it is renamed
+    by_window: bool = False  # started by a window; the next window may end it
 
 
 def of_this_process(path: Path, port: int, token: str, version: str) -> Runtime:
@@ -110,13 +112,13 @@ def claim(path: Path, port: int, token: str, version: str) -> None:
 
 
 def write(path: Path, runtime: Runtime) -> None:
-    """Replace the file so that no other user of this computer can ever read it."""
+    """Replace the file so that no other user of this computer can read it at any moment."""
     write_atomically(path, msgspec.json.encode(runtime))
 
 
 def read(path: Path) -> Runtime | None:
-    """The node that runs now, or None: no file, a damaged one, that of a home that was copied, or a process
-    that is gone."""
+    """Return the running node, or None if the file is missing or damaged, belongs to a copied home, or its process is
+    gone."""
     try:
         runtime = decode(path.read_bytes(), Runtime)
         home, folder = _place(path)
@@ -128,5 +130,5 @@ def read(path: Path) -> Runtime | None:
 
 
 def _place(path: Path) -> tuple[str, int]:
-    """The home of this file. Raises OSError."""
+    """Return the path and inode of the home of this file. Raises OSError."""
     return str(path.parent.resolve()), path.parent.stat().st_ino

@@ -20,9 +20,9 @@ from app.machine.paths import Home
 
 
 class SecretMap:
-    """Named secrets of one kind, kept together. They are read once; after that this copy counts.
+    """Named secrets of one kind, stored together and read only once.
 
-    secret_name: as in `api keys`.
+    secret_name: for example `api keys`.
     """
 
     def __init__(self, home: Home, secret_name: str) -> None:
@@ -32,16 +32,16 @@ class SecretMap:
         self._secrets: dict[str, str] | None = None
 
     async def where(self) -> Reason:
-        """Completes the sentence "The keys are kept …"."""
+        """Return the words that complete the sentence "The keys are kept …"."""
         return (await self._store()).where
 
     async def all(self) -> Mapping[str, str]:
-        """Return name -> secret. Raises Refused where the keyring is locked."""
+        """Return name -> secret. Raises Refused if the keyring is locked."""
         async with self._lock:
             return dict(await self._known())
 
     async def change(self, how: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Keep what `how` makes of them. Raises Refused, and what `how` raises."""
+        """Store the secrets that `how` returns for the present ones. Raises Refused, and whatever `how` raises."""
         async with self._lock:
             secrets = how(dict(await self._known()))
             with _locked("api_keys_locked"):
@@ -49,7 +49,7 @@ class SecretMap:
             self._secrets = secrets
 
     def now(self) -> Mapping[str, str]:
-        """Return the secrets that were already read."""
+        """Return the secrets already read; empty before the first reading."""
         return self._secrets or {}
 
     async def _known(self) -> dict[str, str]:
@@ -58,7 +58,7 @@ class SecretMap:
                 text = await (await self._store()).read()
             try:
                 self._secrets = decode(text, dict[str, str]) if text else {}
-            except ValueError:  # a new one would take the place of all that a copy could bring back
+            except ValueError:  # a new map would overwrite secrets that a backup could restore
                 place = await self._place()
                 raise Refused("secret_unread", path=place, why=Reason("file_damaged")) from None
         return self._secrets
@@ -78,7 +78,7 @@ class SecretMap:
 FIRST = "default"
 
 
-MOST_KEYS = 16  # a system's keyring takes little more than two thousand letters
+MOST_KEYS = 16  # a system's keyring holds little more than two thousand characters
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
@@ -91,21 +91,21 @@ class ApiKeys:
         self._kept = SecretMap(home, "api keys")
 
     async def where(self) -> Reason:
-        """Completes the sentence "The keys are kept …"."""
+        """Return the words that complete the sentence "The keys are kept …"."""
         return await self._kept.where()
 
     async def known(self) -> Mapping[str, str]:
-        """Return name -> key of the existing keys. Raises Refused where the keyring is locked."""
+        """Return name -> key of the existing keys. Raises Refused if the keyring is locked."""
         return await self._kept.all()
 
     async def all(self) -> Mapping[str, str]:
-        """Return the keys as `known` does; where there is none, the first one is made. Raises Refused."""
+        """Return the existing keys, after creating the first one if there is none. Raises Refused."""
         if not await self._kept.all():
             await self._kept.change(lambda keys: keys or {FIRST: _new()})
         return await self._kept.all()
 
     async def make(self, name: str) -> str:
-        """A new key of this name, in place of the one before. Raises BadInput, Refused."""
+        """Create a key with this name, replacing an earlier one. Raises BadInput, Refused."""
         if not _NAME.fullmatch(name):
             raise BadInput("api_key_name", name=name[:40])
         new = _new()
@@ -133,7 +133,7 @@ class ApiKeys:
         await self._kept.change(without_key)
 
     def owner(self, presented: str) -> str | None:
-        """Return the name of the key's owner. It takes as long for a wrong key as for a right one."""
+        """Return the name of the presented key, or None. A wrong key takes as long as a right one."""
         owner_name = None
         for name, key in self._kept.now().items():
             if hmac.compare_digest(presented.encode("utf-8", "replace"), key.encode()):
@@ -149,7 +149,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
 
 class TokenStore:
-    """One token, or none. It is read from the keyring once."""
+    """The store of one token, which is read only once."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -159,12 +159,12 @@ class TokenStore:
         self._token: str | None = None
 
     async def where(self) -> Reason:
-        """Completes the sentence "The token is kept …"."""
+        """Return the words that complete the sentence "The token is kept …"."""
         async with self._lock:
             return (await self._store()).where
 
     async def get(self) -> str | None:
-        """The token. Raises Refused where the keyring is locked."""
+        """Return the token, or None. Raises Refused if the keyring is locked."""
         async with self._lock:
             if not self._read:
                 with _locked("token_locked"):
@@ -173,7 +173,7 @@ class TokenStore:
             return self._token
 
     async def set(self, token: str) -> None:
-        """Keep a token in place of the one before. Raises BadInput, Refused."""
+        """Store a token, replacing an earlier one. Raises BadInput, Refused."""
         token = token.strip()
         if not _TOKEN.fullmatch(token):
             raise BadInput("token_odd")
@@ -183,14 +183,14 @@ class TokenStore:
             self._token, self._read = token, True
 
     async def clear(self) -> None:
-        """Forget the token. Raises Refused."""
+        """Delete the token. Raises Refused."""
         async with self._lock:
             with _locked("token_locked"):
                 await (await self._store()).remove()
             self._token, self._read = None, True
 
     async def _store(self) -> FileStore | KeyringStore:
-        """Return the store beside the passphrase of this home's key."""
+        """Return the store, which is in the same place as the passphrase."""
         if self._opened_store is None:
             self._opened_store = await open_beside(self._home, "hub token")
         return self._opened_store
@@ -198,12 +198,12 @@ class TokenStore:
 
 CHAT_KEY_BYTES = 32
 CHAT_KEY = "chat key"
-CHAT_KEY_FILE = "chat-key"  # not with the identity: a new identity leaves the chats as they are
-IN_KEYRING = "in the keyring"  # what stands in the file then
+CHAT_KEY_FILE = "chat-key"  # not in the identity folder: a new identity must not affect the chats
+IN_KEYRING = "in the keyring"  # content of the file if the key is in the keyring
 
 
 class ChatKey:
-    """A key that is there is never replaced: what was encrypted with it could not be read any more."""
+    """The key of the encrypted chats. It is never replaced, since chats encrypted with it would become unreadable."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -211,37 +211,37 @@ class ChatKey:
         self._lock = asyncio.Lock()
 
     async def where(self) -> Reason:
-        """Completes the sentence "The key is kept …". Raises Refused."""
+        """Return the words that complete the sentence "The key is kept …". Raises Refused."""
         with _about_chats():
             return (await self._place()).where
 
     async def place(self) -> Reason:
-        """The very place, so that a person can find it: a path, or an entry. Raises Refused."""
+        """Return the exact place of the key, a path or a keyring entry, for a person to find it. Raises Refused."""
         with _about_chats():
             return _place_of(await self._place())
 
     async def read(self) -> str | None:
-        """Return the key in base64; None where there is none. Raises Refused where the keyring is locked."""
+        """Return the key in base64, or None if there is none. Raises Refused if the keyring is locked."""
         with _about_chats():
             kept = await (await self._place()).read()
         return kept if kept is not None and _is_key(kept) else None
 
     async def make(self) -> str:
-        """The key; made if there is none. Raises Refused where it cannot be read or kept."""
+        """Return the key, creating it if needed. Raises Refused if it cannot be read or stored."""
         async with self._lock:
             known = await self.read()
             if known is not None:
                 return known
             with _about_chats():
                 place = await self._place()
-                taken = await place.read() is not None  # by what is no key: nobody overwrites it
+                taken = await place.read() is not None  # something that is not a key must not be overwritten
             made = base64.b64encode(secrets.token_bytes(CHAT_KEY_BYTES)).decode("ascii")
             if taken or not await self._is_kept(place, made):
                 raise Refused("history_key_unkept", place=_place_of(place))
             return made
 
     async def _is_kept(self, place: FileStore | KeyringStore, key: str) -> bool:
-        """Write the key; return whether it is there when it is read again."""
+        """Write the key, and return whether it can be read back."""
         try:
             await place.write(key)
             if isinstance(place, KeyringStore):
@@ -251,7 +251,7 @@ class ChatKey:
             return False
 
     async def _place(self) -> FileStore | KeyringStore:
-        """Return the store that holds the key; before there is one, the store that holds this machine's passphrase."""
+        """Return the store of the key; before there is a key, choose the kind of store that the passphrase uses."""
         try:
             kept = await self._file.read()
         except Refused:
@@ -265,7 +265,7 @@ class ChatKey:
 
 @contextmanager
 def _about_chats() -> Iterator[None]:
-    """The keystore's words are about the identity; these are about the chats."""
+    """Replace errors about the identity, which the keystore raises, with errors about the chats."""
     try:
         yield
     except Refused as error:
@@ -289,10 +289,10 @@ def _is_key(text: str) -> bool:
 
 @contextmanager
 def _locked(code: str) -> Iterator[None]:
-    """Raise Refused(code) where the keyring is locked: the keystore's own reason speaks of the identity."""
+    """Replace the keystore's error about a locked keyring, which is about the identity, with Refused(code)."""
     try:
         yield
     except Refused as error:
         if error.reason.code != "identity_locked":
-            raise  # a file: that sentence names it
+            raise  # an error about a file already names it
         raise Refused(code) from None

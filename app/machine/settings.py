@@ -1,4 +1,4 @@
-"""The choices of this computer's owner. Typed; saved whole or not at all."""
+"""The settings of this computer's owner: typed, and saved atomically."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ USUAL_AT_ONCE = 32  # requests of one key at once (SAFETY.md 7)
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits of one key; None: as for all keys."""
+    """The limits of one key; None means the limit for all keys."""
 
     at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] | None = None
-    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None  # 0: any number
+    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None  # 0 means no limit
 
 
 class Upstream(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Another OpenAI-compatible server that may be sent whole requests. Its key is in the keyring."""
+    """Another OpenAI-compatible server that may receive whole requests. Its key is in the keystore."""
 
-    url: str  # up to and with /v1
+    url: str  # up to and including /v1
     models: dict[str, str]  # name here -> name there
-    cap_tokens: int  # no more than so many in all, prompts included; then nothing is sent there
+    cap_tokens: int  # total tokens, including prompts, after which nothing more is sent
     on: bool = False
-    certificate: str = ""  # PEM: the server's own, where no authority vouches for it
+    certificate: str = ""  # PEM; the server's own, if no authority signed it
 
 
 class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The Chat API, which other programs use."""
+    """The settings of the Chat API, which other programs use."""
 
     on: bool = False
     port: int = 47114
-    may_load: bool = False  # programs may change the model that is loaded
-    ollama_open: bool = False  # Ollama's part opens without a key: most of its clients can send none
-    lan: bool = False  # other computers of the network too, over TLS
-    at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] = USUAL_AT_ONCE  # of each key
-    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] = 0  # of each key; 0: any number
-    host_names: tuple[str, ...] = ()  # by which programs may call this computer, beside its own
-    origins: tuple[str, ...] = ()  # of web pages and apps that may ask from a browser
-    limits: dict[str, KeyLimits] = {}  # of single keys
+    may_load: bool = False  # programs may change the loaded model
+    ollama_open: bool = False  # Ollama's routes need no key, as most of its clients cannot send one
+    lan: bool = False  # also serves other computers on the network, over TLS
+    at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] = USUAL_AT_ONCE  # for each key
+    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] = 0  # for each key; 0 means no limit
+    host_names: tuple[str, ...] = ()  # additional names by which programs may address this computer
+    origins: tuple[str, ...] = ()  # web pages and apps that may send requests from a browser
+    limits: dict[str, KeyLimits] = {}  # limits of single keys, by name
     upstreams: dict[str, Upstream] = {}
 
     def at_once_of(self, key: str) -> int:
-        """Return how many requests this key may have open."""
+        """Return how many requests this key may have open at once."""
         own = self.limits.get(key, KeyLimits()).at_once
         return self.at_once if own is None else own
 
     def tokens_of(self, key: str) -> int:
-        """Return how many tokens a minute this key may have; 0: any number."""
+        """Return how many tokens per minute this key may use; 0 means no limit."""
         own = self.limits.get(key, KeyLimits()).tokens_a_minute
         return self.tokens_a_minute if own is None else own
 
@@ -67,10 +67,10 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 class ModelsChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     """The chosen folder of downloaded models. The folder in the home needs no entry."""
 
-    path: str = ""  # of the chosen folder; "": the one in the home
-    former: tuple[str, ...] = ()  # folders chosen before that may still hold models
-    owner: str = ""  # what the marker in each of our folders says
-    moving: Literal["", "parts", "all"] = ""  # a move that goes on after a restart
+    path: str = ""  # the chosen folder; "" means the one in the home
+    former: tuple[str, ...] = ()  # previously chosen folders that may still contain models
+    owner: str = ""  # the owner in the marker of each of our folders
+    moving: Literal["", "parts", "all"] = ""  # a move that continues after a restart
 
 
 UNCHOSEN = ModelsChoice()
@@ -80,54 +80,53 @@ ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole",
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A pause of lending by hand; it outlives a restart of the node."""
+    """A manual pause of lending, which survives a restart of the node."""
 
-    until: float | None = None  # seconds since 1970; None: until somebody resumes it
-    stopped: bool = False  # it was stopped at once
+    until: float | None = None  # Unix time; None means until it is resumed
+    stopped: bool = False  # everything was taken back at once
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One node's settings. The name is never the login or host name: those are private."""
+    """One node's settings. Its name is never taken from the login or host name, which are private."""
 
     name: str
     lending: Rules = Rules()
     pause: Pause | None = None
-    given_name: str = ""  # what a start was told last: only another one counts as a new choice
-    renamed: str = ""  # the household's last renaming of this machine that was taken over
+    given_name: str = ""  # the name given to the last start; only a different one counts as a new choice
+    renamed: str = ""  # the household's last renaming of this machine that was adopted
     port: int = 0
-    discovery: bool = True  # find machines nearby, and be found
-    interfaces: tuple[str, ...] = ()  # by name: VPNs and the like, which are left out unasked
+    discovery: bool = True  # find machines nearby, and be found by them
+    interfaces: tuple[str, ...] = ()  # names of interfaces to use although they are left out by default, such as VPNs
     api: ApiChoice = ApiChoice()
     models: ModelsChoice = UNCHOSEN
-    look_for_updates: bool = False  # once a day; else only when a person asks
-    share_models: bool = False  # hosts of the household may copy what was downloaded here
+    look_for_updates: bool = False  # once a day; otherwise only on request
+    share_models: bool = False  # hosts of the household may copy models downloaded here
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
     """The options of one start, from the command line or the app. None means the saved setting."""
 
-    home: Path | None = None  # None: this user's default home
+    home: Path | None = None  # None means this user's default home
     name: str | None = None
-    port: int | None = None  # of the household's listener; 0: any free one
+    port: int | None = None  # of the household's listener; 0 means any free port
     lend_bytes: int | None = None
-    limit_bytes: int | None = None  # of all models here, others' and one's own
+    limit_bytes: int | None = None  # for all models here, this owner's and others'
     bind: str = "0.0.0.0"  # noqa: S104  the household reaches it from other machines
     discovery: bool = True
-    interfaces: tuple[str, ...] = ()  # to use besides those that join a household anyway
-    threads: int | None = None  # of each worker; None: as many as are found to be best
+    interfaces: tuple[str, ...] = ()  # to use in addition to those used by default
+    threads: int | None = None  # of each worker; None means the number found to be fastest
 
 
 class Choices:
-    """The settings in force, and those of the next start. They differ by what this start was told."""
+    """The settings in effect, and the saved ones for the next start. They differ by the options of this start."""
 
     def __init__(self, path: Path, now: Settings) -> None:
         self._path, self.now = path, now
         self._saving = asyncio.Lock()
 
     async def change(self, how: Callable[[Settings], Settings]) -> None:
-        """Change the settings in force and the saved ones in the same way. Raises Damaged, or DoesNotFit when the disk
-        does not take it."""
+        """Change the settings in effect and the saved ones. Raises Damaged, or DoesNotFit if they cannot be written."""
         async with self._saving:
             await asyncio.to_thread(self._save, how)
             self.now = how(self.now)
@@ -140,7 +139,7 @@ class Choices:
 
 
 def load(path: Path) -> Settings:
-    """The saved settings, or new ones with a friendly name. Raises Damaged for an unreadable file."""
+    """Return the saved settings, or new ones with a friendly name. Raises Damaged if the file is unreadable."""
     try:
         return decode(path.read_bytes(), Settings)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The removal of everything that Poolhouse keeps for one home: files, secrets, and its start at sign-in. UX.md P6."""
+"""Removal of everything that Poolhouse stores for one home: files, secrets, and its start at sign-in (UX.md P6)."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from app.machine.running_node import HomeLock
 from app.machine.secret_stores import CHAT_KEY, CHAT_KEY_FILE
 from app.machine.settings import load
 
-NAMES = (  # of what we make in a home; whatever else somebody put there stays
+NAMES = (  # everything that we create in a home; anything else remains
     "identity", "household", "models", "stages", "window", "logs", "measuring", "checking", "runtime.json",
     "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", CHAT_KEY_FILE,
 )  # fmt: skip
-_MODEL = re.compile(  # a whole one, a part of one, or one that is being moved
+_MODEL = re.compile(  # a complete model, a part of one, or one being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
 )
-ASIDE = (".old-", ".part")  # behind them: put aside by `reset`, left by a write that broke off
-WINDOW_LOCK = "window.lock"  # a window that erases as it ends may still hold it
-SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # beside the machine's own
+ASIDE = (".old-", ".part")  # suffixes of files set aside by `reset` and of interrupted writes
+WINDOW_LOCK = "window.lock"  # may still be held by a window that erases the home as it ends
+SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # in addition to the passphrase
 
 
 @dataclass(slots=True)
 class Erased:
-    """The deleted bytes, and the reasons why something was not deleted."""
+    """The number of deleted bytes, and the reasons for anything left behind."""
 
     n_bytes: int = 0
     left: list[Reason] = field(default_factory=list)
 
 
 async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
-    """Erase a home, only on the user's word and while no node of it runs. What cannot be deleted is reported.
+    """Erase a home, at the user's request and while no node of it runs. Reports what cannot be deleted.
 
-    Raises Refused for a folder that is no home of ours: there, `models` may be anybody's; and while a node of it
+    Raises Refused if the folder is not a home of ours, where `models` could belong to anyone, or while its node
     starts, runs or ends.
     """
     await asyncio.to_thread(require_own, home)
@@ -58,13 +58,13 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
 
 
 def require_own(home: Home) -> None:
-    """Raises Refused for a folder that is no home of ours."""
+    """Raise Refused if the folder is not a home of ours."""
     if not (home.is_default or _has_identity(home)):
         raise Refused("erase_no_home", path=str(home.root))
 
 
 def _has_identity(home: Home) -> bool:
-    """Return whether the home has an identity, or one that was put aside: after `reset` there is no other until a node
+    """Return whether the home has an identity, or one set aside by `reset`, after which no other exists until a node
     runs."""
     aside = home.root.glob(f"{home.identity.name}{ASIDE[0]}*")
     return any((folder / "identity.pem").exists() for folder in (home.identity, *aside))
@@ -76,7 +76,7 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
         await _forget_secrets(home)
     except AppError:
         done.left.append(Reason("erase_keyring"))
-    if home.is_default:  # else the entry may be another home's
+    if home.is_default:  # otherwise the entry may belong to another home
         for login_item in [entry] if entry else autostart.all_entries():
             try:
                 await asyncio.to_thread(autostart.set_enabled, False, home, login_item)
@@ -88,7 +88,7 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
 
 
 async def _forget_secrets(home: Home) -> None:
-    """Delete the secrets in the keyring; those in files go with the files."""
+    """Delete the secrets in the keyring; those in files are deleted with the files."""
     own = await open_keystore(home)
     if isinstance(own, KeyringStore):
         for store in (own, *(entry_beside(home, secret_name) for secret_name in SECRETS)):
@@ -96,11 +96,11 @@ async def _forget_secrets(home: Home) -> None:
 
 
 def _delete_models(home: Home, done: Erased) -> None:
-    """Delete models in folders outside the home: by their names, and only where the marker says that they are ours."""
+    """Delete models outside the home, recognized by their names, and only in folders with our marker."""
     try:
         choice = load(home.settings_file).models
     except (Damaged, OSError):
-        return  # nobody knows where they are
+        return  # without the settings, the folders are unknown
     folders = ModelsFolders(home.downloaded, choice)
     for folder in folders.all:
         if folder == folders.own:
@@ -113,13 +113,13 @@ def _delete_models(home: Home, done: Erased) -> None:
                 if _MODEL.fullmatch(path.name):
                     _delete_one(path, done)
             if not folders.give_up(folder):
-                (folder / MARKER).unlink()  # what else is in it is somebody else's
+                (folder / MARKER).unlink()  # the other files in it are not ours
         except OSError as error:
             done.left.append(_left_behind(folder, error))
 
 
 def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
-    """The lock last: until then nobody begins anew here."""
+    """Delete the home. The lock goes last, so that no node starts there before."""
     for path in sorted(_own_paths(root)):
         _delete_one(path, done)
     with contextlib.suppress(OSError):
@@ -128,7 +128,7 @@ def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
         lock.remove()
         if root.is_dir() and not any(root.iterdir()):
             root.rmdir()
-    except OSError as error:  # of its parent's owner: an empty folder stays
+    except OSError as error:  # its parent belongs to another user; an empty folder remains
         done.left.append(_left_behind(root, error))
 
 
@@ -154,7 +154,7 @@ def _own_paths(root: Path) -> Iterator[Path]:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a path; a symbolic link counts itself only."""
+    """Return the bytes below a path; a symbolic link counts only itself."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size
     return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)

@@ -1,1 +1,1 @@
-"""The computing hardware of this machine: processor, graphics cards, memory, engines."""
+"""The computing hardware of this machine: processor, graphics cards, memory and engines."""

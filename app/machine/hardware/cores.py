@@ -1,5 +1,4 @@
-"""The processor cores for computing: allowed to this process, fast, and how many of them are whole; the threads of a
-worker."""
+"""The processor cores that this process may use, how many are fast and physical, and the threads of a worker."""
 
 from __future__ import annotations
 
@@ -19,35 +18,36 @@ from backends.worker.process import quota_cores
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """The threads of a worker. `most`: no step is computed by more.
+    """The threads of a worker; no step uses more than `most`.
 
-    `begin`: its stages begin with this number to look for the quickest (backends/llamacpp/thread_choice.py); 0: they
-    always take `most`, which somebody chose.
+    `begin` is the number from which its stages search for the fastest one (backends/llamacpp/thread_choice.py). With
+    0,
+    they always use `most`, because a person chose it.
     """
 
     most: int
     begin: int = 0
 
     def at_most(self, limit: int) -> Threads:
-        """Return no more threads than the owner lends; 0: no limit."""
+        """Limit the threads to what the owner lends; 0 means no limit."""
         if not limit or limit >= self.most:
             return self
         return Threads(limit, min(self.begin, limit))
 
 
-MOVES = 0.4  # of a core: what others use beside this, a thread of ours must make room for
+MOVES = 0.4  # of a core: other programs' use above this takes one thread from ours
 
 
 def threads_beside_others(most: int, others_cores: float) -> int:
-    """Return the threads that others' layers may take while the owner's programs keep this many cores busy.
+    """Return the threads for others' layers while the owner's programs keep this many cores busy; at least one.
 
-    None of the owner's threads waits for ours. At least one.
+    No thread of the owner's programs has to wait for a core.
     """
     return max(1, min(most, int(most - others_cores + MOVES)))
 
 
 LINUX = Path("/sys/devices/system/cpu")
-FAST_SHARE = 0.7  # of the fastest core's speed: slower ones let the others wait at the end of each layer
+FAST_SHARE = 0.7  # of the fastest core's speed; with slower cores, the others would wait at the end of each layer
 FREQUENCY = Path("cpufreq/cpuinfo_max_freq")
 SIBLINGS = (Path("topology/core_cpus_list"), Path("topology/thread_siblings_list"))  # new name, old name
 CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
@@ -55,13 +55,13 @@ CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """The cores that this process may use. `logical` counts both halves of a core that runs two threads."""
+    """The cores that this process may use. `logical` counts both threads of a core that runs two."""
 
     logical: int
     whole: int
 
     def within(self, quota: float | None) -> Cores:
-        """Return no more cores than a control group's share of processor time."""
+        """Limit the cores to a control group's share of processor time."""
         if quota is None:
             return self
         most = max(1, ceil(quota))
@@ -69,13 +69,14 @@ class Cores:
 
 
 def worker_threads() -> Threads:
-    """Return the threads of a worker on this machine: at most its fast cores, whole ones to begin with."""
+    """Return the threads of a worker on this machine: at most one per fast logical core, beginning with the physical
+    ones."""
     cores = fast_cores().within(quota_cores())
     return Threads(cores.logical, cores.whole)
 
 
 def fast_cores() -> Cores:
-    """The fast cores that this process may use; all of them where the system does not tell them apart."""
+    """Return the fast cores that this process may use, or all of them if the system does not distinguish them."""
     cores = None
     if sys.platform == "linux":
         cores = on_linux(os.sched_getaffinity(0))
@@ -90,10 +91,10 @@ def fast_cores() -> Cores:
 
 
 def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
-    """Return the fast cores by the kernel's files: the capacity of each core, or its highest frequency, and its
-    siblings."""
+    """Return the fast cores, by the capacity or maximum frequency in the kernel's files."""
     places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
-    for file in (Path("cpu_capacity"), FREQUENCY):  # the first is exact where a kernel has it and cores differ
+    # cpu_capacity is exact, but exists only on some kernels and if cores differ
+    for file in (Path("cpu_capacity"), FREQUENCY):
         speeds = {cpu: _number(place / file) for cpu, place in places.items()}
         if len(set(speeds.values())) > 1:
             break
@@ -106,9 +107,9 @@ def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
 
 
 def on_windows(described: bytes, allowed: set[int]) -> Cores | None:
-    """Return the cores of the highest efficiency class, by GetLogicalProcessorInformationEx.
+    """Return the cores of the highest efficiency class, from GetLogicalProcessorInformationEx.
 
-    Processors of later groups, which a process does not use by itself, are not counted.
+    Processors of later groups are not counted, since a process does not use them by default.
     """
     by_class: dict[int, list[int]] = {}
     for kind, mask in _cores_in(described):
@@ -122,7 +123,7 @@ def on_windows(described: bytes, allowed: set[int]) -> Cores | None:
 
 
 def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
-    """Yield efficiency class and processors of group 0 of each core."""
+    """Yield the efficiency class and the processors in group 0 of each core."""
     at = 0
     while at + 8 <= len(described):
         relationship, size = struct.unpack_from("<II", described, at)
@@ -134,7 +135,7 @@ def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _windows_cores() -> bytes:
-    """Return Windows' description of the cores; empty where it gives none."""
+    """Return Windows' description of the cores, or empty bytes if there is none."""
     if sys.platform == "win32":
         ask = ctypes.windll.kernel32.GetLogicalProcessorInformationEx
         size = ctypes.c_uint32(0)
@@ -145,13 +146,13 @@ def _windows_cores() -> bytes:
 
 
 def _on_macos() -> Cores | None:
-    """The cores of the highest performance level. Macs without levels have cores of one kind."""
+    """Return the cores of the highest performance level, or None on Macs whose cores are all alike."""
     whole, logical = _macos_perf_level("physicalcpu"), _macos_perf_level("logicalcpu")
     return Cores(logical, whole) if whole and logical else None
 
 
 def _macos_perf_level(key: str) -> int:
-    """Return `hw.perflevel0.KEY`, 0 where there is none."""
+    """Return `hw.perflevel0.KEY`, or 0 if it does not exist."""
     value, size = ctypes.c_uint32(0), ctypes.c_size_t(4)
     name = f"hw.perflevel0.{key}".encode()
     failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, 0)
@@ -164,7 +165,7 @@ def _number(file: Path) -> int:
 
 
 def _first_text(files: Iterable[Path]) -> str:
-    """The first of them that can be read."""
+    """Return the text of the first file that can be read."""
     for file in files:
         try:
             return file.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""Memory and processor of this computer: their size, their load by other programs, and the speed of copying memory."""
+"""Memory and processor of this computer: size, load by other programs, and the speed of copying memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Main memory, in bytes; `free_bytes` is what programs can still take without swapping."""
+    """Main memory in bytes. `free_bytes` is what programs can still use without swapping."""
 
     total_bytes: int
     free_bytes: int
@@ -25,14 +25,14 @@ def memory() -> Memory:
 
 
 def usable_cores() -> int:
-    """Return the cores that this process may run on: a pinned or limited process counts only its own."""
+    """Return the number of cores that this process may run on, which may be fewer than the computer has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return psutil.cpu_count(logical=False) or os.cpu_count() or 1
 
 
 def processor_name() -> str:
-    """The processor as its maker calls it, or the architecture where the system does not tell."""
+    """Return the processor's product name, or the architecture if the system does not report one."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -49,7 +49,7 @@ TRIALS = 3
 
 
 def memory_copy_s_per_byte() -> float:
-    """The median of a few copies of some megabytes. Blocks for some milliseconds."""
+    """Return the median of a few copies of some megabytes. Blocks for some milliseconds."""
     source, measured = bytearray(TRIAL_BYTES), []
     for _ in range(TRIALS):
         began = time.perf_counter()
@@ -62,30 +62,30 @@ SAMPLE_S = 0.3
 
 
 class OtherProgramsLoad:
-    """The cores that other programs keep busy between two looks: not this process, and not its child `pid`."""
+    """The cores kept busy between two readings by programs other than this process and its child `pid`."""
 
     def __init__(self, pid: int) -> None:
-        """Raises psutil.Error when the child is gone."""
+        """Raises psutil.Error if the child is gone."""
         self._ours = (psutil.Process(), psutil.Process(pid))
         self._busy_s, self._at_s = self._now()
 
     def look(self) -> float:
-        """Return the average since the last look. Raises psutil.Error when the child is gone."""
+        """Return the average since the last reading. Raises psutil.Error if the child is gone."""
         busy_s, at_s = self._now()
         spent_s, passed_s = busy_s - self._busy_s, at_s - self._at_s
         self._busy_s, self._at_s = busy_s, at_s
         return max(0.0, spent_s / passed_s) if passed_s > 0 else 0.0
 
     def _now(self) -> tuple[float, float]:
-        """Return the seconds that others have computed so far, and when."""
+        """Return the processor time that other programs have used so far, and the current time, in seconds."""
         every = psutil.cpu_times()
-        # those of guests are counted among the user's, too
+        # the time of virtual machines is already part of the user time
         busy_s = every.user + every.system + sum(getattr(every, k, 0.0) for k in ("nice", "irq", "softirq"))
         return busy_s - sum(map(_used_s, self._ours)), time.monotonic()
 
 
 def other_programs_share() -> float:
-    """Return the share of all cores that other programs use, 0 to 1; blocks for a moment."""
+    """Return the share of all cores that other programs use, from 0 to 1. Blocks briefly."""
     me = psutil.Process()
     before_s, began_s = _used_s(me), time.monotonic()
     every = psutil.cpu_percent(SAMPLE_S) / 100

@@ -1,4 +1,4 @@
-"""The engines of this machine and the devices they can compute on. Each is asked in a child that may hang or die."""
+"""The engines of this machine and their devices. Each is probed in a child process, which may hang or crash."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from app.machine import paths
 from backends.contract import LLAMACPP
 from backends.worker.confine import Walls
 
-ENGINES = (LLAMACPP,)  # one child for each: a broken driver silences no other engine
-PROBE_SECONDS = 30.0  # an engine that looks for graphics cards may first compile for them
-MOST_BYTES = 1 << 20  # of an answer
-NOTABLE_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # of all features, best first
+ENGINES = (LLAMACPP,)  # one child each, so that a broken driver does not hide the other engines
+PROBE_SECONDS = 30.0  # when it looks for graphics cards, an engine may first compile for them
+MOST_BYTES = 1 << 20  # of a child's output
+NOTABLE_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # the features worth naming, best first
 
 Name = Annotated[str, Meta(max_length=200)]
 Bytes = Annotated[int, Meta(ge=0, le=1 << 60)]
 
 
 class Device(msgspec.Struct, frozen=True):
-    """A device that an engine computes on: the processor, or an accelerator with its own or shared memory."""
+    """A device that an engine can use: the processor, or an accelerator with its own or shared memory."""
 
     name: Name = ""
     description: Name = ""
     kind: Name = "other"  # cpu, gpu, igpu, accelerator, other
-    api: Name = ""  # CUDA, ROCm, Vulkan, Metal, CPU: how the engine reaches it
+    api: Name = ""  # how the engine reaches it: CUDA, ROCm, Vulkan, Metal, CPU
     free_bytes: Bytes = 0
     total_bytes: Bytes = 0
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """One engine as it described itself, or why it cannot be used."""
+    """An engine's description of itself, or the reason why it cannot be used."""
 
     name: Name
     version: Name = ""
     missing: Reason | None = None
-    features: Annotated[list[Name], Meta(max_length=200)] = []  # of the processor, that it uses
+    features: Annotated[list[Name], Meta(max_length=200)] = []  # processor features that it uses
     devices: Annotated[list[Device], Meta(max_length=64)] = []
 
     @property
     def build(self) -> str:
-        """Return the build that its speed depends on, besides the hardware."""
+        """Return the properties of the build that affect its speed."""
         return f"{self.name} {self.version} {' '.join(sorted(self.features))}"
 
 
@@ -58,14 +58,14 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 async def probe_all(within_s: float = PROBE_SECONDS) -> list[Engine]:
-    """Probe all engines of this machine, each in a child of its own. Never raises for a bad one."""
+    """Probe all engines of this machine, each in its own child process. A broken engine raises nothing."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(probe(name, within_s), name=f"probe {name}") for name in ENGINES]
     return [task.result() for task in tasks]
 
 
 async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
-    """Probe one engine. A child that hangs is killed, and `missing` says so."""
+    """Probe one engine. If its child hangs, the child is killed and `missing` states the reason."""
     command = paths.python_command("-m", "backends", "probe", name)
     try:
         code, out, err = await run_child(command, within_s)
@@ -75,7 +75,8 @@ async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
 
 
 def engine_of(name: str, code: int, out: str, err: str) -> Engine:
-    """The engine in the answer of its child, whatever the child wrote."""
+    """Return the engine described in the output of its child; malformed output gives an engine with a reason in
+    `missing`."""
     if code:
         return Engine(name, missing=_last_words(err))
     try:
@@ -87,7 +88,7 @@ def engine_of(name: str, code: int, out: str, err: str) -> Engine:
 
 
 def describe(processor: str, engines: Sequence[Engine]) -> str:
-    """Return this machine in one line: its processor, how well the engine uses it, and its accelerators."""
+    """Return this machine in one line: its processor, the best feature that the engine uses, and its accelerators."""
     parts = [processor]
     features = {feature for engine in engines for feature in engine.features}
     parts += [name for name in NOTABLE_FEATURES if name in features][:1]
@@ -96,18 +97,18 @@ def describe(processor: str, engines: Sequence[Engine]) -> str:
 
 
 def accelerators(engine: Engine) -> list[Device]:
-    """Return its devices besides the processor."""
+    """Return the devices of an engine other than the processor."""
     return [device for device in engine.devices if device.kind != "cpu"]
 
 
 def device_label(device: Device) -> str:
-    """A device with its memory, as people read it."""
+    """Return a device with its memory in a readable form."""
     name = device.description or device.name
     return f"{name} ({size(device.total_bytes)})" if device.total_bytes else name
 
 
 async def run_child(command: Sequence[str], within_s: float) -> tuple[int, str, str]:
-    """Return the exit code, output and errors of a process. Raises TimeoutError for one that had to be killed."""
+    """Return the exit code, output and errors of a process. Raises TimeoutError if it had to be killed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -128,7 +129,7 @@ async def run_child(command: Sequence[str], within_s: float) -> tuple[int, str, 
 
 
 def _last_words(text: str) -> Reason:
-    """Return the last line that says something, without its full stop."""
+    """Return the last line of the output that is not blank, without its period."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return Reason("engine_words", {"words": lines[-1].rstrip(".")}) if lines else Reason("said_nothing")
 
@@ -148,7 +149,7 @@ _CODES = {
 
 
 async def probe_walls() -> Walls | None:
-    """Return the walls that would confine a worker here; None where they cannot be probed."""
+    """Return the walls that would confine a worker here, or None if they cannot be probed."""
     command = paths.python_command("-m", "backends", "walls")
     try:
         code, out, _ = await run_child(command, WALLS_SECONDS)
@@ -158,7 +159,7 @@ async def probe_walls() -> Walls | None:
 
 
 def walls_code(walls: Walls | None, system: str = sys.platform) -> str:
-    """Return the code of the sentence about these walls, and why they are not higher."""
+    """Return the reason code that describes these walls, and why they are not higher."""
     if walls is None:
         return "check_confined_unknown"
     neither = "check_confined_neither" if system == "linux" else "check_confined_none"

@@ -1,4 +1,4 @@
-"""The graphics cards of this computer, as its system lists them: no engine has to know them."""
+"""The graphics cards of this computer as the system lists them, whether or not an engine can use them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from app.core.errors import Reason
 from app.machine.hardware.engines import Engine
 
 PCI = Path("/sys/bus/pci/devices")
-NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")  # its driver's, a folder for each
+NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")  # made by NVIDIA's driver, a folder for each card
 NAMES = (Path("/usr/share/misc/pci.ids"), Path("/usr/share/hwdata/pci.ids"))
-DISPLAY = "0x03"  # how the class of every graphics device begins
-NVIDIA, AMD, INTEL = "0x10de", "0x1002", "0x8086"  # others are servers' and virtual ones
+DISPLAY = "0x03"  # prefix of the class of every graphics device
+NVIDIA, AMD, INTEL = "0x10de", "0x1002", "0x8086"  # other makers' cards are in servers or virtual
 MAKERS = {NVIDIA: "NVIDIA", AMD: "AMD", INTEL: "Intel"}
-OWN_BYTES = 2 << 30  # graphics inside a processor keep less than this for themselves
+OWN_BYTES = 2 << 30  # integrated graphics reserve less than this
 CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
 MOST_CARDS = 16
 
 
 def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
-    """Return the reason that layers are computed on the processor although there is a card; None where there is none.
+    """Return the reason why layers are computed on the processor although there is a graphics card, or None without a
+    card.
 
-    Where an engine sees cards, its names are used: the system's would be the same ones, spelled differently.
+    The names come from the engines if they see the cards; the system spells the same names differently.
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}
@@ -34,7 +35,7 @@ def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | No
 
 
 def list_cards() -> list[str]:
-    """The names of all cards with memory of their own. Reads files; empty where the system does not tell."""
+    """Return the names of all cards with their own memory; empty if the system does not list them. Reads files."""
     if sys.platform == "darwin":
         return ["Apple GPU"] if platform.machine() == "arm64" else []
     with suppress(OSError):
@@ -45,7 +46,7 @@ def list_cards() -> list[str]:
 
 
 def on_bus(bus: Path) -> list[str]:
-    """Return the cards in Linux's list of devices."""
+    """Return the cards in Linux's list of PCI devices."""
     return [_name(device) for device in sorted(bus.iterdir()) if _is_card(device)]
 
 
@@ -54,7 +55,7 @@ def _is_card(device: Path) -> bool:
     if maker not in MAKERS or not _line(device / "class").startswith(DISPLAY):
         return False
     if maker == INTEL:
-        return device.name.split(":")[1] != "00"  # there is what belongs to the processor
+        return device.name.split(":")[1] != "00"  # bus 00 contains the processor's own graphics
     return maker == NVIDIA or int(_line(device / "mem_info_vram_total") or 0) >= OWN_BYTES
 
 
@@ -69,7 +70,7 @@ def _name(device: Path) -> str:
 
 
 def model_name(names: str, maker: str, ident: str) -> str:
-    """Return a card's name from pci.ids: `GA106 [GeForce RTX 3060]` is sold under the name in the brackets."""
+    """Return a card's name from pci.ids. Its product name is in brackets: `GA106 [GeForce RTX 3060]`."""
     is_maker = False
     for line in names.splitlines():
         if line[:1] not in ("\t", "#", ""):
@@ -95,7 +96,7 @@ if sys.platform == "win32":
     import winreg
 
     def _in_registry() -> list[str]:
-        """Return the cards that Windows lists with memory of their own."""
+        """Return the cards with their own memory in Windows' registry."""
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
             names = [_adapter(adapters, f"{number:04}") for number in range(MOST_CARDS)]
         return [name for name in names if name]

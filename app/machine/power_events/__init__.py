@@ -1,1 +1,1 @@
-"""Power events: sleep, waking and shutdown as the system reports them; and keeping the computer awake."""
+"""Sleep, wake and shutdown as the system reports them, and keeping the computer awake."""

@@ -1,5 +1,4 @@
-"""Power events that a system reports to a callback, passed to the node's loop and awaited no longer than the system
-waits."""
+"""Passes power events from a system's callback to the node's event loop, and waits no longer than the system does."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ class PowerEvent(StrEnum):
 
     SLEEPS = "sleeps"
     ENDS = "ends"
-    STAYS = "stays"  # it is awake again, or does not end after all
+    STAYS = "stays"  # awake again, or the shutdown was canceled
 
 
 PowerCallback = Callable[[PowerEvent], Awaitable[None]]
@@ -25,23 +24,26 @@ PowerCallback = Callable[[PowerEvent], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5  # between two looks of a source's thread whether it shall end
+POLL_SECONDS = 0.5  # after which the thread checks whether to end
 
 
 class LoopCallback:
-    """A callback that the system calls on a thread of its own. It raises nothing: the caller is not Python."""
+    """A callback that the system calls on its own thread. It never raises, since its caller is not Python."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: PowerCallback, waits_s: float) -> None:
         self._loop, self._callback, self._waits_s = loop, callback, waits_s
 
     def __call__(self, event: PowerEvent) -> None:
-        """Returns when it was told, or so late that the system would not wait. Of good news nobody waits for that."""
+        """Report the event and wait until it is handled, or until the system would wait no longer.
+
+        STAYS is reported without waiting.
+        """
         if self._loop.is_closed():
             return
         telling = self._call_back(event)
         try:
             done = asyncio.run_coroutine_threadsafe(telling, self._loop)
-        except RuntimeError:  # it was closed meanwhile
+        except RuntimeError:  # it was closed in the meantime
             telling.close()
             return
         if event is PowerEvent.STAYS:
@@ -56,19 +58,19 @@ class LoopCallback:
 
 
 class EventSource(Protocol):
-    """A source of power events. One thread opens it, looks and closes it."""
+    """A source of power events, opened, polled and closed by one thread."""
 
     def look(self, seconds: float) -> None:
-        """Let the system call back for `seconds`. Raises OSError when it never will again."""
+        """Let the system call back for `seconds`. Raises OSError if it never will again."""
         ...
 
     def close(self) -> None: ...
 
 
 async def run_source(open_source: Callable[[], EventSource]) -> None:
-    """Run until cancelled: a thread of its own holds what `opened` makes, which is closed when this returns.
+    """Run until cancelled: a dedicated thread opens the source, polls it, and closes it before this returns.
 
-    Raises OSError or AttributeError where the system has nothing of that kind.
+    Raises OSError or AttributeError if the system has no such source.
     """
     over, own = threading.Event(), ThreadPoolExecutor(1, "hear of sleep")
     serving = asyncio.get_running_loop().run_in_executor(own, _poll_until, open_source, over)

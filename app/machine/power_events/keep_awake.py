@@ -1,6 +1,6 @@
-"""Keeps this computer awake, by the system's own means, for as long as it is asked to.
+"""Keeps this computer awake by the system's own means.
 
-No setting of the system is changed: the request ends with this process, however that ends.
+No setting of the system is changed: the request ends with this process, even if it crashes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Start = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
 
 
 def start_tool(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """The tool, with a pipe that ends it."""
+    """Start a tool that ends when its input pipe closes."""
     null = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null)
 
 
 def stop_tool(tool: subprocess.Popen[bytes]) -> None:
-    """End the tool; kill it if it does not end in time."""
+    """End the tool, or kill it if it does not end in time."""
     if tool.stdin is not None:
         tool.stdin.close()
     tool.terminate()
@@ -49,7 +49,7 @@ def stop_tool(tool: subprocess.Popen[bytes]) -> None:
 
 
 class Awake:
-    """`hold` and `release` may be repeated. Call them from one thread: Windows counts by threads."""
+    """A request to stay awake. `hold` and `release` may be repeated, from one thread: Windows tracks it by thread."""
 
     def __init__(self, platform: str = sys.platform, start: Start = start_tool) -> None:
         self._platform, self._start = platform, start
@@ -58,23 +58,23 @@ class Awake:
 
     @property
     def is_held(self) -> bool:
-        """Return whether the system was asked, and has not refused."""
+        """Return whether the request is in effect."""
         if self._platform == "win32":
             return self._on
         return self._tool is not None and self._tool.poll() is None
 
     def hold(self) -> None:
-        """Stay awake from now on."""
+        """Keep the computer awake from now on."""
         if self._platform == "win32":
             self._tell_windows(ES_CONTINUOUS | ES_SYSTEM_REQUIRED)
             self._on = True
         elif not self._refused and not self.is_held:
-            self._refused = self._tool is not None  # it ended by itself: it will again
+            self._refused = self._tool is not None  # it ended on its own, and would do so again
             if not self._refused:
                 self._begin()
 
     def release(self) -> None:
-        """The computer may sleep again."""
+        """Allow the computer to sleep again."""
         if self._on:
             self._tell_windows(ES_CONTINUOUS)
             self._on = False
@@ -86,7 +86,7 @@ class Awake:
         command = MACOS if self._platform == "darwin" else LINUX
         try:
             self._tool = self._start(command)
-        except OSError as error:  # no such tool here: the system sleeps as it would without us
+        except OSError as error:  # the tool is missing, so the system sleeps as usual
             self._refused = True
             log.info("this computer cannot be kept awake: %s", error)
 

@@ -1,7 +1,7 @@
-"""macOS's notice that this computer is about to sleep: IOKit, on a run loop of our own. Not yet run there.
+"""Notices of sleep on macOS, from IOKit on our own run loop. Not yet run on a Mac.
 
-IOKit tells no program of a log-out or a shutdown (kIOMessageSystemWillPowerOff, IOKit/IOMessage.h). A process without a
-window is sent SIGTERM then, and node/start.py ends the node in order.
+IOKit does not report a log-out or a shutdown (kIOMessageSystemWillPowerOff, IOKit/IOMessage.h). A process without a
+window then receives SIGTERM, on which node/start.py ends the node in order.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 
 # IOKit/IOMessage.h: iokit_common_msg(x) is sys_iokit, 0x38 << 26, with x
 CAN_SLEEP, WILL_SLEEP = 0xE0000270, 0xE0000280  # kIOMessageCanSystemSleep, …SystemWillSleep
-WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # of some wakings only the first is said
+WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # some wakes report only the first
 MEANS = {WILL_SLEEP: PowerEvent.SLEEPS, WILL_POWER_ON: PowerEvent.STAYS, HAS_POWERED_ON: PowerEvent.STAYS}
-ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # else the system waits for half a minute
-WAITS_SECONDS = 4.5  # app/node/lending/lending_policy.py takes no longer
+ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # without an answer the system waits for half a minute
+WAITS_SECONDS = 4.5  # longer than app/node/lending/lending_policy.py needs
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
 
 FRAMEWORKS = "/System/Library/Frameworks/{0}.framework/{0}"
@@ -30,15 +30,15 @@ CALLED = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_ssize_t)
 
 
 class RootPower:
-    """A registration with IOKit's root power domain, as Apple's Technical Q&A 1340 makes it.
+    """A registration with IOKit's root power domain, as in Apple's Technical Q&A 1340.
 
-    iokit, core: the two libraries; mode: kCFRunLoopDefaultMode. Raises OSError when it is refused.
+    iokit, core: the two libraries. mode: kCFRunLoopDefaultMode. Raises OSError if the registration is refused.
     """
 
     def __init__(self, callback: LoopCallback, iokit: Any, core: Any, mode: c_void_p) -> None:
         _declare(iokit, core)
         self._callback, self._iokit, self._core, self._mode = callback, iokit, core, mode
-        self._c_callback = CALLED(self._on_message)  # kept here for as long as IOKit may call it
+        self._c_callback = CALLED(self._on_message)  # must stay referenced as long as IOKit may call it
         self._port, self._notifier = c_void_p(), c_uint32()
         self._root: int = iokit.IORegisterForSystemPower(
             None, byref(self._port), self._c_callback, byref(self._notifier)
@@ -68,7 +68,7 @@ class RootPower:
 
 
 def _declare(iokit: Any, core: Any) -> None:
-    """The functions as IOKit/pwr_mgt/IOPMLib.h, IOKit/IOKitLib.h and CoreFoundation/CFRunLoop.h have them."""
+    """Declare the functions as in IOKit/pwr_mgt/IOPMLib.h, IOKit/IOKitLib.h and CoreFoundation/CFRunLoop.h."""
     port = mode = source = c_void_p
     root = notifier = c_uint32  # mach ports
     for function, result, arguments in (
@@ -87,14 +87,14 @@ def _declare(iokit: Any, core: Any) -> None:
 
 
 def _open_root_power(callback: LoopCallback) -> EventSource:
-    """Return the source of this computer. Raises OSError or AttributeError where there is none."""
+    """Return this computer's event source. Raises OSError or AttributeError if there is none."""
     iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
     core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
     return RootPower(callback, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))
 
 
 async def listen(on_event: PowerCallback) -> None:
-    """Listen until cancelled; return at once where there is no IOKit."""
+    """Listen until cancelled; return at once on systems without IOKit."""
     callback = LoopCallback(asyncio.get_running_loop(), on_event, WAITS_SECONDS)
     try:
         await run_source(lambda: _open_root_power(callback))

@@ -1,8 +1,8 @@
-"""The system's notices that this computer is about to sleep or to shut down, and that it is awake again.
+"""The system's notices that this computer is about to sleep or shut down, and that it is awake again.
 
-Linux: logind's signals on the system bus, with a delay of some seconds while others are told. macOS: macos_sleep.py,
-for sleep. Windows: windows_events.py, for sleep and the end of the session. A process that is asked to end by a signal,
-as at a log-out of Linux and macOS, handles that in node/start.py.
+Linux: logind's signals on the system bus, which are delayed for some seconds while other machines are told. macOS:
+macos_sleep.py, for sleep. Windows: windows_events.py, for sleep and the end of the session. Signals such as SIGTERM,
+which a log-out sends on Linux and macOS, are handled in node/start.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEMBERS = {"PrepareForSleep": PowerEvent.SLEEPS, "PrepareForShutdown": PowerEven
 
 
 class Delay:
-    """The delay of sleep and shutdown until others have been told."""
+    """A delay of sleep and shutdown until other machines have been told."""
 
     def __init__(self, start: Start = start_tool) -> None:
         self._start = start
@@ -55,9 +55,9 @@ class Delay:
 
 
 async def listen(callback: PowerCallback, delay: Delay | None = None, platform: str = sys.platform) -> None:
-    """Report to `tell`, until cancelled, what the system says.
+    """Pass the system's power events to `callback` until cancelled.
 
-    The system goes on when `tell` has returned, or when it waits no longer.
+    The system proceeds when `callback` returns, or when its own time limit is over.
     """
     if platform == "win32":
         from app.machine.power_events import windows_events
@@ -79,7 +79,7 @@ async def _listen_to_logind(callback: PowerCallback, held: Delay) -> None:
                 await _receive_signals(callback, held)
             except (OSError, EOFError, ValueError) as error:
                 log.log(level, "nothing says when this computer sleeps: %s", error)
-                level = logging.DEBUG  # once is enough
+                level = logging.DEBUG  # one message is enough
             held.release()
             await asyncio.sleep(RETRY_SECONDS)
     finally:
@@ -87,7 +87,7 @@ async def _listen_to_logind(callback: PowerCallback, held: Delay) -> None:
 
 
 async def _receive_signals(callback: PowerCallback, delay: Delay) -> None:
-    """Listen while the bus is there. Raises OSError, EOFError or ValueError when it is not."""
+    """Receive signals while the bus is available. Raises OSError, EOFError or ValueError if it is not."""
     from jeepney import HeaderFields, MatchRule, MessageType, message_bus
     from jeepney.io.asyncio import open_dbus_connection
 

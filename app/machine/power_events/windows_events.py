@@ -1,8 +1,7 @@
-"""Windows' notices of sleep, by a callback, and of the end of the session, to a hidden window. Not yet run there.
+"""Notices on Windows: sleep by a callback, and the end of the session by a hidden window. Not yet run on Windows.
 
-Only windows are told of the session's end: console handlers are not told in a process that has loaded user32.dll, as
-ours has (SetConsoleCtrlHandler, remarks). The window must be the node's own, since a node may run without the app's
-window.
+Only windows are told of the session's end: a process that has loaded user32.dll, as ours has, gets no console event
+for it (SetConsoleCtrlHandler, remarks). The node has its own window for this, as it may run without the app's.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ log = logging.getLogger(__name__)
 
 if sys.platform == "win32":
     FUNCTION, LIBRARY = ctypes.WINFUNCTYPE, ctypes.WinDLL
-else:  # only played there
+else:  # for tests on other systems
     FUNCTION, LIBRARY = ctypes.CFUNCTYPE, ctypes.CDLL
 
 CLASS = "PoolhouseSession"
 CLOSE, QUERY_END, END = (0x0010, 0x0011, 0x0016)  # WM_CLOSE, WM_QUERYENDSESSION, WM_ENDSESSION: winuser.h
 ALL_INPUT, REMOVE = 0x04FF, 0x0001  # QS_ALLINPUT, PM_REMOVE: winuser.h
 WAIT_FAILED = 0xFFFFFFFF  # winbase.h
-# SetProcessShutdownParameters: the first that is asked, before our own workers (0x280), and no dialog about us
+# SetProcessShutdownParameters: ask us first, before our own workers (0x280), and show no dialog about us
 ASKED_FIRST, NO_RETRY = 0x300, 0x1
-END_WAITS_SECONDS = 4.5  # who does not answer in five is ended; app/node/lending/lending_policy.py takes no longer
+END_WAITS_SECONDS = 4.5  # Windows ends a process after five; app/node/lending/lending_policy.py needs less
 
 WNDPROC = FUNCTION(c_ssize_t, wintypes.HWND, wintypes.UINT, wintypes.WPARAM, wintypes.LPARAM)
 
 
 class WindowClass(ctypes.Structure):
-    """WNDCLASSW."""
+    """The structure WNDCLASSW."""
 
     _fields_ = (
         ("style", wintypes.UINT),
@@ -55,15 +54,16 @@ class WindowClass(ctypes.Structure):
 
 
 class SessionWindow:
-    """A hidden top-level window, since message-only windows are not notified. Raises OSError when it cannot be made.
+    """A hidden top-level window, since message-only windows are not notified. Raises OSError if it cannot be created.
 
-    It agrees at once when asked whether the session may end; when the session does end, that is reported and awaited.
+    It always agrees that the session may end; when the session ends, it reports that and waits for it to be
+    handled.
     """
 
     def __init__(self, callback: LoopCallback, user32: Any, kernel32: Any) -> None:
         _declare(user32, kernel32)
         self._callback, self._user32 = callback, user32
-        self._c_callback = WNDPROC(self._on_message)  # kept here for as long as the window lives
+        self._c_callback = WNDPROC(self._on_message)  # must stay referenced as long as the window exists
         self._instance: int | None = kernel32.GetModuleHandleW(None)
         kernel32.SetProcessShutdownParameters(ASKED_FIRST, NO_RETRY)
         made = WindowClass(procedure=self._c_callback, instance=self._instance, name=CLASS)
@@ -92,16 +92,16 @@ class SessionWindow:
         if message == QUERY_END:
             return 1
         if message == END:
-            if first:  # else somebody had it go on
+            if first:  # otherwise the session continues
                 self._callback(PowerEvent.ENDS)
             return 0
-        if message == CLOSE:  # from another program: what it would do is take our ear away
+        if message == CLOSE:  # sent by another program; by default it would destroy this window
             return 0
         return int(self._user32.DefWindowProcW(window, message, first, second))
 
 
 def _declare(user32: Any, kernel32: Any) -> None:
-    """The functions as winuser.h, libloaderapi.h and processthreadsapi.h have them."""
+    """Declare the functions as in winuser.h, libloaderapi.h and processthreadsapi.h."""
     atom, flag, text, handle = wintypes.ATOM, wintypes.BOOL, wintypes.LPCWSTR, c_void_p
     dword, uint = wintypes.DWORD, wintypes.UINT
     message = (handle, uint, wintypes.WPARAM, wintypes.LPARAM)
@@ -127,7 +127,7 @@ SUSPEND, RESUMED = 0x04, 0x12  # PBT_APMSUSPEND, PBT_APMRESUMEAUTOMATIC: winuser
 BY_CALLBACK = 2  # DEVICE_NOTIFY_CALLBACK: winuser.h
 
 
-WAITS_SECONDS = 1.5  # a program that takes longer than two is not waited for
+WAITS_SECONDS = 1.5  # Windows waits for two at most
 
 
 MEANS = {SUSPEND: PowerEvent.SLEEPS, RESUMED: PowerEvent.STAYS}
@@ -138,14 +138,14 @@ CALLED = FUNCTION(wintypes.ULONG, c_void_p, wintypes.ULONG, c_void_p)
 
 
 class Subscription(ctypes.Structure):
-    """DEVICE_NOTIFY_SUBSCRIBE_PARAMETERS: powrprof.h."""
+    """The structure DEVICE_NOTIFY_SUBSCRIBE_PARAMETERS of powrprof.h."""
 
     _fields_ = (("callback", CALLED), ("context", c_void_p))
 
 
 @contextmanager
 def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """Call `callback` before the system sleeps and once it is awake, inside this context. Raises OSError when that is
+    """Call `callback` before the system sleeps and after it wakes, within this context. Raises OSError if that is
     refused."""
 
     def on_notice(_context: int | None, kind: int, _setting: int | None) -> int:
@@ -170,7 +170,7 @@ def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
 
 
 async def listen(on_event: PowerCallback) -> None:
-    """Listen until cancelled, to sleep and to the end of the session; return at once where there is no Windows."""
+    """Listen for sleep and for the end of the session until cancelled; return at once on systems other than Windows."""
     async with asyncio.TaskGroup() as group:
         group.create_task(_listen_for_sleep(on_event), name="hear of sleep")
         group.create_task(_listen_for_session_end(on_event), name="hear of the session's end")

@@ -1,1 +1,1 @@
-"""Reads what this computer does for its owner now: idle time, power, programs, load."""
+"""Sensors of what this computer is doing for its owner: idle time, power, programs and load."""

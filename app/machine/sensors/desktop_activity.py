@@ -1,7 +1,6 @@
-"""The owner's activity at the desktop, on each system: time since the last input, and whether a program fills the
-screen.
+"""The owner's activity at the desktop: the time since the last input, and whether a program fills the screen.
 
-The readings on macOS and Windows were written from their manuals and have not run there yet.
+The readings on macOS and Windows follow their manuals and have not been run there yet.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Run = Callable[[Sequence[str]], str | None]
 
 
 def idle_seconds(run: Run, wayland: wayland_idle.WaylandIdleWatch) -> float | None:
-    """Return the seconds since the last key or pointer event; None when nobody is signed in or no source answers."""
+    """Return the seconds since the last key or pointer event, or None if nobody is signed in or no source answers."""
     if sys.platform == "win32":
         return windows_idle_seconds()
     if sys.platform == "darwin":
@@ -28,7 +27,7 @@ def idle_seconds(run: Run, wayland: wayland_idle.WaylandIdleWatch) -> float | No
 
 
 def full_screen(run: Run) -> bool | None:
-    """Return whether the window in front fills its screen; None where the system does not tell."""
+    """Return whether the front window fills its screen, or None if the system does not report it."""
     if sys.platform == "win32":
         return windows_full_screen()
     if sys.platform == "darwin":
@@ -63,9 +62,9 @@ SEAT = (
 def linux_idle_seconds(
     run: Run, environment: Mapping[str, str], wayland: Callable[[Mapping[str, str]], float | None]
 ) -> float | None:
-    """The first source that answers: GNOME's own, X11's, Wayland's, the screen saver's, the login manager's.
+    """Return the answer of the first source that has one: GNOME, X11, Wayland, the screen saver, the login manager.
 
-    None: none does. Under Wayland X11 knows only of its own windows, and is not asked.
+    None if none does. X11 is not asked under Wayland, where it knows only its own windows.
     """
     has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
     desktop = environment.get("XDG_CURRENT_DESKTOP", "").upper()
@@ -78,45 +77,45 @@ def linux_idle_seconds(
         if seconds is not None:
             return seconds
     elif environment.get("DISPLAY"):
-        seconds = x11_seconds(run(X11_IDLE) or "")  # a process of its own: Xlib ends the process that loses its display
+        seconds = x11_seconds(run(X11_IDLE) or "")  # in its own process: Xlib ends a process that loses its display
         if seconds is not None:
             return seconds
     if has_screen:
         seconds = saver_seconds(run(SAVER) or "", in_milliseconds="KDE" in desktop)
-        if seconds:  # 0 is also said by those that cannot tell
+        if seconds:  # 0 is also the answer of those that cannot tell
             return seconds
     return seat_seconds(run(SEAT) or "", time.monotonic())
 
 
 def linux_full_screen(run: Run, environment: Mapping[str, str]) -> bool | None:
-    """Return whether the window in front fills the screen. Wayland hides other programs' windows: None."""
+    """Return whether the front window fills the screen; None under Wayland, which hides other programs' windows."""
     if not environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
         return None
     return {"1": True, "0": False}.get((run(X11_FULL_SCREEN) or "").strip())
 
 
 def mutter_seconds(text: str) -> float | None:
-    """Parse `(uint64 12345,)`, milliseconds."""
+    """Parse milliseconds from `(uint64 12345,)`."""
     match = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
     return int(match[1]) / 1000 if match else None
 
 
 def saver_seconds(text: str, *, in_milliseconds: bool) -> float | None:
-    """Parse `(uint32 12345,)`: seconds, as the draft of freedesktop.org has it; KDE reports milliseconds."""
+    """Parse `(uint32 12345,)`: seconds in freedesktop.org's draft, but milliseconds from KDE."""
     match = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
     return int(match[1]) / (1000 if in_milliseconds else 1) if match else None
 
 
 def x11_seconds(text: str) -> float | None:
-    """Return the seconds in the milliseconds that x11_probe.py prints."""
+    """Parse the milliseconds that x11_probe.py prints into seconds."""
     typed = text.strip()
     return int(typed) / 1000 if re.fullmatch(r"\d{1,18}", typed) else None
 
 
 def seat_seconds(text: str, now_s: float) -> float | None:
-    """Parse `loginctl show-seat`: the idle hint of the desktop. None when nobody is logged in there.
+    """Parse the desktop's idle hint from `loginctl show-seat`; None if nobody is logged in there.
 
-    now_s: of the same clock as the hint, which is CLOCK_MONOTONIC.
+    now_s: the time on CLOCK_MONOTONIC, which the hint uses.
     """
     fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     if not fields.get("ActiveSession"):
@@ -134,42 +133,42 @@ IOREG = ("/usr/sbin/ioreg", "-c", "IOHIDSystem", "-d", "4", "-r")
 
 
 def macos_idle_seconds(run: Run) -> float | None:
-    """Return the idle seconds; None where the system does not tell."""
+    """Return the idle seconds, or None if the system does not report them."""
     return hid_seconds(run(IOREG) or "")
 
 
 def macos_full_screen(run: Run) -> bool | None:
-    """Return whether a movie, slides or a game keep the display on; None where the system does not tell.
+    """Return whether a movie, slides or a game keep the display on, or None if the system does not report it.
 
-    macOS does not tell a program what fills the screen unless it has a permission of its own.
+    Without a special permission, macOS does not tell a program what fills the screen.
     """
     text = run(PMSET)
     return None if text is None else display_kept_on(text)
 
 
 def display_kept_on(text: str) -> bool | None:
-    """Parse `pmset -g assertions`: the sum line of `PreventUserIdleDisplaySleep`."""
+    """Parse the summary line `PreventUserIdleDisplaySleep` of `pmset -g assertions`."""
     match = re.search(r"^\s*PreventUserIdleDisplaySleep\s+([01])\s*$", text, re.MULTILINE)
     return match[1] == "1" if match else None
 
 
 def hid_seconds(text: str) -> float | None:
-    """Parse ioreg's `"HIDIdleTime" = 1234567890`, nanoseconds; the least of several."""
+    """Parse ioreg's `"HIDIdleTime" = 1234567890` in nanoseconds; the smallest one counts."""
     idle_times = re.findall(r'"HIDIdleTime"\s*=\s*(\d{1,20})\b', text)
     return min(map(int, idle_times)) / 1e9 if idle_times else None
 
 
 # Windows
 
-# QUERY_USER_NOTIFICATION_STATE of shellapi.h: a program that fills the screen, Direct3D, slides
+# QUERY_USER_NOTIFICATION_STATE in shellapi.h: full screen, Direct3D, presentation
 FULL_SCREEN_STATES = frozenset({2, 3, 4})
-TICKS = 1 << 32  # milliseconds since the system's start, in 32 bits: back to 0 after 49.7 days
+TICKS = 1 << 32  # 32 bits of milliseconds since the system's start, which wrap after 49.7 days
 
 
 def seconds_between(now_ticks: int, last_ticks: int) -> float:
-    """Return the seconds between two readings of the tick counter, which may have wrapped around in between."""
+    """Return the seconds between two readings of the tick counter, which may have wrapped around."""
     passed = (now_ticks - last_ticks) % TICKS
-    return 0.0 if passed > TICKS // 2 else passed / 1000  # the input came after our reading
+    return 0.0 if passed > TICKS // 2 else passed / 1000  # the input was later than our reading
 
 
 if sys.platform == "win32":
@@ -180,7 +179,7 @@ if sys.platform == "win32":
         _fields_ = [("size", wintypes.UINT), ("ticks", wintypes.DWORD)]
 
     def windows_idle_seconds() -> float | None:
-        """Return the idle seconds; None where the system does not tell, as for a service without a session."""
+        """Return the idle seconds, or None if the system does not report them, as to a service without a session."""
         info = _LastInput(ctypes.sizeof(_LastInput), 0)
         if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(info)):
             return None
@@ -188,7 +187,7 @@ if sys.platform == "win32":
         return seconds_between(now_ticks, info.ticks)
 
     def windows_full_screen() -> bool | None:
-        """Return whether the screen is filled; None where the shell does not tell."""
+        """Return whether a program fills the screen, or None if the shell does not report it."""
         state = ctypes.c_int(0)
         failed = ctypes.windll.shell32.SHQueryUserNotificationState(ctypes.byref(state))
         return None if failed else state.value in FULL_SCREEN_STATES
@@ -196,9 +195,9 @@ if sys.platform == "win32":
 else:
 
     def windows_idle_seconds() -> float | None:
-        """Return None: only Windows is asked."""
+        """Return None on systems other than Windows."""
         return None
 
     def windows_full_screen() -> bool | None:
-        """Return None: only Windows is asked."""
+        """Return None on systems other than Windows."""
         return None

@@ -1,5 +1,4 @@
-"""Readings of this computer for the lending rules: idle time, battery, chosen programs, the graphics card, the
-network."""
+"""Readings for the lending rules: idle time, battery, chosen programs, graphics card and network."""
 
 from __future__ import annotations
 
@@ -25,14 +24,14 @@ from app.machine.sensors.power_draw import PowerMeter
 
 Run = Callable[[Sequence[str]], str | None]
 
-UNROUTED_ADDRESS = ("192.0.2.1", 9)  # of RFC 5737: only looked up in the routes, nothing is sent
-# NMMetered of NetworkManager's D-Bus interface: 1 yes, 2 no, 3 and 4 the same as guessed
+UNROUTED_ADDRESS = ("192.0.2.1", 9)  # from RFC 5737; only the route is looked up, nothing is sent
+# NMMetered of NetworkManager's D-Bus interface: 1 yes, 2 no, 3 probably yes, 4 probably no
 NETWORK_MANAGER = (
     "gdbus", "call", "--system", "--timeout", "2", "--dest", "org.freedesktop.NetworkManager",
     "--object-path", "/org/freedesktop/NetworkManager",
     "--method", "org.freedesktop.DBus.Properties.Get", "org.freedesktop.NetworkManager", "Metered",
 )  # fmt: skip
-# NetworkCostType of Windows.Networking.Connectivity. Written from the manual; not yet run there.
+# NetworkCostType of Windows.Networking.Connectivity. Follows the manual; not yet run there.
 WINRT = "Windows.Networking.Connectivity.NetworkInformation"
 COST = (
     f"[void][{WINRT},Windows,ContentType=WindowsRuntime];"
@@ -43,9 +42,9 @@ WINDOWS_COSTS = {"unrestricted": False, "fixed": True, "variable": True}
 
 
 def network(run: Run) -> Network | None:
-    """The kind of the way out; None: there is no way out, or nothing tells what it costs.
+    """Return the kind of network behind the default route, or None if there is no route or its cost is unknown.
 
-    macOS tells no program that Python starts whether a network is metered: only VPNs are seen there.
+    macOS does not tell a Python program whether a network is metered, so only VPNs are recognized there.
     """
     way = _default_route_kind()
     if way is LinkKind.VPN:
@@ -57,7 +56,7 @@ def network(run: Run) -> Network | None:
 
 
 def parse_network_manager(text: str) -> bool | None:
-    """Parse `(<uint32 4>,)`."""
+    """Parse NetworkManager's answer, `(<uint32 4>,)`."""
     match = re.fullmatch(r"\(<uint32 ([0-4])>,\)", text.strip())
     return {"1": True, "3": True, "2": False, "4": False}.get(match[1]) if match else None
 
@@ -74,7 +73,7 @@ def _metered(run: Run) -> bool | None:
 
 
 def _default_route_kind() -> LinkKind | None:
-    """The kind of the interface that packets to elsewhere would take."""
+    """Return the kind of the interface that packets to the internet would use."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route_socket:
             route_socket.connect(UNROUTED_ADDRESS)
@@ -92,9 +91,9 @@ APPS = (TOOL, "--query-compute-apps=pid", FORM)
 
 
 def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
-    """Return how busy the busiest card is.
+    """Return the load of the busiest card.
 
-    None without the tool, and while a worker of ours computes on a card: the tool does not say whose share is whose.
+    None without the tool, and while one of our workers uses a card, since the tool does not separate their shares.
     """
     if shutil.which(TOOL) is None:
         return None
@@ -105,25 +104,25 @@ def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
 
 
 def busiest(text: str) -> float | None:
-    """Parse one line a card: `37`, or `[N/A]` where it is not known."""
+    """Parse one line for each card: `37`, or `[N/A]` if it is unknown."""
     percents = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
     return max(percents, default=None)
 
 
 def pids(text: str) -> tuple[int, ...]:
-    """Parse one line a process: `4242`."""
+    """Parse one line for each process: `4242`."""
     return tuple(int(line) for line in map(str.strip, text.splitlines()) if line.isdecimal())
 
 
-PROGRAMS_SECONDS = 10.0  # a walk through all processes costs about 10 ms
-GPU_SECONDS = 30.0  # a start of the driver's own tool costs up to 100 ms
+PROGRAMS_SECONDS = 10.0  # listing all processes takes about 10 ms
+GPU_SECONDS = 30.0  # starting the driver's tool takes up to 100 ms
 IDLE_SECONDS = 5.0
 HEAT_SECONDS = 10.0
 SCREEN_SECONDS = 10.0
-NETWORK_SECONDS = 30.0  # on Windows a start of PowerShell
-PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")  # of Linux
-POSSIBLE_CELSIUS = (1.0, 150.0)  # beyond, a sensor is broken
-TOOL_SECONDS = 2.0  # some of these wait forever when their service hangs (UX.md TC4)
+NETWORK_SECONDS = 30.0  # on Windows this starts PowerShell
+PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")  # names on Linux
+POSSIBLE_CELSIUS = (1.0, 150.0)  # outside this range a sensor is broken
+TOOL_SECONDS = 2.0  # some of these tools hang when their service does (UX.md TC4)
 
 log = logging.getLogger(__name__)
 
@@ -131,10 +130,9 @@ T = TypeVar("T")
 
 
 class OwnerSensors:
-    """The sensors of the owner's activity. They read only what the rules ask about, and no more often than it can
-    change.
+    """Sensors that read only what the rules need, and no more often than it can change.
 
-    A reading blocks for up to some seconds when a tool of the system hangs: call it in a thread.
+    A reading can block for some seconds if a system tool hangs, so call it in a thread.
     """
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -150,7 +148,7 @@ class OwnerSensors:
         self._watched: frozenset[str] = frozenset()
 
     def look(self, rules: Rules) -> Readings:
-        """Return the readings of this moment that these rules need."""
+        """Return the current readings that these rules need."""
         now_s, local = self._clock(), time.localtime()
         programs = frozenset(map(executable, rules.programs))
         if programs != self._watched:
@@ -164,7 +162,7 @@ class OwnerSensors:
             battery=battery() if rules.battery_percent else None,
             programs=self._programs.at(now_s) if programs else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
-            hottest_c=self._heat.at(now_s),  # the household sees it, too
+            hottest_c=self._heat.at(now_s),  # always, since it is also shown in the household
             watts=self._power.watts(),
             full_screen=self._screen.at(now_s) if rules.screen else None,
             network=self._network.at(now_s) if rules.network else None,
@@ -172,7 +170,7 @@ class OwnerSensors:
 
 
 class _CachedReading(Generic[T]):
-    """A reading that is taken at most once in this many seconds."""
+    """A reading that is taken at most once per interval."""
 
     def __init__(self, every_s: float, read: Callable[[], T]) -> None:
         self._every_s, self._read = every_s, read
@@ -186,19 +184,19 @@ class _CachedReading(Generic[T]):
 
 
 def battery() -> Battery | None:
-    """Return the battery; None where there is none, or none that the system reports."""
+    """Return the battery's state, or None if there is none or the system does not report it."""
     try:
         reading = psutil.sensors_battery()
-    except (AttributeError, OSError, RuntimeError, ValueError):  # systems without this reading
+    except (AttributeError, OSError, RuntimeError, ValueError):  # not available on this system
         return None
     if reading is None:
         return None
-    unplugged = getattr(reading, "power_plugged", None) is False  # None: the system cannot tell
+    unplugged = getattr(reading, "power_plugged", None) is False  # None means unknown
     return Battery(float(reading.percent), not unplugged)
 
 
 def hottest_celsius() -> float | None:
-    """The hottest part of the processor; None where the system does not tell, as on Windows and macOS."""
+    """Return the hottest temperature of the processor, or None if the system reports none, as on Windows and macOS."""
     try:
         sensors: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
     except (OSError, RuntimeError, ValueError):
@@ -214,13 +212,13 @@ def hottest_celsius() -> float | None:
 
 
 def running_among(programs: frozenset[str]) -> frozenset[str]:
-    """Return which of these executables (as `policy.executable` writes them) are running."""
+    """Return which of these executables (in the form of `policy.executable`) are running."""
     matches = set()
     for process in psutil.process_iter(["name"]):
         name = executable(process.info["name"] or "")
         if name in programs:
             matches.add(name)
-        elif sys.platform == "linux" and len(name) == 15:  # the kernel cuts names there
+        elif sys.platform == "linux" and len(name) == 15:  # the kernel truncates names to 15 characters
             matches |= {program for program in programs if program.startswith(name)}
     return frozenset(matches)
 
@@ -235,7 +233,7 @@ def own_pids() -> frozenset[int]:
 
 
 def output_of(command: Sequence[str]) -> str | None:
-    """Return the output of a system tool; None when it is missing, fails, or takes too long."""
+    """Return the output of a system tool, or None if it is missing, fails, or takes too long."""
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
         done = subprocess.run(

@@ -1,7 +1,6 @@
-"""The owner's running programs and installed games, by the executables that the lending rules know. Blocks for a
-moment.
+"""The owner's running programs and installed games, by their executables. Blocks briefly.
 
-Games are found in the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and in the manifests of
+Games come from the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and from the manifests of
 Steam's libraries.
 """
 
@@ -22,9 +21,9 @@ import psutil
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, executable
 
 MOST_GAMES = 200
-MOST_FILES, DEEPEST = 2_000, 3  # of a game's folder
+MOST_FILES, DEEPEST = 2_000, 3  # limits for a game's folder
 MOST_ENTRY_BYTES = 256 << 10
-# They start games, and run without one too; or they run anything.
+# Launchers, which also run without a game, and programs that run anything.
 STARTERS = frozenset(
     ("steam", "steam-runtime", "flatpak", "snap", "lutris", "heroic", "bottles", "wine", "wine64",
      "sh", "bash", "env", "python3", "java", "xdg-open")
@@ -38,16 +37,16 @@ ELF = b"\x7fELF"
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A game: its name, and its executable as `policy.executable` writes it."""
+    """A game: its name, and its executable in the form of `policy.executable`."""
 
     name: str
     program: str
 
 
 def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
-    """Return the installed games by name.
+    """Return the installed games, sorted by name.
 
-    menus: folders of menu entries. steams: folders of Steam. None: this system's own.
+    menus: folders of menu entries. steams: Steam's folders. None stands for this system's own.
     """
     games: dict[str, Game] = {}
     home = Path.home()
@@ -92,7 +91,7 @@ def _of_menus(folders: Iterable[Path]) -> Iterator[Game]:
 
 
 def _program_of(command: str) -> str:
-    """Return the program that a menu entry starts; for Flatpak, the one that runs in its sandbox."""
+    """Return the program that a menu entry starts; for Flatpak, the one inside the sandbox."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -120,7 +119,7 @@ def _libraries(steam: Path) -> list[Path]:
 
 
 def _main_program(folder: Path, name: str) -> str:
-    """The executable that is called as the game is, else the largest; empty where there is none."""
+    """Return the executable named like the game, or else the largest one; "" if there is none."""
     programs = [file for file in islice(_walk(folder), MOST_FILES) if _is_program(file)]
     game_names = {_letters(name), _letters(folder.name)}
     best = max(programs, key=lambda program: (_letters(program.stem) in game_names, _size(program)), default=None)
@@ -177,7 +176,7 @@ def _text(file: Path) -> str:
 MOST_PROGRAMS = 60
 
 
-IN_MEMORY = "memfd:"  # what Linux calls a program that was never a file
+IN_MEMORY = "memfd:"  # Linux's prefix for a program that was never a file
 
 
 SYSTEM = ("/usr/lib/systemd", "/usr/libexec", "/usr/sbin", "/sbin", "/System/", "C:\\Windows\\")
@@ -185,32 +184,33 @@ SYSTEM = ("/usr/lib/systemd", "/usr/libexec", "/usr/sbin", "/sbin", "/System/", 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """The facts about a process that are needed."""
+    """A process with its executable and memory."""
 
     pid: int
-    path: str  # of its executable; empty: the system's own
+    path: str  # of its executable; "" for the system's own processes
     bytes: int
 
 
 def running_programs() -> list[str]:
-    """Return the owner's running programs, those with the most memory first; Poolhouse is not among them."""
+    """Return the owner's running programs without Poolhouse, those with the most memory first."""
     return program_names(_processes(), _ours())
 
 
 def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
-    """Return one name for all processes of a program, without the system's services and without `ours`."""
+    """Return one name per program, without the system's services and without the processes `ours`."""
     held: dict[str, int] = {}
     for process in processes:
         name = executable(process.path)
         fits = 0 < len(name) <= MAX_PROGRAM_CHARACTERS and name.isprintable()
-        there = "(deleted)" not in process.path and not name.startswith(IN_MEMORY)  # else nobody's name
+        # such names mean nothing to a person
+        there = "(deleted)" not in process.path and not name.startswith(IN_MEMORY)
         if fits and there and process.pid not in ours and not process.path.startswith(SYSTEM):
             held[name] = held.get(name, 0) + process.bytes
     return sorted(held, key=lambda name: (-held[name], name))[:MOST_PROGRAMS]
 
 
 def _processes() -> Iterable[Process]:
-    """Yield the processes whose executable this user may see: their own."""
+    """Yield this user's processes whose executable is visible."""
     me = psutil.Process().username()
     for process in psutil.process_iter(["pid", "username", "exe", "memory_info"]):
         info = process.info

@@ -1,4 +1,4 @@
-"""The power that this computer draws, as far as its system tells without extra privileges."""
+"""The power that this computer draws, as far as the system reports it without privileges."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 Run = Callable[[Sequence[str]], str | None]
 
-POWERCAP = Path("/sys/class/powercap")  # Linux: counters of the processor, often for root only
+POWERCAP = Path("/sys/class/powercap")  # Linux: the processor's energy counters, often readable only by root
 SUPPLIES = Path("/sys/class/power_supply")
 TOOL = "nvidia-smi"
 CARDS = (TOOL, "--query-gpu=power.draw", "--format=csv,noheader,nounits")
-CARDS_SECONDS = 10.0  # between two starts of that tool, of up to 100 ms each
-MOST_WATTS = 5_000.0  # beyond, a sensor is broken
+CARDS_SECONDS = 10.0  # between two starts of the tool, which take up to 100 ms each
+MOST_WATTS = 5_000.0  # above this a sensor is broken
 
 
 class PowerMeter:
-    """The battery tells of the whole computer while it discharges; else processor and cards are added."""
+    """Measures power: of the whole computer if a battery is discharging, or else of the processor and the cards."""
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class PowerMeter:
         self._cards_drew: float | None = None
 
     def watts(self) -> float | None:
-        """Return the watts; None where nothing tells, or not yet: a counter means something only when it is read
-        again."""
+        """Return the power in watts, or None if it is unknown. The processor's counter must be read twice to give a
+        value."""
         whole = battery_watts(self._supplies)
         parts = [whole] if whole else [self._processor(), self._cards()]
         known = [part for part in parts if part is not None and 0 < part <= MOST_WATTS]
@@ -45,7 +45,7 @@ class PowerMeter:
         now_s, now = self._clock(), _counters(self._powercap)
         (before_s, before), self._before = self._before, (now_s, now)
         grown = [now[zone] - before[zone] for zone in now.keys() & before.keys()]
-        if not grown or min(grown) < 0 or now_s <= before_s:  # a counter began anew
+        if not grown or min(grown) < 0 or now_s <= before_s:  # a counter was reset
             return None
         return sum(grown) / 1e6 / (now_s - before_s)
 
@@ -57,7 +57,7 @@ class PowerMeter:
 
 
 def battery_watts(supplies: Path) -> float | None:
-    """Return the power that the batteries give now; None where none discharges or tells."""
+    """Return the power that the batteries supply, or None if none is discharging or reports it."""
     watts = []
     for supply in sorted(supplies.glob("*")):
         if _text(supply / "status") != "Discharging":
@@ -72,7 +72,7 @@ def battery_watts(supplies: Path) -> float | None:
 
 
 def cards_watts(run: Run) -> float | None:
-    """Return the power of NVIDIA's cards together, by their own tool."""
+    """Return the total power of NVIDIA's cards, from their own tool."""
     if shutil.which(TOOL) is None:
         return None
     watts = []
@@ -85,7 +85,7 @@ def cards_watts(run: Run) -> float | None:
 
 
 def _counters(powercap: Path) -> dict[Path, int]:
-    """Return microjoules by the packages of the processor, not by their parts."""
+    """Return the energy in microjoules of each processor package, without its parts."""
     zones = (zone for zone in powercap.glob("intel-rapl:*") if zone.name.count(":") == 1)
     read = {zone: _number(zone / "energy_uj") for zone in zones}
     return {zone: joules for zone, joules in read.items() if joules is not None}

@@ -1,7 +1,7 @@
-"""Linux: the time since the last input on a Wayland desktop (ext-idle-notify-v1), in the bytes of its protocol.
+"""The time since the last input on a Wayland desktop (ext-idle-notify-v1), by the bytes of the protocol.
 
-Wayland does not report that time. It reports that a time without input has passed, and that it is over: a program that
-wants to know stays connected. Messages are read whenever somebody asks, so nothing runs in between.
+Wayland does not report that time. It reports when a period without input has passed and when it ends, so the
+program must stay connected. Messages are read only when the time is requested; nothing runs in between.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-SILENT_SECONDS = 5  # without input, then it is said
-ANSWER_SECONDS = 2.0  # to say what there is
-MOST_BYTES = 1 << 20  # of what was said since the last time
-HEAD, WORD = struct.Struct("=II"), struct.Struct("=I")  # the order of bytes is the machine's
-DISPLAY, REGISTRY, CALLBACK, SEAT, NOTIFIER, NOTICE = range(1, 7)  # ids of the objects
-SYNC, GET_REGISTRY, BIND, PLAIN, INPUT_ONLY = 0, 1, 0, 1, 2  # what is asked of them
-ERROR, GLOBAL, DONE, IDLED, RESUMED = 0, 0, 0, 0, 1  # what they say
-NEEDS = {"wl_seat": (SEAT, 1), "ext_idle_notifier_v1": (NOTIFIER, 2)}  # at most of this version
-WITHOUT_INHIBITORS = 2  # since this version: a film that plays is no input
+SILENT_SECONDS = 5  # without input before the desktop reports it
+ANSWER_SECONDS = 2.0  # for the desktop to list its globals
+MOST_BYTES = 1 << 20  # read per call
+HEAD, WORD = struct.Struct("=II"), struct.Struct("=I")  # native byte order, as the protocol requires
+DISPLAY, REGISTRY, CALLBACK, SEAT, NOTIFIER, NOTICE = range(1, 7)  # object ids
+SYNC, GET_REGISTRY, BIND, PLAIN, INPUT_ONLY = 0, 1, 0, 1, 2  # opcodes of requests
+ERROR, GLOBAL, DONE, IDLED, RESUMED = 0, 0, 0, 0, 1  # opcodes of events
+# interface -> our id and the highest supported version
+NEEDS = {"wl_seat": (SEAT, 1), "ext_idle_notifier_v1": (NOTIFIER, 2)}
+WITHOUT_INHIBITORS = 2  # from this version, a playing film does not count as input
 
 
 class WaylandIdleWatch:
-    """A connection to the desktop, made when it is first needed, and again where it was lost. Blocks for two seconds at
-    most."""
+    """A connection to the desktop, made on first use and again after it is lost. Blocks for two seconds at most."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._socket: socket.socket | None = None
-        self._partial = b""  # of a message that has not come whole
+        self._partial = b""  # an incomplete message
         self._silent_since: float | None = None
 
     def idle_seconds(self, environment: Mapping[str, str]) -> float | None:
-        """Return the idle seconds; 0 while somebody is there; None where the desktop does not tell."""
+        """Return the idle seconds, 0 while there is input, or None if the desktop does not report it."""
         try:
             if self._socket is None:
                 self._connect(_socket_path(environment))
@@ -42,7 +42,7 @@ class WaylandIdleWatch:
                 if sender == NOTICE:
                     now = self._clock()
                     self._silent_since = now - SILENT_SECONDS if opcode == IDLED else None
-        except (OSError, ValueError, struct.error):  # no desktop, another one, or one that breaks
+        except (OSError, ValueError, struct.error):  # no desktop, an incompatible one, or one that fails
             self.close()
             return None
         since = self._silent_since
@@ -63,7 +63,7 @@ class WaylandIdleWatch:
         self._socket.setblocking(False)
 
     def _globals(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the globals of the desktop: by name, their number and version."""
+        """Yield the desktop's globals: each name with its number and version."""
         until = self._clock() + ANSWER_SECONDS
         while self._clock() < until:
             for sender, opcode, body in self._messages(self._read()):
@@ -75,7 +75,7 @@ class WaylandIdleWatch:
         raise TimeoutError
 
     def _new_messages(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the messages since the last time."""
+        """Yield the messages that arrived since the last reading."""
         n_bytes = 0
         while n_bytes < MOST_BYTES:
             try:
@@ -93,7 +93,7 @@ class WaylandIdleWatch:
         return data
 
     def _messages(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Yield sender, opcode and body of each message. Raises ValueError for an error: the desktop has closed the
+        """Yield the sender, opcode and body of each message. Raises ValueError after an error, which closes the
         connection."""
         self._partial += data
         while len(self._partial) >= HEAD.size:
@@ -108,7 +108,7 @@ class WaylandIdleWatch:
 
 
 def _socket_path(environment: Mapping[str, str]) -> Path:
-    """Return the path of the desktop's socket. Raises ValueError where none is named."""
+    """Return the path of the desktop's socket. Raises ValueError if the environment names none."""
     named, folder = environment.get("WAYLAND_DISPLAY", ""), environment.get("XDG_RUNTIME_DIR", "")
     if not named or not (named.startswith("/") or folder):
         raise ValueError
@@ -116,7 +116,7 @@ def _socket_path(environment: Mapping[str, str]) -> Path:
 
 
 def _notification_requests(available: Mapping[str, tuple[int, int]]) -> bytes:
-    """Return the requests to be notified of idle time. Raises ValueError where the desktop does not support that."""
+    """Return the requests for idle notifications. Raises ValueError if the desktop does not support them."""
     requests = b""
     for kind, (own, most) in NEEDS.items():
         if kind not in available:
@@ -134,13 +134,13 @@ def _message(receiver: int, opcode: int, *words: int | bytes) -> bytes:
 
 
 def _packed(text: str) -> bytes:
-    """Encode a string with its length and a closing zero, padded to whole words."""
+    """Encode a string with its length and a terminating zero, padded to whole words."""
     data = text.encode() + b"\0"
     return WORD.pack(len(data)) + data + b"\0" * (-len(data) % WORD.size)
 
 
 def _text(data: bytes) -> tuple[str, bytes]:
-    """The text at the beginning, and what comes after it."""
+    """Split the data into the string at its beginning and the rest."""
     n_bytes = WORD.unpack_from(data)[0]
     begin = WORD.size
     end = begin + n_bytes + -n_bytes % WORD.size

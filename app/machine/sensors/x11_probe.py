@@ -1,6 +1,6 @@
-"""A program that reads this X display: `idle` prints the milliseconds since the last input, `fullscreen` 1 or 0.
+"""A program that reads the X display: `idle` prints the milliseconds since the last input, `fullscreen` prints 1 or 0.
 
-It is a process of its own because Xlib ends the process that loses its display. It fails without a display.
+It runs as its own process, because Xlib ends a process that loses its display. It fails without a display.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ MOST_STATES = 64  # of one window
 
 
 class Display:
-    """An X display, as far as properties of windows go. Raises OSError without one."""
+    """An X display, for reading the properties of windows. Raises OSError without one."""
 
     def __init__(self) -> None:
         self._x11 = ctypes.CDLL("libX11.so.6")
@@ -37,7 +37,7 @@ class Display:
         return int(self._x11.XDefaultRootWindow(self._display))
 
     def numbers(self, window: int, name: str) -> list[int]:
-        """A property of numbers of 32 bits; Xlib hands them out as longs. Empty where it is not set."""
+        """Return a property of 32-bit numbers, which Xlib returns as longs; empty if it is not set."""
         kind, width, many, left = c_ulong(), c_int(), c_ulong(), c_ulong()
         values = c_void_p()
         code = self._x11.XGetWindowProperty(
@@ -53,8 +53,7 @@ class Display:
 
 
 def fills_screen() -> bool:
-    """Return what the window manager says (EWMH). Raises OSError without a display, or without a window manager that
-    tells."""
+    """Return whether the active window is in full screen (EWMH). Raises OSError without a display or EWMH."""
     display = Display()
     if not display.numbers(display.root(), "_NET_SUPPORTED"):
         raise OSError("no window manager that tells")
@@ -64,7 +63,7 @@ def fills_screen() -> bool:
 
 
 class _Info(ctypes.Structure):
-    """XScreenSaverInfo of X11/extensions/scrnsaver.h."""
+    """The structure XScreenSaverInfo of X11/extensions/scrnsaver.h."""
 
     _fields_ = [
         ("window", ctypes.c_ulong),
@@ -77,7 +76,7 @@ class _Info(ctypes.Structure):
 
 
 def idle_milliseconds() -> int:
-    """Raises OSError without the libraries, the display or its extension."""
+    """Return the time since the last input. Raises OSError without the libraries, a display or the extension."""
     x11, saver = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXss.so.1")
     x11.XOpenDisplay.restype = ctypes.c_void_p
     x11.XDefaultRootWindow.argtypes = [ctypes.c_void_p]
