@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import signal
 import statistics
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,6 @@ from typing import Any
 
 from bench import report
 from bench.children import Place
-from bench.hotspots import hot_spots
 from bench.job import Bench, say
 from bench.pool import CLIENT, Node, PoolSide
 from bench.rounds import Questions, tune
@@ -28,6 +29,22 @@ PROFILER_START_SECONDS = 2.0
 PROFILER_END_SECONDS = 60.0
 
 Spent = dict[str, float]  # seconds: `wall`, and the CPU of each process by its name
+MOST_SPOTS = 15
+# Threads that wait for work: they use no time, though a sampler may count them.
+WAITS = ("select (selectors", "_do_waitpid (asyncio", "_worker (concurrent", "wait (threading")
+_LINE = re.compile(r":\d+\)$")  # `write (ssl.py:123)` -> the function, not the line
+
+
+def hot_spots(folded: str, most: int = MOST_SPOTS) -> list[tuple[str, float]]:
+    """The functions at the top of the stacks with their share of all samples, largest first."""
+    counts: Counter[str] = Counter()
+    for line in folded.splitlines():
+        stack, _, number = line.rpartition(" ")
+        top = _LINE.sub(")", stack.rsplit(";", 1)[-1])
+        if stack and number.isdigit() and not any(wait in top for wait in WAITS):
+            counts[top] += int(number)
+    total = counts.total()
+    return [(spot, count / total) for spot, count in counts.most_common(most)]
 
 
 def profile(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.hotspots import hot_spots
+from bench.losses import hot_spots
 from bench.options import FULL, PARTS, SHORT, SIDES, parse
 from bench.pool import default_splits
 from bench.quota import V1, V2, quota_files

@@ -1,0 +1,1 @@
+"""The measurements that `python -m bench PART` makes, one per file."""
