@@ -15,31 +15,31 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import report
-from bench.api import api
 from bench.bars import BARS, compare
-from bench.chat import chat
 from bench.children import ChildFailed, Place
-from bench.cluster_map import cluster_map
-from bench.control import NodeRefused
-from bench.forecasts import forecasts
-from bench.guesses import guesses
-from bench.idle import idle
 from bench.job import Bench, say
-from bench.losses import profile
 from bench.machine import model_facts, surroundings
+from bench.node_client import NodeRefused
 from bench.options import BUILD, SIDES, Options, parse
-from bench.placements import placements
-from bench.planner import planner
-from bench.pool import PoolSide
-from bench.replicas import replicas
+from bench.parts.api import api
+from bench.parts.chat import chat
+from bench.parts.cluster_map import cluster_map
+from bench.parts.cpu_thirds import three
+from bench.parts.fault_readiness import steady
+from bench.parts.forecasts import forecasts
+from bench.parts.idle import idle
+from bench.parts.placements import placements
+from bench.parts.planner import planner
+from bench.parts.replicas import replicas
+from bench.parts.speculation import guesses
+from bench.parts.ten_nodes import ten
+from bench.parts.threads import threads
+from bench.parts.time_profile import profile
+from bench.parts.transfer import transfer
+from bench.parts.window import window
+from bench.pool_side import PoolSide
 from bench.rounds import Questions, Tuned, side_by_side, tune
 from bench.sides import EngineSide, RpcSide, Side
-from bench.steady import steady
-from bench.ten import ten
-from bench.thirds import three
-from bench.threads import threads
-from bench.transfer import transfer
-from bench.window import window
 
 BUSY_LOAD = 0.5  # processes that computed or waited for a core, on average over a minute
 

@@ -20,11 +20,11 @@ from statistics import median
 from typing import Any
 
 from bench.children import Child, Children, Place, spending
-from bench.control import NodeRefused
 from bench.figures import Summary, summary
 from bench.machine import model_facts
+from bench.node_client import NodeRefused
 from bench.options import own_cores
-from bench.pool import Node, Stream, default_splits, pair
+from bench.pool_side import Node, Stream, default_splits, pair
 from bench.report import table
 from bench.rounds import Questions
 from bench.sides import Prompts

@@ -72,7 +72,7 @@ class EngineSide:
             return
         if self.child:
             self.child.end()
-        argv = [sys.executable, "-m", "bench.engine", str(self.options.model), *flags]
+        argv = [sys.executable, "-m", "bench.baseline_engine", str(self.options.model), *flags]
         self.child = self.family.start(self.name, argv, place)
         self.child.hear()
         self.loaded = arguments

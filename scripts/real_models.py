@@ -18,7 +18,7 @@ import platformdirs
 
 from scripts.progress import run
 from scripts.setup import clean_environment
-from scripts.trouble import Trouble, check_disk, explained
+from scripts.setup_errors import Trouble, check_disk, explained
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements" / "real.txt"
 FOLDER = "POOLHOUSE_REAL"  # in the environment: the folder that keeps the models

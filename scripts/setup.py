@@ -23,9 +23,9 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts import processor
+from scripts import cpu_features
 from scripts.progress import run
-from scripts.trouble import Trouble, check_compiler, check_disk, check_python, explained
+from scripts.setup_errors import Trouble, check_compiler, check_disk, check_python, explained
 
 PROJECT = Path(__file__).resolve().parent.parent
 VENV = PROJECT / ".venv"
@@ -72,22 +72,22 @@ class Build(NamedTuple):
     """The way the engine is compiled."""
 
     rpc: bool  # for the benchmark's baseline only; never ships
-    processor: str  # flags of the build
+    cpu_flags: str  # flags of the build
 
     @property
     def cmake_args(self) -> str:
-        return f"{self.processor} -DGGML_RPC={'ON' if self.rpc else 'OFF'}"
+        return f"{self.cpu_flags} -DGGML_RPC={'ON' if self.rpc else 'OFF'}"
 
     @property
     def is_fast(self) -> bool:
         """Compiled for one processor."""
-        return self.processor != processor.PORTABLE
+        return self.cpu_flags != cpu_features.PORTABLE
 
 
 def build_of(rpc: bool, fast: bool | None) -> Build:
     """Return the build for this processor if that is asked for, or was the last time. Raises Trouble."""
-    known = processor.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
-    build = Build(rpc, processor.flags(known))
+    known = cpu_features.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
+    build = Build(rpc, cpu_features.flags(known))
     if fast and not build.is_fast:
         raise Trouble(
             "This processor has nothing more that the engine could be compiled for "
@@ -214,7 +214,7 @@ def built_wrongly(report: str, build: Build) -> str:
     has_rpc, _, features = report.partition(" ")
     if has_rpc not in ("0", "1"):
         return "built so that it does not load"
-    if processor.signs_in(features) != processor.signs_of(build.processor):
+    if cpu_features.signs_in(features) != cpu_features.signs_of(build.cpu_flags):
         return "built for another processor"
     if (has_rpc == "1") != build.rpc:
         return f"built {'with' if has_rpc == '1' else 'without'} RPC"

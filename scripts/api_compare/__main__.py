@@ -11,8 +11,8 @@ from typing import Any
 
 from app.machine.paths import guide_file
 from scripts.api_compare.server import request, serving
-from scripts.engine_reader import add_options, server
 from scripts.engine_source import PROJECT, engine
+from scripts.llama_server import add_options, server
 from tests import tiny_bert
 from tests.gateway.answer_shape import shape_of
 from tests.gateway.call_cases import call_cases

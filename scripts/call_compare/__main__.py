@@ -10,8 +10,8 @@ from typing import Any
 
 from scripts.api_compare.server import PARTS, WORK
 from scripts.call_compare.page import PAGE, page
-from scripts.engine_reader import add_options, read, server
 from scripts.engine_source import PROJECT, engine, fetch
+from scripts.llama_server import add_options, read, server
 from tests.backends.call_samples import RECORD, TOOLS, samples
 
 TEMPLATES = "models/templates/"

@@ -20,10 +20,10 @@ from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme
 from app.gui.pool.pool_page import MAP, TABLE, PoolPage
 from app.machine.paths import Home
-from scripts.endurance.ledger import Ledger
-from scripts.endurance.reading import Said, reading
+from scripts.endurance.busy_thread import FIRST, PALETTE, USUAL, Watch
+from scripts.endurance.leak_figures import Ledger
+from scripts.endurance.process_figures import Said, reading
 from scripts.endurance.verdict import verdict
-from scripts.endurance.watch import FIRST, PALETTE, USUAL, Watch
 
 STEP_MS = 200
 HIDDEN_STEPS = 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from scripts.endurance.ledger import Ledger, lined
-from scripts.endurance.watch import FIRST, LONG_S, PALETTE, USUAL, Passes
+from scripts.endurance.busy_thread import FIRST, LONG_S, PALETTE, USUAL, Passes
+from scripts.endurance.leak_figures import Ledger, lined
 
 WORST = 12
 ANSWERED = 0.5  # of the questions: while a machine goes and comes back some are refused

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.families import dense, experts, hybrids, windows
-from scripts.families.make import make
+from scripts.families.make_model import make
 from scripts.families.recipe import Recipe
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "tests" / "families"

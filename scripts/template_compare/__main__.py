@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from scripts.api_compare.server import PARTS, WORK, NotStarted, request, serving
-from scripts.engine_reader import add_options, server
 from scripts.engine_source import PROJECT, engine, fetch
+from scripts.llama_server import add_options, server
 from scripts.template_compare.page import PAGE, page
 from testbed import tiny
 from tests.backends.template_chats import CHATS, RECORD, keep

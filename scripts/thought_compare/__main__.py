@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from scripts.api_compare.server import PARTS, WORK
-from scripts.engine_reader import add_options, read, server
 from scripts.engine_source import PROJECT, engine, fetch
+from scripts.llama_server import add_options, read, server
 from tests.backends.thought_samples import RECORD, form_of, samples, sources, where
 
 SOURCE = Path(__file__).with_name("thoughts.cpp")

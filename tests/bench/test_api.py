@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from app.gateway.metrics import Metrics
-from bench.api import METRICS, NANOSECONDS, PATH, alone, at_driver, growth, many, unfairness
+from bench.parts.api import METRICS, NANOSECONDS, PATH, alone, at_driver, growth, many, unfairness
 
 TOKENS, FIRST_S, EACH_S, ADDED_S = 5, 0.02, 0.01, 0.03
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.chat import TOKENS_PER_S, measured, tokens
-from bench.chat_window import OPENS, TICK_MS
+from bench.parts.chat import TOKENS_PER_S, measured, tokens
+from bench.parts.chat_window import OPENS, TICK_MS
 
 N_TOKENS = 30
 

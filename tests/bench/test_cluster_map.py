@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from bench.cluster_map import MOVES, measured
+from bench.parts.cluster_map import MOVES, measured
 
 
 @pytest.mark.long

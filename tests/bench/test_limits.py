@@ -13,7 +13,7 @@ import pytest
 
 from bench.children import Children, Place
 from bench.quota import NoQuota, quotas
-from bench.wire import HERE, NoLink, busy_rate, limited_link, sampled
+from bench.shaped_link import HERE, NoLink, busy_rate, limited_link, sampled
 
 pytestmark = [
     pytest.mark.alone,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.losses import hot_spots
 from bench.options import FULL, PARTS, SHORT, SIDES, parse
-from bench.pool import default_splits
+from bench.parts.time_profile import hot_spots
+from bench.pool_side import default_splits
 from bench.quota import V1, V2, quota_files
 from bench.rounds import Questions
-from bench.wire import busy_rate
+from bench.shaped_link import busy_rate
 
 
 def test_no_part_means_the_comparison_in_its_short_form() -> None:

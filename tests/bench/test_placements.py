@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.placements import HOUSEHOLDS, SLOW, Household, pinned
+from bench.parts.placements import HOUSEHOLDS, SLOW, Household, pinned
 from bench.quota import NoQuota
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench import pool, report
+from bench import pool_side, report
 from bench.bars import BARS, compare
 from bench.children import ChildFailed, Children, Place
-from bench.control import NodeRefused
+from bench.node_client import NodeRefused
 from bench.options import Options, parse
 from bench.rounds import Questions, Tuned, side_by_side, tune
 
@@ -34,9 +34,9 @@ def options(tmp_path: Path) -> Options:
 
 
 @pytest.fixture
-def side(family: Children, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pool.PoolSide:
-    monkeypatch.setattr(pool, "POOLHOUSE", FAKE_NODE)
-    return pool.PoolSide(family, options, [Place(), Place()], tmp_path / "homes", n_layers=8)
+def side(family: Children, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pool_side.PoolSide:
+    monkeypatch.setattr(pool_side, "POOLHOUSE", FAKE_NODE)
+    return pool_side.PoolSide(family, options, [Place(), Place()], tmp_path / "homes", n_layers=8)
 
 
 def test_a_child_is_heard_and_gone_afterwards(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_dead_child_says_why(family: Children) -> None:
         child.hear(20.0)
 
 
-def test_the_pool_is_measured_and_reported(side: pool.PoolSide, options: Options) -> None:
+def test_the_pool_is_measured_and_reported(side: pool_side.PoolSide, options: Options) -> None:
     said: list[str] = []
     questions = Questions(options.seed, 1000)
     best = tune(side, options, questions, said.append)
@@ -80,7 +80,7 @@ def test_the_pool_is_measured_and_reported(side: pool.PoolSide, options: Options
     assert "host 0–4 | 250.00 | 0.00 | 2 | 2 |" in text
 
 
-def test_a_refusal_is_not_a_figure(side: pool.PoolSide) -> None:
+def test_a_refusal_is_not_a_figure(side: pool_side.PoolSide) -> None:
     side.use({"split": [3, 4, 1]})
     with pytest.raises(NodeRefused, match="Bad luck"):
         side.ask([[1, 2, 3]], 13)

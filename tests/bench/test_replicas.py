@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bench import pool
-from bench import replicas as part
+from bench import pool_side
 from bench.children import ChildFailed
 from bench.job import Bench
 from bench.machine import ModelFacts
 from bench.options import parse
+from bench.parts import replicas as part
 from tests.bench.test_processes import FAKE_NODE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="places are POSIX")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="places are POSI
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr(pool, "POOLHOUSE", FAKE_NODE)
+    monkeypatch.setattr(pool_side, "POOLHOUSE", FAKE_NODE)
     words = ["replicas", "--runs", "3", "--prompt", "8", "--output", "4", "--out", str(tmp_path)]
     facts = ModelFacts("fake.gguf", 1, "0", 1000, 8, (1,) * 8)
     return Bench(parse(words), facts, {}, tmp_path / "homes")

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from shiboken6 import Shiboken
 
 from app.gui.look.theme import SHEET
-from scripts.endurance.reading import own_memory
+from scripts.endurance.process_figures import own_memory
 
 PROJECT = Path(__file__).resolve().parents[2]
 WINDOW = PROJECT / "app" / "gui"

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.app import sidebar
 from app.gui.app.window import Window
-from scripts.endurance.watch import FIRST, USUAL, Passes, Watch
+from scripts.endurance.busy_thread import FIRST, USUAL, Passes, Watch
 from tests.gui.desk import Desk, window_over
 
 TOURS = 3

@@ -10,10 +10,10 @@ from PySide6.QtCore import QEvent, QObject, QTimer, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from scripts.endurance.ledger import BOUNDS, Ledger, Reading
-from scripts.endurance.reading import Said, reading
+from scripts.endurance.busy_thread import FIRST, LONG_S, PALETTE, USUAL, Passes, Watch
+from scripts.endurance.leak_figures import BOUNDS, Ledger, Reading
+from scripts.endurance.process_figures import Said, reading
 from scripts.endurance.verdict import BARS, verdict
-from scripts.endurance.watch import FIRST, LONG_S, PALETTE, USUAL, Passes, Watch
 
 STILL = Reading(60, 100_000, 20, 3_000, 2_800, 5, 85_000, 60_000, 6_000)
 WORK_S = 0.08

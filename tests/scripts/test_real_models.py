@@ -11,7 +11,7 @@ import pytest
 
 from scripts import real_models
 from scripts.real_models import LOCK, MODELS, RealModel, fetch, pins_of
-from scripts.trouble import NO_NETWORK, WRONG_HASH, Trouble
+from scripts.setup_errors import NO_NETWORK, WRONG_HASH, Trouble
 
 FIRST, SECOND = b"GGUF" + bytes(range(256)) * 40, b"and the rest"
 WHOLE = RealModel(

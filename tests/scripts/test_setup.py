@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scripts import processor, setup, trouble
+from scripts import cpu_features, setup, setup_errors
 from scripts.progress import LOG_EVERY_SECONDS, Share, Teller, View, clock_face, compiled, doing, end, run
-from scripts.trouble import Trouble, check_disk, explained
+from scripts.setup_errors import Trouble, check_disk, explained
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,14 @@ def test_what_a_command_started_ends_with_it() -> None:
 @pytest.mark.parametrize(
     ("output", "sentence"),
     [
-        ("OSError: [Errno 28] No space left on device", trouble.DISK_FULL),
-        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS", trouble.WRONG_HASH),
-        ("Retrying after 'NewConnectionError(…)'\nERROR: No matching distribution found for rich", trouble.NO_NETWORK),
-        ("ERROR: No matching distribution found for aiohttp==3.14.5", trouble.NOT_OFFERED),
-        ("g++: fatal error: Killed signal terminated program cc1plus", trouble.NO_MEMORY),
+        ("OSError: [Errno 28] No space left on device", setup_errors.DISK_FULL),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS", setup_errors.WRONG_HASH),
+        (
+            "Retrying after 'NewConnectionError(…)'\nERROR: No matching distribution found for rich",
+            setup_errors.NO_NETWORK,
+        ),
+        ("ERROR: No matching distribution found for aiohttp==3.14.5", setup_errors.NOT_OFFERED),
+        ("g++: fatal error: Killed signal terminated program cc1plus", setup_errors.NO_MEMORY),
         ("No CMAKE_CXX_COMPILER could be found.", explained("CMAKE_C_COMPILER")),
         ("something new", None),
     ],
@@ -127,8 +130,8 @@ def test_what_failed_is_explained(output: str, sentence: str | None) -> None:
 
 
 def test_every_sentence_names_a_cure() -> None:
-    sentences = [sentence for _, sentence in trouble.SENTENCES]
-    for sentence in [*sentences, trouble.NO_VENV, *trouble.NO_COMPILER.values()]:
+    sentences = [sentence for _, sentence in setup_errors.SENTENCES]
+    for sentence in [*sentences, setup_errors.NO_VENV, *setup_errors.NO_COMPILER.values()]:
         assert sentence[0].isupper()
         assert sentence.endswith(".")
         assert "\n" not in sentence
@@ -145,18 +148,18 @@ def test_no_compiler_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(Trouble, match="sudo apt-get install build-essential"):
-        trouble.check_compiler()
+        setup_errors.check_compiler()
 
 
 def test_an_incomplete_python_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(Trouble, match="python3-venv"):
-        trouble.check_python()
+        setup_errors.check_python()
 
 
 AVX512 = {f"avx512{part}" for part in ("f", "cd", "vl", "dq", "bw")}
-ZEN5 = processor.flags(frozenset(AVX512 | {"avx_vnni", "avx512vbmi", "avx512_vnni", "avx512_bf16"}))
-PLAIN, RELEASE = setup.Build(True, processor.PORTABLE), setup.Build(False, processor.PORTABLE)
+ZEN5 = cpu_features.flags(frozenset(AVX512 | {"avx_vnni", "avx512vbmi", "avx512_vnni", "avx512_bf16"}))
+PLAIN, RELEASE = setup.Build(True, cpu_features.PORTABLE), setup.Build(False, cpu_features.PORTABLE)
 FAST = setup.Build(True, ZEN5)
 
 
@@ -171,7 +174,7 @@ FAST = setup.Build(True, ZEN5)
         ("1 CPU : AVX2 = 1 | AVX512 = 0 |", PLAIN, ""),
         ("1 CPU : AMX_INT8 = 1 |", PLAIN, "built for another processor"),
         ("1 CPU : AVX2 = 1 |", FAST, "built for another processor"),
-        (f"1 CPU : AVX2 = 1 | {' = 1 | '.join(processor.signs_of(ZEN5))} = 1 | ", FAST, ""),
+        (f"1 CPU : AVX2 = 1 | {' = 1 | '.join(cpu_features.signs_of(ZEN5))} = 1 | ", FAST, ""),
         ("", PLAIN, "built so that it does not load"),
     ],
 )
@@ -200,12 +203,12 @@ def test_stamps_change_with_what_they_depend_on() -> None:
     ],
 )
 def test_the_engine_is_compiled_for_what_the_processor_can_do(known: set[str], more: str) -> None:
-    assert processor.flags(frozenset(known)) == processor.PORTABLE + more
+    assert cpu_features.flags(frozenset(known)) == cpu_features.PORTABLE + more
 
 
 def test_what_was_chosen_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps.json")
-    monkeypatch.setattr(processor, "features", lambda: frozenset({"avx_vnni"}))
+    monkeypatch.setattr(cpu_features, "features", lambda: frozenset({"avx_vnni"}))
     assert not setup.build_of(rpc=True, fast=None).is_fast
     assert setup.build_of(rpc=True, fast=True).is_fast
     setup.write_stamps({setup.FAST: "yes"})
@@ -214,14 +217,14 @@ def test_what_was_chosen_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_processor_without_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "features", lambda: frozenset({"avx2"}))
+    monkeypatch.setattr(cpu_features, "features", lambda: frozenset({"avx2"}))
     with pytest.raises(Trouble, match="stays as it is"):
         setup.build_of(rpc=True, fast=True)
 
 
-@pytest.mark.skipif(not processor.CPUINFO.exists(), reason="Linux tells it there")
+@pytest.mark.skipif(not cpu_features.CPUINFO.exists(), reason="Linux tells it there")
 def test_the_processor_here_is_read() -> None:
-    assert processor.features() or platform.machine() not in ("x86_64", "AMD64")
+    assert cpu_features.features() or platform.machine() not in ("x86_64", "AMD64")
 
 
 def test_an_unreadable_stamp_file_means_start_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

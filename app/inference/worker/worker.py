@@ -141,7 +141,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 # How long a thread waits awake for the others, at the end of each of a layer's operations, before it sleeps. By
 # itself OpenMP spins for milliseconds: where anything else computes, threads that have nothing to do then keep those
 # from running that they wait for. Three nodes on two cores answered five times as slowly (README). So many turns are
-# some ten microseconds: as quick as endless ones on a quiet machine (bench/threads.py).
+# some ten microseconds: as quick as endless ones on a quiet machine (bench/parts/threads.py).
 SPINNING = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # of GCC's OpenMP, in turns; of LLVM's, in ms
 
 Reads = Sequence[str | Path]

@@ -7,10 +7,10 @@ from typing import Any
 
 from bench import report
 from bench.children import Place
-from bench.control import Control
 from bench.figures import Summary, summary
 from bench.job import Bench, say
-from bench.pool import PoolSide
+from bench.node_client import Control
+from bench.pool_side import PoolSide
 from bench.rounds import Questions
 from guide.kv import questions as guide_questions
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 from shiboken6 import Shiboken
 
-from scripts.endurance.ledger import Reading
+from scripts.endurance.leak_figures import Reading
 
 HARMLESS = ("GetApplicationBusAddress", "This plugin does not support")
 

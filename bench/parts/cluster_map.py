@@ -39,7 +39,7 @@ def cluster_map(bench: Bench) -> None:
 def measured(n_machines: int, seconds: float, environment: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     """Pictures a second and the share of a core in each state of the window."""
     finished = subprocess.run(
-        [sys.executable, "-m", "bench.map_window", str(n_machines), str(seconds)],
+        [sys.executable, "-m", "bench.parts.map_window", str(n_machines), str(seconds)],
         capture_output=True, text=True, timeout=LONGEST_S, check=False, env=environment,
     )  # fmt: skip
     if finished.returncode:

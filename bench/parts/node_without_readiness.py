@@ -1,4 +1,4 @@
-"""A node without what only a fault would need: `python -m bench.bare node …`, for bench/steady.py alone.
+"""A node without its readiness for faults: `python -m bench.parts.node_without_readiness node …`, for fault_readiness.
 
 Off: heartbeats, deadlines of steps, another channel when one breaks, layers ahead and moves, the lender's watch over
 the owner and over its worker's memory. On, as it has no switch: what is kept to answer a frame twice.

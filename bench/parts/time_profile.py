@@ -18,7 +18,7 @@ from typing import Any
 from bench import report
 from bench.children import Place
 from bench.job import Bench, say
-from bench.pool import CLIENT, Node, PoolSide
+from bench.pool_side import CLIENT, Node, PoolSide
 from bench.rounds import Questions, tune
 from bench.sides import Answered, EngineSide, Side
 

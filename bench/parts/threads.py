@@ -16,7 +16,7 @@ from bench import report
 from bench.children import Children, Place
 from bench.figures import Summary, summary
 from bench.job import Bench, say
-from bench.pool import Node, pair
+from bench.pool_side import Node, pair
 from bench.quota import NoQuota, quotas
 from bench.rounds import Questions
 
@@ -125,7 +125,7 @@ def _beside(bench: Bench) -> Case:
 
 def _many_cores(bench: Bench) -> Case:
     case = Case(f"{MANY} cores, a quota of {MANY_QUOTA:.0f}, beside one busy process", 0.8)
-    program = [sys.executable, "-m", "bench.many_cores", str(MANY)]
+    program = [sys.executable, "-m", "bench.parts.many_cores", str(MANY)]
     with quotas([MANY_QUOTA], PERIOD_US) as (group,), bench.family() as family:
         choices = {
             n: _nodes(bench, family, f"many-{n}", n, place=Place(cgroup=group), program=program)

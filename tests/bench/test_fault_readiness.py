@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from app.inference.stages.stage_links import ChannelLink
-from bench import bare, pool
-from bench import steady as part
+from bench import pool_side
 from bench.job import Bench
 from bench.machine import ModelFacts
 from bench.options import parse
+from bench.parts import fault_readiness as part
+from bench.parts import node_without_readiness
 from tests.bench.test_processes import FAKE_NODE
 
 
@@ -23,18 +24,18 @@ from tests.bench.test_processes import FAKE_NODE
 def test_both_are_asked_the_same_by_turns_and_held_against_the_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "POOLHOUSE", FAKE_NODE)
+    monkeypatch.setattr(pool_side, "POOLHOUSE", FAKE_NODE)
     monkeypatch.setattr(part.BareSide, "program", FAKE_NODE)
     words = ["steady", "--runs", "2", "--prompt", "8", "--output", "4", "--out", str(tmp_path)]
     bench = Bench(parse(words), ModelFacts("fake.gguf", 1, "0", 1000, 8, (1,) * 8), {}, tmp_path / "homes")
     asked: list[tuple[str, str]] = []
-    ask = pool.PoolSide.ask
+    ask = pool_side.PoolSide.ask
 
-    def noted(side: pool.PoolSide, prompts: Any, n_out: int) -> Any:
+    def noted(side: pool_side.PoolSide, prompts: Any, n_out: int) -> Any:
         asked.append((side.name, json.dumps(prompts)))
         return ask(side, prompts, n_out)
 
-    monkeypatch.setattr(pool.PoolSide, "ask", noted)
+    monkeypatch.setattr(pool_side.PoolSide, "ask", noted)
     part.steady(bench)
     rounds = [*asked[2:6], *asked[8:]]  # each begins with a warm-up of both
     assert [name for name, _ in rounds] == ["pool"] * 2 + ["bare"] * 4 + ["pool"] * 2
@@ -55,7 +56,7 @@ async def test_what_is_switched_off_is_what_a_node_would_do(monkeypatch: pytest.
         taken[where.__name__, name] = what
         monkeypatch.setattr(where, name, what)
 
-    bare.strip(put)
+    node_without_readiness.strip(put)
     assert len(taken) == 7
     assert ChannelLink(None, peer=object())._peer is None  # type: ignore[arg-type]
     resting = taken["PeerLink", "_beat"](None, None)

@@ -14,11 +14,11 @@ from typing import Any
 
 from bench import report
 from bench.children import Children, Place
-from bench.control import NodeRefused
 from bench.job import Bench, say
-from bench.pool import Node, pair
+from bench.node_client import NodeRefused
+from bench.parts.threads import busy_process
+from bench.pool_side import Node, pair
 from bench.rounds import Questions
-from bench.threads import busy_process
 
 TITLE = "Forecasts of real models"
 FIRST_BAR, DECODE_BAR, LEARNED_BAR = 0.20, 0.15, 0.10

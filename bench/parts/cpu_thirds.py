@@ -8,7 +8,7 @@ from bench import report
 from bench.bars import THREE, compare
 from bench.children import Place
 from bench.job import Bench, say
-from bench.pool import PoolSide
+from bench.pool_side import PoolSide
 from bench.quota import NoQuota, quotas
 from bench.rounds import Questions, side_by_side, tune
 from bench.sides import EngineSide, Side

@@ -17,7 +17,7 @@ from app.core.chat import Chat, Message, Role
 from app.gui.api.launch import Endpoint
 from app.gui.api.node_state import Link
 from app.gui.chat.chat_page import ChatPage
-from bench.chat import PIECE
+from bench.parts.chat import PIECE
 from testbed.desk import desk
 
 OPENS = 7

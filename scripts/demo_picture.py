@@ -1,4 +1,4 @@
-"""Draws docs/demo.svg from what `poolhouse demo` really prints: `.venv/bin/python -m scripts.picture`."""
+"""Draws docs/demo.svg from what `poolhouse demo` really prints: `.venv/bin/python -m scripts.demo_picture`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers measured, beside estimates from the plain layer that stands for others: `python -m scripts.estimates`."""
+"""Measured layers beside their estimates from a plain layer: `python -m scripts.layer_estimates`."""
 
 from __future__ import annotations
 

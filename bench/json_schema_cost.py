@@ -1,4 +1,4 @@
-"""`python -m bench.forms MODEL`: what a form costs, one answer of a node with a JSON schema and without, in turns."""
+"""`python -m bench.json_schema_cost MODEL`: the cost of a JSON schema, by answers with it and without, in turns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.api import opened
 from bench.children import Children, Place
-from bench.pool import Node
+from bench.parts.api import opened
+from bench.pool_side import Node
 
 ROUNDS, N_TOKENS = 7, 64
 ASK: dict[str, Any] = {
@@ -52,7 +52,7 @@ def ask(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(prog="python -m bench.forms", description=__doc__)
+    words = argparse.ArgumentParser(prog="python -m bench.json_schema_cost", description=__doc__)
     words.add_argument("model", type=Path)
     words.add_argument("--rounds", type=int, default=ROUNDS)
     options = words.parse_args()

@@ -10,7 +10,7 @@ import psutil
 from bench import report
 from bench.children import Place, cpu_seconds
 from bench.job import Bench, say
-from bench.pool import Node, pair
+from bench.pool_side import Node, pair
 
 SETTLE_SECONDS = 10.0
 TITLE = "An idle node"

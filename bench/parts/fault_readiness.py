@@ -12,12 +12,12 @@ from bench.bars import STEADY, compare
 from bench.children import Place
 from bench.figures import Figures, alone, together
 from bench.job import Bench, say
-from bench.pool import PoolSide
+from bench.pool_side import PoolSide
 from bench.rounds import WARM_TOKENS, Questions, line_of
 from bench.sides import Answered
 
 TITLE = "Ready for faults, and not"
-BARE_NODE = (sys.executable, "-m", "bench.bare")
+BARE_NODE = (sys.executable, "-m", "bench.parts.node_without_readiness")
 
 
 class BareSide(PoolSide):
@@ -46,7 +46,7 @@ def steady(bench: Bench) -> None:
         f"{len(places)} machines of a core each, one answer and {options.streams} at once; {options.runs} rounds, each "
         "with nodes of its own, by turns and never both at work. Bare: no heartbeats, no deadlines, no second channel, "
         "nothing ahead, no watch over "
-        f"owner or worker (bench/bare.py). Every answer the same: {'yes' if same else 'NO'}.\n"
+        f"owner or worker (bench/parts/node_without_readiness.py). Every answer the same: {'yes' if same else 'NO'}.\n"
     )
     text = f"## {TITLE}\n\n{about}\n{report.figures_table(figures)}\n{report.bars_table(results)}"
     bench.add("steady", {"rounds": figures, "bars": results, "same": same}, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.losses import busy, losses, middle
+from bench.parts.time_profile import busy, losses, middle
 
 POOL = {"host": 0.002, "host/worker": 0.05, "lender-1": 0.001, "lender-1/worker": 0.04,
         "client": 0.001, "wall": 0.1}  # fmt: skip

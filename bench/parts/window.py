@@ -15,7 +15,7 @@ import psutil
 from bench import report
 from bench.children import Place
 from bench.job import Bench, say
-from bench.pool import Node
+from bench.pool_side import Node
 from testbed.desktop import can_be_used, desktop, end
 
 TITLE = "The window"

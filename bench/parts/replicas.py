@@ -10,7 +10,7 @@ from bench.children import ChildFailed, Place
 from bench.figures import Figures, agreement, together
 from bench.job import Bench, say
 from bench.options import Options
-from bench.pool import PoolSide
+from bench.pool_side import PoolSide
 from bench.rounds import WARM_TOKENS, Questions, line_of
 from bench.sides import Answered, Setting
 

@@ -18,9 +18,9 @@ import aiohttp
 from bench import report
 from bench.children import Place
 from bench.figures import percentile
-from bench.idle import sizes
 from bench.job import Bench, say
-from bench.pool import Node
+from bench.parts.idle import sizes
+from bench.pool_side import Node
 
 TITLE = "The Chat API"
 CLIENTS, KEYS = 64, 8

@@ -15,11 +15,11 @@ from typing import Any
 from bench.children import Children, Place
 from bench.job import Bench, say
 from bench.make_model import make
-from bench.pool import Node, pair
+from bench.parts.transfer import join
+from bench.pool_side import Node, pair
 from bench.quota import NoQuota, quotas
 from bench.rounds import Questions
-from bench.transfer import join
-from bench.wire import NoLink
+from bench.shaped_link import NoLink
 from testbed.fault_link import Faults, cable
 
 TITLE = "Forecast against measured"

@@ -1,4 +1,4 @@
-"""Made-up layers beside the layers of a file that they stand for: `python -m scripts.own_layers FILE...`.
+"""Made-up layers beside the layers of a file that they stand for: `python -m scripts.synthetic_layers FILE...`.
 
 Both are opened in one worker and asked the same steps in turn. A ratio of 1 says that a trial measures the model.
 """

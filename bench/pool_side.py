@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.children import Child, ChildFailed, Children, Place, spending
-from bench.control import Control, NodeRefused
 from bench.figures import Timeline
+from bench.node_client import Control, NodeRefused
 from bench.options import Options
 from bench.sides import Answered, Prompts, Setting
 
@@ -160,7 +160,7 @@ class Stream(threading.Thread):
             "model": model,
             "max_tokens": n_out,
             "ignore_end": True,
-            "guesses": False,  # a random model repeats itself: bench/guesses.py
+            "guesses": False,  # a random model repeats itself: bench/parts/speculation.py
             "sampling": {"temperature": 0.0},
         }
         self.times: list[float] = []

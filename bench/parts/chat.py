@@ -47,7 +47,7 @@ def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
     """Seconds of each opening of such a chat, and of each look while so long an answer comes."""
     with streaming(n_tokens) as port:
         finished = subprocess.run(
-            [sys.executable, "-m", "bench.chat_window", str(port), str(n_messages)],
+            [sys.executable, "-m", "bench.parts.chat_window", str(port), str(n_messages)],
             capture_output=True, text=True, timeout=LONGEST_S, check=False,
             env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         )  # fmt: skip

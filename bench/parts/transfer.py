@@ -10,8 +10,8 @@ from typing import Any
 from bench import report
 from bench.children import ROOT, ChildFailed, Place
 from bench.job import Bench, say
-from bench.pool import Node, await_member, default_splits
-from bench.wire import HERE, Link, NoLink, busy_rate, limited_link, sampled
+from bench.pool_side import Node, await_member, default_splits
+from bench.shaped_link import HERE, Link, NoLink, busy_rate, limited_link, sampled
 
 TITLE = "Weights over a limited link"
 PAIRING_SECONDS = 60.0
