@@ -1,1 +1,1 @@
-"""Measures Poolhouse beside the whole model on one machine and llama.cpp's RPC: `python -m bench`."""
+"""Benchmarks that compare Poolhouse with the whole model on one machine and with llama.cpp's RPC: `python -m bench`."""

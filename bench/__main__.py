@@ -1,4 +1,4 @@
-"""`python -m bench [PART ...]`: starts what the parts need, measures, writes one report; or `wire-quality`."""
+"""`python -m bench [PART ...]` starts what the parts need, measures, and writes one report; or `wire-quality`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from bench.pool_side import PoolSide
 from bench.rounds import Questions, Tuned, side_by_side, tune
 from bench.sides import EngineSide, RpcSide, Side
 
-BUSY_LOAD = 0.5  # processes that computed or waited for a core, on average over a minute
+BUSY_LOAD = 0.5  # average number of processes that computed or waited for a core during the last minute
 
 
 def side_parts(bench: Bench) -> None:
-    """The comparison itself: whole, RPC and pool, as far as they were asked for."""
+    """Compare the requested sides: the whole model, RPC and the pool."""
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
     with bench.family() as family:
         makers: dict[str, Callable[[], Side]] = {
@@ -69,7 +69,7 @@ def side_parts(bench: Bench) -> None:
 
 
 def known(options: Options) -> dict[str, Tuned]:
-    """The settings of an earlier run, if the options name one."""
+    """Return the settings of an earlier run if the options name one."""
     if not options.tuned:
         return {}
     tuning = json.loads(options.tuned.read_text())
@@ -77,7 +77,7 @@ def known(options: Options) -> dict[str, Tuned]:
 
 
 def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
-    """The parts asked for, the comparison first: the profile uses what its tuning found."""
+    """Return the requested parts, with the comparison first because the profile uses its tuning."""
     parts: dict[str, Callable[[Bench], None]] = {
         "three": three,
         "transfer": transfer,
@@ -109,7 +109,7 @@ def ensure_model(options: Options) -> None:
 
 
 def others_compute() -> str:
-    """Return a warning if other programs kept this computer busy in the last minute; else an empty text."""
+    """Return a warning if other programs kept this computer busy in the last minute, or else ""."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load < BUSY_LOAD:
         return ""
@@ -118,7 +118,7 @@ def others_compute() -> str:
 
 @contextlib.contextmanager
 def homes(keep: bool) -> Iterator[Path]:
-    """A folder for the nodes' homes, gone afterwards unless kept."""
+    """Yield a folder for the homes of the nodes. It is removed afterwards unless `keep` is set."""
     BUILD.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="homes-", dir=BUILD.resolve()))
     try:
@@ -149,13 +149,13 @@ def run(options: Options) -> int:
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["wire-quality"]:  # a command of its own: no nodes, no sides
+    if sys.argv[1:2] == ["wire-quality"]:  # a separate command without nodes or sides
         from bench import wire_quality
 
         return wire_quality.main(sys.argv[2:])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse()
-    # Our workers ask Linux for huge pages (backends/worker/process.py); the baselines get them as well.
+    # Our workers ask Linux for huge pages (backends/worker/process.py), so the baselines get them as well.
     os.environ.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, set(options.cores))

@@ -1,4 +1,4 @@
-"""The bars that figures are held against, and how near they came. Pure."""
+"""Bars: the limits that measured ratios must meet. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.figures import Figures, Summary, ratios
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A ratio of two sides and what it should be. `speed` turns times round: more is better."""
+    """A ratio of two sides and its limit. `speed` inverts times, so that more is better."""
 
     words: str
     figure: str
@@ -47,7 +47,7 @@ THREE = (Bar("time to first token, three machines", "ttft_s", "whole", 0.5, None
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A bar, the ratio over all rounds, and whether its median holds."""
+    """A bar, its ratio over all rounds, and whether the median meets the limit."""
 
     bar: Bar
     ratio: Summary
@@ -55,7 +55,7 @@ class Result:
 
 
 def compare(bars: Sequence[Bar], rounds: Mapping[str, Sequence[Figures]], ours: str = "pool") -> list[Result]:
-    """Each bar whose two sides were measured, round against round."""
+    """Return the result of each bar whose two sides were measured, comparing round by round."""
     results = []
     for bar in bars:
         if ours not in rounds or bar.other not in rounds:

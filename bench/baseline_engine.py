@@ -1,7 +1,7 @@
-"""The baselines' process: a whole model through llama.cpp's own calls, here or on RPC servers.
+"""The process of the baselines, which runs a whole model with llama.cpp's own calls, locally or on RPC servers.
 
-One JSON line in: {"prompts": [[id, ...], ...], "n_out": n, "n_ubatch": n, "unified": bool}.
-One JSON line out: {"times": [[seconds, ...], ...], "ids": [[id, ...], ...]}.
+Input, one JSON line: {"prompts": [[id, ...], ...], "n_out": n, "n_ubatch": n, "unified": bool}. Output, one JSON
+line: {"times": [[seconds, ...], ...], "ids": [[id, ...], ...]}.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from bench.rpc import remote_devices
 lib = llama()
 
 N_BATCH = 512
-Row = tuple[int, int, int, bool]  # token, position, sequence, wants logits
+Row = tuple[int, int, int, bool]  # token, position, sequence, whether logits are wanted
 
 
 class Engine:
-    """One loaded model; each question gets a context of its own, made before the clock starts."""
+    """A loaded model. Each question gets its own context, which is created before the clock starts."""
 
     def __init__(self, path: str, servers: Sequence[str], shares: Sequence[float]) -> None:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = 0
-        params.load_mode = lib.LLAMA_LOAD_MODE_NONE  # not mapped: huge pages, as in our workers
-        params.use_extra_bufts = rearranges(lib.llama_print_system_info().decode())  # so too
+        params.load_mode = lib.LLAMA_LOAD_MODE_NONE  # not memory-mapped, for huge pages as in our workers
+        params.use_extra_bufts = rearranges(lib.llama_print_system_info().decode())  # as in our workers
         if servers:
             self.devices = remote_devices(servers)
             params.devices = ctypes.cast(self.devices, ctypes.c_void_p)
@@ -48,7 +48,7 @@ class Engine:
 
     def context(self, n_seq: int, positions: int, n_ubatch: int, unified: bool) -> Any:
         params = lib.llama_context_default_params()
-        each = -(-positions // 256) * 256  # llama.cpp's own rounding
+        each = -(-positions // 256) * 256  # rounded as llama.cpp does
         params.n_ctx, params.n_seq_max = n_seq * each, n_seq
         params.n_batch, params.n_ubatch = N_BATCH, n_ubatch
         params.n_threads = params.n_threads_batch = 1

@@ -1,4 +1,4 @@
-"""Child processes of the benchmark: started in their place, heard line by line, ended by id."""
+"""Child processes of the benchmark: they run in their place, report by JSON lines, and are ended by process ID."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from typing import IO, Any
 
 import psutil
 
-PATIENCE_SECONDS = 900.0  # the longest single answer: eight long prompts on a slow core
+PATIENCE_SECONDS = 900.0  # for the longest single answer: eight long prompts on a slow core
 ENDING_SECONDS = 15.0
 ROOT = Path(__file__).resolve().parent.parent
 
 
 class ChildFailed(RuntimeError):
-    """A child ended, kept silent or reported an error; the text says which and why."""
+    """A child ended, stayed silent or reported an error. The text says which child and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place where a process runs. An empty one is that of its parent."""
+    """The place where a process runs. An empty one means the place of its parent."""
 
     cpus: tuple[int, ...] = ()
     cgroup: Path | None = None
@@ -40,7 +40,7 @@ class Place:
 
 
 class Child:
-    """One process with JSON lines on stdin and stdout and a log for the rest."""
+    """A process with JSON lines on stdin and stdout, and a log for everything else."""
 
     def __init__(self, name: str, argv: Sequence[str], place: Place, log: Path) -> None:
         self.name = name
@@ -73,7 +73,7 @@ class Child:
         self.process.stdin.flush()
 
     def hear(self, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-        """The next JSON line. Raises ChildFailed when none comes."""
+        """Return the next JSON line. Raises ChildFailed if none arrives in time."""
         try:
             line = self.lines.get(timeout=seconds)
         except queue.Empty:
@@ -89,7 +89,7 @@ class Child:
         return self.log.read_text(errors="replace")[-600:].strip() or "no message"
 
     def family(self) -> list[psutil.Process]:
-        """The process and all its descendants that live now."""
+        """Return the process and all its living descendants."""
         try:
             me = psutil.Process(self.process.pid)
             return [me, *me.children(recursive=True)]
@@ -97,7 +97,7 @@ class Child:
             return []
 
     def end(self) -> list[int]:
-        """End the process, then whatever it left behind; returns the ids of what it left."""
+        """End the process, then everything that it left behind. Return the process IDs of the latter."""
         family = self.family()[1:]
         if self.process.poll() is None:
             self.process.terminate()
@@ -119,7 +119,7 @@ class Child:
 
 
 def cpu_seconds(processes: Sequence[psutil.Process]) -> dict[int, float]:
-    """User and system seconds of each process so far, with those of children it has buried."""
+    """Return the user and system seconds of each process so far, including children that it has reaped."""
     spent: dict[int, float] = {}
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -130,7 +130,7 @@ def cpu_seconds(processes: Sequence[psutil.Process]) -> dict[int, float]:
 
 
 class Children:
-    """All children of one benchmark run; leaving it ends every one, the last first."""
+    """All children of one benchmark run. On exit they are ended in reverse order."""
 
     def __init__(self, logs: Path) -> None:
         self.logs = logs
@@ -150,7 +150,7 @@ class Children:
 
 @contextlib.contextmanager
 def spending(child: Child) -> Iterator[dict[str, float]]:
-    """CPU seconds of a child's family while the block runs, as `name` and `name/child`."""
+    """Measure the CPU seconds of a child's family during the block, as `name` and `name/child`."""
     before = cpu_seconds(child.family())
     spent: dict[str, float] = {}
     yield spent

@@ -1,4 +1,4 @@
-"""Figures of a report, made from the times at which tokens arrived. Pure: no clock, no processes."""
+"""Figures of a report, computed from the times at which tokens arrived. Pure: no clock, no processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A figure over several runs."""
+    """The values of a figure over several runs."""
 
     mean: float
     median: float
@@ -42,12 +42,12 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """Return the spread from lowest to highest, as a share of the mean."""
+        """Return the range from lowest to highest, as a share of the mean."""
         return (self.high - self.low) / self.mean if self.mean else 0.0
 
 
 def summary(values: Sequence[float]) -> Summary:
-    """Raises ValueError without values."""
+    """Summarize the values. Raises ValueError if there are none."""
     if not values:
         raise ValueError("nothing was measured")
     stdev = statistics.stdev(values) if len(values) > 1 else 0.0
@@ -56,21 +56,22 @@ def summary(values: Sequence[float]) -> Summary:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The nearest-rank percentile: the smallest value that at least `share` (0 to 1) do not exceed."""
+    """Return the nearest-rank percentile: the smallest value that at least `share` (0 to 1) of the values do not
+    exceed."""
     if not values or not 0.0 <= share <= 1.0:
         raise ValueError("a percentile needs values and a share from 0 to 1")
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def alone(line: Timeline) -> Figures:
-    """Figures of one stream: time to first token, and time of each further one."""
+    """Return the figures of one stream: the time to the first token, and the time per further token."""
     (times,) = line.times
     steps = len(times) - 1
     return {"ttft_s": times[0], "decode_ms": 1000 * (times[-1] - times[0]) / steps if steps else None}
 
 
 def together(line: Timeline) -> Figures:
-    """Figures of several streams: over everything, and while all of them were decoding."""
+    """Return the figures of several streams: over all the time, and while all of them were decoding."""
     end = max(stream[-1] for stream in line.times)
     return {
         "total_tok_s": line.n_tokens / end,
@@ -80,9 +81,9 @@ def together(line: Timeline) -> Figures:
 
 
 def steady(line: Timeline) -> float | None:
-    """Tokens a second from the last stream's first token to the first stream's end, or None.
+    """Return tokens per second from the last stream's first token to the first stream's end.
 
-    None: one stream had ended before another began, so they were never all decoding.
+    None if one stream had ended before another began, so that they never decoded together.
     """
     start = max(line.first_seconds)
     end = min(stream[-1] for stream in line.times)
@@ -92,20 +93,20 @@ def steady(line: Timeline) -> float | None:
 
 
 def ratios(upper: Sequence[float | None], lower: Sequence[float | None]) -> Summary | None:
-    """Round by round, one side by the other; rounds in which one is missing are left out."""
+    """Return the ratios of two sides, round by round. Rounds that lack a value are skipped."""
     pairs = [u / low for u, low in zip(upper, lower, strict=True) if u is not None and low]
     return summary(pairs) if pairs else None
 
 
 def summaries(rounds: Sequence[Mapping[str, float | None]]) -> dict[str, Summary]:
-    """Each figure over all rounds that have it."""
+    """Summarize each figure over all rounds that have it."""
     names = dict.fromkeys(name for figures in rounds for name in figures)
     values = {name: [f[name] for f in rounds if f.get(name) is not None] for name in names}
     return {name: summary([v for v in vs if v is not None]) for name, vs in values.items() if vs}
 
 
 def agreement(ours: Sequence[int], theirs: Sequence[int]) -> int:
-    """Return how many tokens two answers share before they part."""
+    """Return the number of tokens that two answers share before they differ."""
     for n, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         if a != b:
             return n

@@ -1,7 +1,8 @@
-"""`python -m bench.flood MODEL`: how fast answers go on while a member, or a stranger, floods their host.
+"""`python -m bench.flood MODEL`: the speed of answers while a member or a stranger floods their host.
 
-A host and a lender with a core each; the flooder shares the lender's core, as there is no third computer. So each flood
-is followed by a flooder that computes as much and sends to nobody: what is lost beside that is the host's own.
+The host and the lender have one core each. The flooder shares the lender's core, since there is no third computer.
+Each flood is therefore followed by a flooder that computes as much and sends nothing: the difference is the host's
+own loss.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from bench.rounds import Questions
 from bench.sides import Prompts
 
 ROUNDS, N_TOKENS, N_PROMPT = 5, 96, 32
-BAR = 0.8  # of the speed beside a flooder that only computes
-BEGUN_SECONDS = 0.3  # after which a flood is under way
+BAR = 0.8  # minimum share of the speed beside a flooder that only computes
+BEGUN_SECONDS = 0.3  # time until a flood has started
 JOIN_SECONDS = 120.0
-FLOODERS = 2  # that take turns: who is cut off is let in again after a minute
+FLOODERS = 2  # in turns, since one that was cut off is admitted again only after a minute
 QUIET, CONTROL = "nothing", "computes for nobody"
 PAIRING = "greetings without a proof"
 FLOODS = (
@@ -52,7 +53,7 @@ FLOODS = (
 class Found:
     """The figures of one flood, round by round."""
 
-    flooded: list[float] = field(default_factory=list)  # tokens a second
+    flooded: list[float] = field(default_factory=list)  # tokens per second
     control: list[float] = field(default_factory=list)
     quiet: list[float] = field(default_factory=list)
     longest_s: list[float] = field(default_factory=list)  # between two tokens
@@ -61,7 +62,7 @@ class Found:
     reports: list[dict[str, Any]] = field(default_factory=list)
 
     def ratios(self) -> tuple[Summary, Summary]:
-        """Return the ratios to a flooder that computes only, and to none."""
+        """Return the ratios to a flooder that only computes, and to no flooder."""
         pairs = self.control, self.quiet
         made = [summary([rate / other for rate, other in zip(self.flooded, rates, strict=True)]) for rates in pairs]
         return made[0], made[1]
@@ -95,7 +96,7 @@ class Household:
         self.ids: list[list[int]] = []
 
     def answered(self, order: dict[str, Any], n_tokens: int) -> tuple[float, float, dict[str, Any]]:
-        """Return tokens a second, the longest wait for one, and the flooder's report, while the flooder floods."""
+        """Return tokens per second, the longest wait for a token, and the flooder's report, during a flood."""
         with self._window(order["name"]) as port:
             self.flooder.say(order | {"port": port or self.host.ready["peer_port"]})
             time.sleep(BEGUN_SECONDS)
@@ -117,7 +118,7 @@ class Household:
 
     @contextmanager
     def _window(self, name: str) -> Iterator[int]:
-        """Open for those who would be paired; its port."""
+        """Open the host for pairing, and yield its port."""
         if name != PAIRING:
             yield 0
             return
@@ -127,7 +128,7 @@ class Household:
 
 
 def measured(home: Household, rounds: int, n_tokens: int, floods: list[str]) -> dict[str, Found]:
-    """A first round warms up, and says how much each flooder computes."""
+    """Measure all floods. The first round warms up, and determines how much each flooder computes."""
     measurements: dict[str, Found] = defaultdict(Found)
     shares: dict[str, list[float]] = defaultdict(list)
     for turn in range(rounds + 1):

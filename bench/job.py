@@ -1,4 +1,4 @@
-"""One call of the benchmark: what its parts share, and where they leave what they found."""
+"""One run of the benchmark: what its parts share, and where they store their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.rounds import Tuned
 
 @dataclass(slots=True)
 class Bench:
-    """One call: what it may use, and what it has found so far."""
+    """One run: its options and places, and its results so far."""
 
     options: Options
     model: ModelFacts
@@ -25,21 +25,21 @@ class Bench:
     sections: dict[str, Any] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    tuned: dict[str, Tuned] = field(default_factory=dict)  # what this or an earlier call found
+    tuned: dict[str, Tuned] = field(default_factory=dict)  # from this or an earlier run
 
     def add(self, name: str, data: Any, text: str) -> None:
-        """Keep a part's result and write the report as far as it goes."""
+        """Store a part's result, and write the report with the results so far."""
         self.sections[name] = data
         self.texts.append(text)
         report.write(self.options.out, self.facts, self.sections, self.texts)
 
     def cannot(self, name: str, title: str, why: str) -> None:
-        """Say honestly that a part was not measured."""
+        """Report that a part could not be measured."""
         say(f"{name}: not measurable: {why}")
         self.add(name, {"not_measurable": why}, f"## {title}\n\nNot measurable: {why}\n")
 
     def failed(self, name: str, why: str) -> None:
-        """Note that a part broke off; the others still run."""
+        """Report that a part failed. The others still run."""
         say(f"{name}: failed: {why}")
         self.failures.append(name)
         self.add(name, {"failed": why}, f"## {name}: failed\n\n{why}\n")

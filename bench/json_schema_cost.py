@@ -36,7 +36,7 @@ FORM = {"response_format": {"type": "json_schema", "json_schema": {"name": "room
 
 
 def ask(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
-    """Seconds to the first words, and tokens a second from then on."""
+    """Return the seconds to the first text, and the tokens per second after it."""
     connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=300)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     begun, times, n_tokens = time.perf_counter(), list[float](), 0
@@ -64,7 +64,7 @@ def main() -> None:
         base, keys = opened(node)
         kinds = {"plain": ASK, "form": ASK | FORM}
         figures: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
-        for turn in range(options.rounds + 1):  # the first one warms up
+        for turn in range(options.rounds + 1):  # the first is a warm-up
             for kind, body in kinds.items():
                 answer = ask(base, keys[0], body)
                 if turn:

@@ -1,6 +1,6 @@
-"""Becomes another program on given cores, in a CPU quota or network namespace, for its parent's life.
+"""Replace this process with a program on given cores, in a CPU quota or network namespace, until its parent ends.
 
-`python -m bench.launch --cpus 0 -- PROGRAM ...`: an exec at the end keeps the process id.
+`python -m bench.launch --cpus 0 -- PROGRAM ...`: exec keeps the process ID.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask Linux for SIGTERM when the parent ends, however it ends. It outlives an exec."""
+    """Ask Linux for SIGTERM when the parent ends, for whatever reason. This survives an exec."""
     libc = ctypes.CDLL(None, use_errno=True)
     if hasattr(libc, "prctl"):
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -25,7 +25,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def enter_namespace(name: str) -> None:
-    """Join a network namespace made by `ip netns add`. Needs root."""
+    """Join a network namespace created by `ip netns add`. Needs root."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/run/netns", name).open("rb") as handle:
         if libc.setns(handle.fileno(), CLONE_NEWNET):

@@ -1,4 +1,4 @@
-"""Facts that a report states about where it was measured: processor, engine, commit, model file."""
+"""Facts about the measuring environment for the report: processor, engine, commit, model file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.children import ROOT
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The facts that the benchmark needs to know about a model before it asks anything."""
+    """The facts about a model that the benchmark needs before it measures."""
 
     file: str
     file_bytes: int
@@ -48,7 +48,7 @@ def model_facts(path: Path) -> ModelFacts:
 
 
 def surroundings(model: ModelFacts) -> dict[str, Any]:
-    """Everything about this run that is no figure. Plain JSON."""
+    """Return everything about this run that is not a figure, as plain JSON."""
     about = asdict(model) | {"layer_bytes": sum(model.layer_bytes)}
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -66,7 +66,7 @@ def surroundings(model: ModelFacts) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The checkout's commit, with `+` where it has changes; `unknown` outside one."""
+    """Return the checkout's commit, with `+` if it has changes, or `unknown` outside a checkout."""
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
         return head + ("+" if _git("status", "--porcelain") else "")
@@ -80,7 +80,7 @@ def _git(*arguments: str) -> str:
 
 
 def processor() -> str:
-    """The processor's name, with its model number where the name says little."""
+    """Return the processor's name, with its model number if the name is vague."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     pairs = [line.split(":", 1) for line in lines if ":" in line]

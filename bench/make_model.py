@@ -1,4 +1,4 @@
-"""Writes the benchmark's model: a llama of about 0.75 B parameters, random weights, Q4_K_M mix."""
+"""Write the benchmark's model: a Llama of about 0.75 B parameters with random weights and the Q4_K_M mix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BENCH = Shape(layers=16, width=2048, heads=32, kv_heads=8, ffn=4864, vocab=32_00
 
 
 def parameters(shape: Shape) -> int:
-    """Weights of such a model: embedding and head, and in each layer attention, network, norms."""
+    """Return the number of weights: embedding, head, and the attention, network and norms of each layer."""
     kv = shape.head_dim * shape.kv_heads
     layer = 2 * shape.width * (shape.width + kv) + 3 * shape.width * shape.ffn + 2 * shape.width
     ends = shape.vocab * shape.width * (1 if shape.tied else 2) + shape.width
@@ -20,12 +20,12 @@ def parameters(shape: Shape) -> int:
 
 
 def make(path: Path, layers: int = BENCH.layers, seed: int = 1) -> int:
-    """Write the model; the same arguments give the same bytes. Returns its parameters."""
+    """Write the model and return its parameter count. The same arguments produce the same bytes."""
     fields = {name: getattr(BENCH, name) for name in Shape.__slots__}
     shape = Shape(**{**fields, "layers": layers, "seed": seed})
     part = path.with_name(path.name + ".part")
     llama(part, shape)
-    part.replace(path)  # it appears only whole
+    part.replace(path)  # so that the file is never incomplete
     return parameters(shape)
 
 

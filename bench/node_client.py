@@ -1,4 +1,4 @@
-"""A small client of a node's loopback control API: plain requests, and lines as they come."""
+"""A small client of a node's loopback control API, for plain requests and streamed lines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PATIENCE_SECONDS = 900.0
 
 
 class NodeRefused(RuntimeError):
-    """A node answered with an error; the text is its sentence."""
+    """A node answered with an error. The text is its sentence."""
 
 
 class Control:
-    """One node, found by its home. Each request has a connection of its own; safe in threads."""
+    """A node, located by its home. Thread-safe, since each request has its own connection."""
 
     def __init__(self, home: Path) -> None:
         runtime = json.loads((home / "runtime.json").read_text())
@@ -40,7 +40,7 @@ class Control:
             return answer
 
     def lines(self, path: str, body: Any) -> Iterator[dict[str, Any]]:
-        """Each line of a long answer. Raises NodeRefused on an error line."""
+        """Yield each line of a streamed answer. Raises NodeRefused on an error line."""
         with self._open("POST", path, body) as response:
             while line := response.readline():
                 message: dict[str, Any] = json.loads(line)
@@ -49,7 +49,7 @@ class Control:
                 yield message
 
     def finish(self, path: str, body: Any) -> dict[str, Any]:
-        """The `done` of a long answer."""
+        """Return the `done` line of a streamed answer."""
         for message in self.lines(path, body):
             if "done" in message:
                 done: dict[str, Any] = message["done"]

@@ -1,4 +1,4 @@
-"""Options of one call of the benchmark: its parts, its sizes, its places."""
+"""Options of one run of the benchmark: parts, sizes and places."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ PARTS = (
     "map",
     "api",
 )
-ALL = "all"  # every part, in place of their names
-# The comparison alone, in some minutes: what a call without a part makes, where it sets nothing else.
+ALL = "all"  # stands for the names of all parts
+# Defaults of a run without parts, which only compares and takes a few minutes.
 SHORT = {"runs": 3, "prompt": 256, "output": 48, "streams": 4, "many_prompt": 64, "many_output": 32}
 FULL = {"runs": 5, "prompt": 512, "output": 256, "streams": 8}
-UBATCHES = {True: (128, 512), False: (64, 128, 256, 512)}  # whether it is the short one
+UBATCHES = {True: (128, 512), False: (64, 128, 256, 512)}  # by whether the run is the short one
 BUILD = Path("build") / "bench"
 MODEL = BUILD / "bench-0.75b-Q4_K_M.gguf"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The command line, parsed. Sizes are tokens; places are core numbers."""
+    """The parsed command line. Sizes are in tokens, and places are core numbers."""
 
     parts: tuple[str, ...]
     model: Path
@@ -69,7 +69,7 @@ class Options:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """`4,8,4` as numbers. Raises ValueError."""
+    """Parse numbers such as `4,8,4`. Raises ValueError."""
     values = tuple(int(part) for part in text.split(","))
     if any(n < 0 for n in values):
         raise ValueError(f"negative number in {text}")
@@ -77,7 +77,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def own_cores() -> tuple[int, ...]:
-    """The cores this process may use, where the system tells."""
+    """Return the cores that this process may use, if the system reports them."""
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))

@@ -1,4 +1,4 @@
-"""Poolhouse itself: nodes on their own cores, paired, with the model split over them."""
+"""Poolhouse as a side of the comparison: paired nodes on their own cores, with the model split over them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bench.sides import Answered, Prompts, Setting
 
 READY_SECONDS = 60.0
 MEMBER_SECONDS = 20.0
-CLIENT = "client"  # the benchmark itself, which asks and listens
+CLIENT = "client"  # the benchmark itself, which sends and receives
 POOLHOUSE = [sys.executable, "-m", "app"]
 
 
 class Node:
-    """One running node and the way to talk to it."""
+    """A running node, and a client for it."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class Node:
         home: Path,
         place: Place,
         flags: Sequence[str] = (),
-        talks: bool = True,  # False: its loopback is not ours
+        talks: bool = True,  # False if its loopback is not ours
         program: Sequence[str] | None = None,
-        threads: int = 1,  # of each worker; 0: as a node chooses by itself
+        threads: int = 1,  # of each worker; 0 if the node chooses
     ) -> None:
         self.home, self.name = home, name
         argv = [*(program or POOLHOUSE), "node", "--home", str(home), "--name", name]
@@ -47,7 +47,7 @@ class Node:
 
 
 def pair(host: Node, lender: Node) -> None:
-    """The host shows a code, the lender types it; then the host sees the lender."""
+    """Pair the two: the host shows a code, the lender enters it, and then the host sees the lender."""
     opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
     request = {"address": opened["address"], "code": opened["code"]}
     lender.control.request("POST", "/pairing/join", request)
@@ -55,7 +55,7 @@ def pair(host: Node, lender: Node) -> None:
 
 
 def await_member(host: Node, lender: Node) -> None:
-    """Wait until the host's window is closed and the lender is online. Raises ChildFailed."""
+    """Wait until the host has closed its pairing window and the lender is online. Raises ChildFailed."""
     end = time.monotonic() + MEMBER_SECONDS
     while time.monotonic() < end:
         status = host.control.request("GET", "/status")
@@ -67,9 +67,9 @@ def await_member(host: Node, lender: Node) -> None:
 
 
 def default_splits(n_layers: int, n_lenders: int) -> list[tuple[int, ...]]:
-    """Even splits over all machines, with the host's second run once small and once half its share.
+    """Return even splits over all machines, with the host's second run once small and once half its share.
 
-    Host's first run, one run for each lender, host's last run.
+    Each is the host's first run, one run for each lender, and the host's last run.
     """
     share = n_layers // (n_lenders + 1)
     host = n_layers - share * n_lenders
@@ -78,10 +78,10 @@ def default_splits(n_layers: int, n_lenders: int) -> list[tuple[int, ...]]:
 
 
 class PoolSide:
-    """A household of nodes, one for each place; the first is the host."""
+    """A household with one node for each place. The first is the host."""
 
     name = "pool"
-    program: Sequence[str] | None = None  # another one than the app
+    program: Sequence[str] | None = None  # instead of the app
 
     def __init__(self, family: Children, options: Options, places: Sequence[Place], homes: Path, n_layers: int) -> None:
         self.options, self.n_layers = options, n_layers
@@ -130,7 +130,7 @@ class PoolSide:
         return Answered(line, [s.ids for s in streams], cpu, stages)
 
     def _named(self, stage: dict[str, Any]) -> dict[str, Any]:
-        """A stage's figures with the machine's name in place of its id."""
+        """Return a stage's figures with the machine's name instead of its ID."""
         names = {node.ready["id"]: node.name for node in self.nodes}
         return stage | {"machine": names.get(stage["machine"], stage["machine"])}
 
@@ -150,7 +150,7 @@ class PoolSide:
 
 
 class Stream(threading.Thread):
-    """One question and the times at which its tokens came."""
+    """A question, and the times at which its tokens arrived."""
 
     def __init__(self, control: Control, model: str, prompt: Sequence[int], n_out: int, start: float) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""CPU quotas: a control group that may use only a share of a core's time (Linux, root)."""
+"""CPU quotas: control groups limited to a share of a core's time (Linux, root)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-PERIOD_US = 10_000  # short, so that a machine stands still for a few milliseconds only
+PERIOD_US = 10_000  # short, so that a machine pauses only for a few milliseconds
 V1 = Path("/sys/fs/cgroup/cpu")
 V2 = Path("/sys/fs/cgroup")
 
 
 class NoQuota(RuntimeError):
-    """Raised if this system offers us no CPU quota; the text says why."""
+    """This system offers no CPU quota. The text says why."""
 
 
 def quota_files(folder: Path, cores: float, period_us: int = PERIOD_US) -> dict[str, str]:
-    """Return what to write below a group's folder so that it gets `cores` of CPU time."""
+    """Return the files to write in a group's folder, and their contents, so that the group gets `cores` of CPU time."""
     allowed = str(round(cores * period_us))
     if folder.parent == V1:
         return {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": allowed}
@@ -26,7 +26,7 @@ def quota_files(folder: Path, cores: float, period_us: int = PERIOD_US) -> dict[
 
 
 def root() -> Path:
-    """The hierarchy with the CPU controller. Raises NoQuota."""
+    """Return the root of the hierarchy with the CPU controller. Raises NoQuota."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         raise NoQuota("CPU quotas need root on Linux")
     if (V1 / "cpu.cfs_quota_us").exists():
@@ -39,7 +39,7 @@ def root() -> Path:
 
 @contextlib.contextmanager
 def quotas(cores: Sequence[float], period_us: int = PERIOD_US) -> Iterator[list[Path]]:
-    """A control group for each share of a core; gone afterwards. Raises NoQuota."""
+    """Create a control group for each share of a core, and remove them afterwards. Raises NoQuota."""
     base = root()
     folders = [base / f"poolhouse-bench-{os.getpid()}-{n}" for n in range(len(cores))]
     try:
@@ -59,7 +59,7 @@ def quotas(cores: Sequence[float], period_us: int = PERIOD_US) -> Iterator[list[
 
 
 def remove(folder: Path) -> None:
-    """A group can be removed a moment after its last process is gone."""
+    """Remove a group, which is possible only a moment after its last process has ended."""
     for _ in range(50):
         if not folder.exists():
             return

@@ -1,4 +1,4 @@
-"""Tunes each side, then asks all of them in turn, round after round: A B C, A B C, ..."""
+"""The rounds of the comparison: each side is tuned, then all are measured in turns: A B C, A B C, ..."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bench.sides import Answered, Setting, Side
 
 WARM_TOKENS = 16
 TUNING_TOKENS = 16
-TRIES = 2  # of each setting; the better one counts
-LOWEST_ID = 300  # above byte and control tokens of the benchmark's vocabulary
+TRIES = 2  # per setting; the better one counts
+LOWEST_ID = 300  # above the byte and control tokens of the benchmark's vocabulary
 Say = Callable[[str], None]
 Score = Callable[[Timeline], float]  # lower is better
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The best setting of one side, and all that was tried with its score (lower is better)."""
+    """The best setting of a side, and all settings tried with their scores (lower is better)."""
 
     alone: Setting
     many: Setting
@@ -36,14 +36,14 @@ class Measured:
     many: list[Answered] = field(default_factory=list)
 
     def figures(self) -> list[Figures]:
-        """Each round's figures, of one stream and of several, in one mapping."""
+        """Return the figures of each round, for one stream and for several, in one mapping."""
         first = [alone(answered.line) for answered in self.alone]
         second = [together(answered.line) for answered in self.many] or [{}] * len(first)
         return [a | b for a, b in zip(first, second, strict=True)]
 
 
 class Questions:
-    """Random prompts: the same for every side of a round, never the same in two rounds."""
+    """Random prompts, the same for every side of a round and different in each round."""
 
     def __init__(self, seed: int, n_vocab: int) -> None:
         self.seed = seed
@@ -55,14 +55,14 @@ class Questions:
 
 
 def tune(side: Side, options: Options, questions: Questions, say: Say) -> Tuned:
-    """Try the settings: by ttft times decode time of one stream, then by tok/s of several."""
+    """Try the settings: first by TTFT times decode time of one stream, then by tok/s of several."""
     tried: list[tuple[Setting, float]] = []
 
     def best(choices: list[Setting], sizes: tuple[int, int], score: Score) -> Setting:
         if len(choices) == 1:
             return choices[0]
         scores = [math.inf] * len(choices)
-        for n in range(-1, TRIES):  # the first time round only warms up
+        for n in range(-1, TRIES):  # the first is a warm-up
             for i, setting in enumerate(choices[:1] if n < 0 else choices):
                 side.use(setting)
                 prompts = questions.prompts(f"tune {n} {i}", *sizes)
@@ -80,20 +80,20 @@ def tune(side: Side, options: Options, questions: Questions, say: Say) -> Tuned:
 
 
 def product(line: Timeline) -> float:
-    """Seconds to the first token, times milliseconds of each further one."""
+    """Return the seconds to the first token, times the milliseconds per further token."""
     figures = alone(line)
     return (figures["ttft_s"] or 0.0) * (figures["decode_ms"] or 1.0)
 
 
 def pace(line: Timeline) -> float:
-    """Seconds a token while all streams decode."""
+    """Return the seconds per token while all streams decode."""
     return 1 / (steady(line) or 1e-9)
 
 
 def side_by_side(
     sides: Sequence[Side], tuned: dict[str, Tuned], options: Options, questions: Questions, say: Say
 ) -> dict[str, Measured]:
-    """One warm-up of each side, then the rounds; one stream and several take turns in each."""
+    """Warm up each side once, then run the rounds, with one stream and several in turns."""
     measured = {side.name: Measured() for side in sides}
     for side in sides:
         side.use(tuned[side.name].alone)

@@ -1,4 +1,4 @@
-"""llama.cpp's RPC, bound by plain C names: one server in a process, and the client's devices."""
+"""llama.cpp's RPC bound through plain C names: a server process, and the client's devices."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _pointer(function: ctypes._NamedFuncPointer, arguments: Sequence[type]) -> c
 
 
 def remote_devices(servers: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
-    """Connect to each `host:port`; returns llama_model_params.devices, ended by NULL."""
+    """Connect to each `host:port`, and return llama_model_params.devices, terminated by NULL."""
     ggml = Ggml()
     devices = []
     for server in servers:

@@ -1,4 +1,4 @@
-"""A link of a chosen speed between this machine and a network namespace (Linux, root)."""
+"""A link of limited speed between this machine and a network namespace (Linux, root)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SAMPLE_SECONDS = 0.02
 
 
 class NoLink(RuntimeError):
-    """Such a link cannot be made here; the text says why."""
+    """Such a link cannot be created here. The text says why."""
 
 
 @dataclass(slots=True)
 class Link:
-    """A veth pair: our end `near`, the other inside the namespace."""
+    """A veth pair: our end `near`, and the other end in the namespace."""
 
     namespace: str
     near: str
     bytes_per_second: float
 
     def moved(self) -> int:
-        """Bytes that have crossed our end so far, both ways."""
+        """Return the bytes that have crossed our end so far, in both directions."""
         shown = _run("ip", "-s", "-j", "link", "show", self.near)
         stats = json.loads(shown)[0]["stats64"]
         return int(stats["rx"]["bytes"]) + int(stats["tx"]["bytes"])
@@ -38,13 +38,13 @@ class Link:
 
 @dataclass(slots=True)
 class Samples:
-    """Bytes moved, by time."""
+    """The bytes moved over time."""
 
     points: list[tuple[float, int]] = field(default_factory=list)
 
 
 def busy_rate(points: list[tuple[float, int]], trim: float = 0.05) -> float | None:
-    """Bytes a second while the middle of the bytes moved: `trim` of them left out at both ends."""
+    """Return the bytes per second of the middle of the transfer, without a share `trim` at either end."""
     if len(points) < 2 or points[-1][1] <= points[0][1]:
         return None
     start, total = points[0][1], points[-1][1] - points[0][1]
@@ -55,7 +55,7 @@ def busy_rate(points: list[tuple[float, int]], trim: float = 0.05) -> float | No
 
 @contextlib.contextmanager
 def sampled(link: Link) -> Iterator[Samples]:
-    """Watch the link's counter while the block runs."""
+    """Sample the link's counter during the block."""
     samples, stop = Samples(), threading.Event()
     counters = [f"/sys/class/net/{link.near}/statistics/{way}_bytes" for way in ("rx", "tx")]
 
@@ -83,7 +83,7 @@ def sampled(link: Link) -> Iterator[Samples]:
 
 @contextlib.contextmanager
 def limited_link(rate_mbit: int) -> Iterator[Link]:
-    """Make the namespace and the link, both ways at `rate_mbit`; gone afterwards. Raises NoLink."""
+    """Create the namespace and a link of `rate_mbit` in both directions, and remove them afterwards. Raises NoLink."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         raise NoLink("network namespaces need root on Linux")
     if not (shutil.which("ip") and shutil.which("tc")):

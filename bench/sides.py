@@ -14,13 +14,13 @@ from bench.children import Child, ChildFailed, Children, Place, spending
 from bench.figures import Timeline
 from bench.options import Options
 
-Setting = dict[str, Any]  # what tuning may choose; plain JSON
+Setting = dict[str, Any]  # chosen by tuning; plain JSON
 Prompts = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One measured question: when tokens came, which, and what it cost."""
+    """A measured question: its tokens, their arrival times, and the cost."""
 
     line: Timeline
     ids: list[list[int]]
@@ -29,7 +29,7 @@ class Answered:
 
 
 class Side(Protocol):
-    """One way to run the model. `ask` measures; `use` prepares and is not measured."""
+    """A way to run the model. `ask` is measured, and `use` prepares without being measured."""
 
     name: str
 
@@ -47,7 +47,7 @@ class Side(Protocol):
 
 
 class EngineSide:
-    """A whole model driven by llama.cpp alone, in a child process of its own."""
+    """A whole model run by llama.cpp alone in its own child process."""
 
     def __init__(self, name: str, family: Children, options: Options, place: Place) -> None:
         self.name, self.family, self.options, self.place = name, family, options, place
@@ -66,7 +66,7 @@ class EngineSide:
         self._load([], self.place)
 
     def _load(self, flags: list[str], place: Place) -> None:
-        """Start the process anew, unless it already is what it should be."""
+        """Restart the process unless it already has these settings."""
         arguments = [*flags, *place.flags()]
         if self.child and self.loaded == arguments:
             return
@@ -92,7 +92,7 @@ class EngineSide:
 
 
 class RpcSide(EngineSide):
-    """Every layer on a remote server, one for each core; the client's cores are tuned."""
+    """Every layer on a remote server, one per core. The client's cores are tuned."""
 
     def __init__(self, family: Children, options: Options, places: Sequence[Place]) -> None:
         super().__init__("rpc", family, options, places[0])
@@ -136,7 +136,7 @@ def free_port() -> int:
 
 
 def await_port(server: Child, endpoint: str, seconds: float = 30.0) -> None:
-    """Wait until something listens there. Raises ChildFailed."""
+    """Wait until something listens on the endpoint. Raises ChildFailed."""
     host, _, port = endpoint.rpartition(":")
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.process.poll() is None:

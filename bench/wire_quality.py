@@ -1,16 +1,15 @@
-"""`python -m bench wire-quality [MODEL…]`: what each wire type takes from a model, on real text.
+"""`python -m bench wire-quality [MODEL…]`: the effect of each wire type on a model's predictions of real text.
 
-The text is fed as it is, never generated, through the whole model and through its stages with each wire type between
-them. At each position the two distributions of the next token are compared: the KL divergence from the whole model's,
-and whether both have the same likeliest token. Greedy answers are no measure: one token that falls otherwise changes
-all that follow.
+The text is never generated: it runs through the whole model, and through its stages with each wire type between
+them. At each position the two distributions of the next token are compared by the KL divergence from the whole
+model's, and by whether the likeliest token is the same. Greedy answers are no measure, since one different token
+changes everything after it.
 
-The whole model is no fixed truth either: the same text in other chunks, or without flash attention, gives other last
-digits. That noise is measured in the same way and stands in the same table. Quantised models multiply by
-weights in 4 to 8 bits, and the engine rounds what enters each product to 8 bits: the least difference makes some of
-those roundings fall otherwise, however small it was. No wire type but f32 can be below that noise. With --unrounded the
-same model is measured with its weights as 32-bit numbers: the engine rounds nothing there, and what is left is what
-the wire takes.
+The whole model is not a fixed truth either: the same text in other chunks, or without flash attention, changes the
+last digits. That noise is measured in the same way and shown in the same table. Quantized models multiply by
+weights of 4 to 8 bits, and the engine rounds the input of each product to 8 bits: the smallest difference changes
+some of those roundings. No wire type except f32 can be below that noise. With --unrounded the same model is
+measured with 32-bit weights: the engine then rounds nothing, and what remains is the effect of the wire.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ CHUNK = 64
 EXACT_TOKENS = 4 * CHUNK
 STAGE_BYTES = 64 << 30  # of the store in a temporary folder
 TITLE = "What each wire type takes"
-# Of issue 31: mean KL and top-1 agreement, at every cut; and the bytes of a value.
+# Bars from issue 31: mean KL divergence and top-1 agreement at every cut, and the bytes of a value.
 BARS = {Number.F16: (1e-4, 0.995, 2.02), Number.Q8: (5e-3, 0.97, 1.15)}
 
 Scores = NDArray[np.float32]
@@ -59,25 +58,26 @@ class Divergence:
 
     mean_kl: float  # nats
     p999_kl: float
-    top1: float  # share of the positions with the same likeliest token
-    largest: float  # difference of a logit
+    top1: float  # share of positions with the same likeliest token
+    largest: float  # largest difference of a logit
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way to compute the text."""
 
-    cuts: tuple[int, ...] = ()  # none: the whole model
+    cuts: tuple[int, ...] = ()  # empty for the whole model
     number: Number = Number.F32
     chunk: int = CHUNK
     flash: bool = True
 
 
-NOISE = (Way(chunk=32), Way(chunk=128), Way(flash=False))  # the whole model, otherwise
+NOISE = (Way(chunk=32), Way(chunk=128), Way(flash=False))  # the whole model computed differently
 
 
 def divergences(whole: Scores, other: Scores) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return KL(whole || other) in nats of each row of logits [n, n_vocab], and whether the likeliest is the same."""
+    """Return KL(whole || other) in nats of each row of logits [n, n_vocab], and whether the likeliest token is the
+    same."""
     p, q = _log_softmax(whole), _log_softmax(other)
     kl = np.sum(np.exp(p) * (p - q), axis=1, dtype=np.float64)
     return np.maximum(kl, 0.0), whole.argmax(axis=1) == other.argmax(axis=1)
@@ -91,7 +91,7 @@ def _log_softmax(scores: Scores) -> Scores:
 
 
 class Stages:
-    """The stages of one way, in this process, with a wire between each two of them."""
+    """The stages of one way in this process, with a wire between each two."""
 
     def __init__(self, configs: Sequence[StageConfig]) -> None:
         self._stages: list[LlamaStage] = []
@@ -117,18 +117,18 @@ class Stages:
         raise AssertionError("the last stage gives logits")
 
     def forget(self) -> None:
-        """Begin the text anew."""
+        """Start the text over."""
         for stage in self._stages:
             stage.forget(0)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         for stage in self._stages:
             stage.close()
 
 
 class Judge:
-    """One model and one text: the whole model's logits are computed once and kept in a file."""
+    """One model and one text. The whole model's logits are computed once and stored in a file."""
 
     def __init__(self, path: Path, folder: Path, text: str, n_tokens: int, threads: int) -> None:
         store = StageStore(folder / "stages", STAGE_BYTES)
@@ -145,7 +145,7 @@ class Judge:
                 self._whole[at : at + len(scores)] = scores
 
     def of(self, way: Way, stages: Stages | None = None) -> Divergence:
-        """Compute the text in this way and compare it with the whole model."""
+        """Compute the text this way, and compare it with the whole model."""
         with ExitStack() as stack:
             line = stages or stack.enter_context(self._open(way))
             kls, same, largest = list[NDArray[np.float64]](), list[NDArray[np.bool_]](), 0.0
@@ -159,14 +159,14 @@ class Judge:
         return Divergence(float(kl.mean()), float(np.quantile(kl, 0.999)), float(agree.mean()), largest)
 
     def each(self, cuts: tuple[int, ...], numbers: Sequence[Number]) -> Iterator[Divergence]:
-        """Compare one cut with each wire type; its stages are loaded once."""
+        """Compare one cut with each wire type, loading its stages only once."""
         with self._open(Way(cuts)) as stages:
             for number in numbers:
                 yield self.of(Way(cuts, number), stages)
 
     def _chunks(self, stages: Stages, way: Way) -> Iterator[tuple[int, Scores]]:
         stages.forget()
-        is_exact = way.cuts and way.number is Number.F32  # bit for bit, which a few chunks show
+        is_exact = way.cuts and way.number is Number.F32  # bit for bit, which a few chunks suffice to show
         for at in range(0, EXACT_TOKENS if is_exact else len(self.ids), way.chunk):
             yield at, stages.scores(self.ids[at : at + way.chunk], at, way.number)
 
@@ -183,7 +183,7 @@ class Judge:
         if role is not Role.WHOLE:
             path = str(self._stages.fill(self._shelf.cut(self.entry, layers, role)))
         model = self.entry.model
-        # Each token of a chunk is a segment, so that the tail gives the logits of all of them.
+        # Each token of a chunk is its own segment, so that the tail returns the logits of all of them.
         return StageConfig(
             "llamacpp", path, self.entry.path, role, layers, model.width,
             slots=way.chunk, kv_cells=-(-len(self.ids) // 256) * 256, batch_rows=way.chunk,
@@ -192,7 +192,7 @@ class Judge:
 
 
 def runs(n_layers: int, cuts: Sequence[int]) -> list[tuple[Layers, Role]]:
-    """Return the runs between the cuts with their roles; no cut: the whole model."""
+    """Return the runs between the cuts with their roles, or the whole model if there is no cut."""
     if not cuts:
         return [(Layers(0, n_layers), Role.WHOLE)]
     pairs = [Layers(first, last) for first, last in pairwise((0, *cuts, n_layers))]
@@ -201,14 +201,14 @@ def runs(n_layers: int, cuts: Sequence[int]) -> list[tuple[Layers, Role]]:
 
 
 def usual_cuts(n_layers: int) -> list[tuple[int, ...]]:
-    """Return five cuts of a model: into two, three and four stages, in the middle and at the ends."""
+    """Return five cuts of a model into two, three and four stages, in the middle and near the ends."""
     half, third, quarter = n_layers // 2, n_layers // 3, n_layers // 4
     places = [(1,), (half,), (1, n_layers - 1), (third, 2 * third), (quarter, half, n_layers - quarter)]
     return [cuts for cuts in places if len(set(cuts)) == len(cuts)]
 
 
 def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bool]:
-    """Return the table of one model, and whether every bar holds."""
+    """Return the table of one model, and whether every bar is met."""
     with tempfile.TemporaryDirectory(prefix="poolhouse-wire-") as folder:
         begun = time.monotonic()
         judge = Judge(path, Path(folder), text, n_tokens, threads)
@@ -240,7 +240,7 @@ def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bo
 
 
 def _fits(number: Number, divergence: Divergence, noise: Divergence, width: int) -> str:
-    """Say by which rule a wire type is good enough; empty: it is not."""
+    """Return the rule by which a wire type is good enough, or "" if it is not."""
     if number is Number.F32:
         return "exact" if divergence.largest == 0.0 else ""
     mean_kl, top1, value_bytes = BARS[number]
@@ -265,7 +265,7 @@ def _row(split: str, wire: str, divergence: Divergence, holds: str) -> list[str]
 
 
 def unrounded(path: Path, folder: Path) -> Path:
-    """Write the model with each weight as a 32-bit number, by the engine's own means. Raises ChildFailed."""
+    """Write the model with 32-bit weights, using the engine's own tools. Raises ChildFailed."""
     llama, made = binding.load(), folder / f"{path.stem}.f32.gguf"
     how = llama.llama_model_quantize_default_params()
     how.ftype, how.allow_requantize = 0, True  # LLAMA_FTYPE_ALL_F32
@@ -275,7 +275,7 @@ def unrounded(path: Path, folder: Path) -> Path:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure each model and print its table; with --write also into a file. 1 where a bar does not hold."""
+    """Measure each model and print its table, with --write also to a file. Return 1 if a bar is not met."""
     parser = argparse.ArgumentParser(prog="python -m bench wire-quality", description=__doc__)
     parser.add_argument("models", nargs="*", type=Path, help="GGUF files; else those of `make real`")
     parser.add_argument("--tokens", type=int, default=TOKENS)

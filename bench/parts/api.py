@@ -1,4 +1,4 @@
-"""The Chat API with 64 clients at once: none lost, fair, memory flat; and what it adds to an answer alone."""
+"""The Chat API with 64 clients at once (nothing lost, fair, constant memory), and what it adds to a single answer."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ MOST_UNFAIR, MOST_GROWTH = 0.2, 0.05
 DRIVER_BAR_S, TOKEN_BAR_S = 0.003, 0.001
 ANSWER_TOKENS, ALONE_TOKENS, ALONE_RUNS = 16, 64, 50
 SAMPLE_SECONDS = 0.5
-PATH = "/api/chat"  # its last line tells the driver's own figures
+PATH = "/api/chat"  # its last line contains the driver's own figures
 METRICS, AT_DRIVER = "/metrics", "poolhouse_request_to_driver_seconds"
 NANOSECONDS = 1e9
 
 
 @dataclass(slots=True)
 class Load:
-    """The outcome of many clients."""
+    """The outcome of a run with many clients."""
 
-    answers: dict[str, int] = field(default_factory=dict)  # whole ones, by key
-    lost: list[str] = field(default_factory=list)  # why, of each that was not answered
+    answers: dict[str, int] = field(default_factory=dict)  # complete answers by key
+    lost: list[str] = field(default_factory=list)  # reason for each missing answer
     tokens: int = 0
     waits_s: list[float] = field(default_factory=list)  # to the first token
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One answer with nothing beside it, in seconds."""
+    """The times of one answer with no other load, in seconds."""
 
-    and_back_s: float  # from the request to its first line, less what the driver took for it
-    per_token_s: float  # from line to line, less what the driver took from token to token
+    and_back_s: float  # from the request to its first line, minus the driver's time
+    per_token_s: float  # between lines, minus the driver's time between tokens
 
 
 async def many(base: str, keys: Sequence[str], clients: int, seconds: float, max_tokens: int) -> Load:
-    """Run many clients, several with each key, each sending one request after another until the time is over."""
+    """Run many clients, several with each key. Each sends one request after another until the time is up."""
     load, end = Load(dict.fromkeys(keys, 0)), time.monotonic() + seconds
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(base, connector=connector) as session, asyncio.TaskGroup() as group:
@@ -63,13 +63,14 @@ async def many(base: str, keys: Sequence[str], clients: int, seconds: float, max
 
 
 async def alone(base: str, key: str, runs: int, max_tokens: int) -> list[Alone]:
-    """One request after another."""
+    """Send one request after another, and return the times of each."""
     async with aiohttp.ClientSession(base) as session:
         return [await _timed(session, key, number, max_tokens) for number in range(runs)]
 
 
 async def at_driver(base: str, key: str, within_s: float) -> tuple[int, int]:
-    """Return how many requests reached the driver within this time, by the node's own count, and how many in all."""
+    """Return how many requests reached the driver within this time, by the node's own count, and how many did in
+    total."""
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(base) as session, session.get(METRICS, headers=headers) as got:
         text = await got.text()
@@ -97,7 +98,7 @@ async def _client(session: aiohttp.ClientSession, load: Load, key: str, end: flo
 
 
 async def _timed(session: aiohttp.ClientSession, key: str, number: int, max_tokens: int) -> Alone:
-    """Each asks something else, so that nothing is reused."""
+    """Time one request. Each asks something different, so that nothing is reused."""
     began, times, last = time.monotonic(), list[float](), dict[str, Any]()
     async with session.post(PATH, **_ask(key, max_tokens, f"{number}: ")) as answer:
         answer.raise_for_status()
@@ -105,7 +106,7 @@ async def _timed(session: aiohttp.ClientSession, key: str, number: int, max_toke
             times.append(time.monotonic())
             last = json.loads(line)
     and_back = times[0] - began - last["prompt_eval_duration"] / NANOSECONDS
-    # the last line tells the end alone
+    # the last line contains no token
     spent, between = times[-2] - times[0], max(1, len(times) - 2)
     return Alone(and_back, (spent - last["eval_duration"] / NANOSECONDS) / between)
 
@@ -120,12 +121,12 @@ def _ask(key: str, max_tokens: int, before: str = "") -> dict[str, Any]:
 
 
 def unfairness(answers: Sequence[int]) -> float:
-    """Return how many fewer answers the last key got than the first, as a share of the first."""
+    """Return how many fewer answers the last key got than the first, as a share of the first key's."""
     return 1 - min(answers) / max(answers) if answers and max(answers) else 1.0
 
 
 def growth(samples: Sequence[float]) -> float:
-    """Return the growth from the second quarter to the last, by their means, as a share: the first one warms up."""
+    """Return the growth of the mean from the second quarter to the last, as a share. The first quarter is warm-up."""
     quarter = len(samples) // 4
     if not quarter:
         raise ValueError("four samples at least")
@@ -134,13 +135,13 @@ def growth(samples: Sequence[float]) -> float:
 
 
 def api(bench: Bench) -> None:
-    """The Guide on one node, asked as Ollama's programs ask, because those answers tell the driver's figures."""
+    """Measure the Guide on one node through Ollama's API, because its answers include the driver's figures."""
     seconds = bench.options.api_seconds
     with bench.family() as family:
         node = Node(family, "api", bench.homes / "api", Place())
         base, keys = opened(node)
         say(f"api: one client, {ALONE_RUNS} answers")
-        asyncio.run(alone(base, keys[0], 1, ALONE_TOKENS))  # the first one loads
+        asyncio.run(alone(base, keys[0], 1, ALONE_TOKENS))  # the first one loads the model
         before = asyncio.run(at_driver(base, keys[0], DRIVER_BAR_S))
         single = asyncio.run(alone(base, keys[0], ALONE_RUNS, ALONE_TOKENS))
         after = asyncio.run(at_driver(base, keys[0], DRIVER_BAR_S))
@@ -157,7 +158,7 @@ def api(bench: Bench) -> None:
 
 
 def opened(node: Node) -> tuple[str, list[str]]:
-    """Open the API of a node; return its address, and a key for each program."""
+    """Open the API of a node. Return its address, and a key for each program."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -169,7 +170,7 @@ def opened(node: Node) -> tuple[str, list[str]]:
 
 @contextmanager
 def watched(node: Node) -> Iterator[list[float]]:
-    """Bytes that the node and its workers hold, at each look."""
+    """Sample the bytes of memory used by the node and its workers."""
     looks, over = list[float](), threading.Event()
 
     def look() -> None:

@@ -1,4 +1,4 @@
-"""A long chat: how quickly it opens, and how long the window is busy at once while an answer streams into it."""
+"""A long chat: how quickly it opens, and how long the window blocks while an answer streams into it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ TITLE = "A long chat"
 MESSAGES, TOKENS, TOKENS_PER_S = 500, 1_200, 60
 OPEN_BAR_S, FRAME_BAR_S = 0.3, 0.05
 LONGEST_S = 300.0
-TOKEN = 4  # characters of a token, about
-LAST_WORDS = 2_000  # characters of what the other process said
-PIECE = (  # of the answer; what a model writes when it explains something
+TOKEN = 4  # approximate characters per token
+LAST_WORDS = 2_000  # characters of the other process's output
+PIECE = (  # typical text of a model that explains something
     "## Step {n}\n\nThe *first* part is `read_all`, which **never** blocks:\n\n```python\n"
     "def read_all(path: str) -> list[str]:\n    with open(path) as file:\n"
     "        return [line.rstrip() for line in file]\n```\n\n| part | time |\n|---|---|\n"
@@ -34,7 +34,7 @@ PIECE = (  # of the answer; what a model writes when it explains something
 
 
 def chat(bench: Bench) -> None:
-    """The real Chat page, drawn into memory, over a stand-in that streams like a node."""
+    """Measure the real Chat page, drawn into memory, with a stand-in that streams like a node."""
     say(f"chat: {MESSAGES} messages, {TOKENS} tokens at {TOKENS_PER_S} tok/s")
     data = measured(MESSAGES, TOKENS)
     opens, busy = sorted(data["open_s"]), sorted(data["busy_s"])
@@ -44,7 +44,7 @@ def chat(bench: Bench) -> None:
 
 
 def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
-    """Seconds of each opening of such a chat, and of each look while so long an answer comes."""
+    """Return the seconds of each opening of such a chat, and of each busy stretch while an answer arrives."""
     with streaming(n_tokens) as port:
         finished = subprocess.run(
             [sys.executable, "-m", "bench.parts.chat_window", str(port), str(n_messages)],
@@ -63,14 +63,14 @@ def _row(name: str, values: list[float], most: float) -> list[str]:
 
 
 def tokens(count: int) -> list[str]:
-    """An answer in pieces, each about as long as a token."""
+    """Return an answer in pieces, each about as long as a token."""
     text = "".join(PIECE.format(n=n) for n in range(count * TOKEN // len(PIECE) + 1))
     return [text[at : at + TOKEN] for at in range(0, count * TOKEN, TOKEN)]
 
 
 @contextmanager
 def streaming(n_tokens: int) -> Iterator[int]:
-    """The port of a server that answers every question with so long an answer, at its pace."""
+    """Run a server that streams an answer of `n_tokens` to every question, and yield its port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Answers, tokens(n_tokens)))
     thread = threading.Thread(target=server.serve_forever, name="stand-in of a node")
     thread.start()
@@ -83,7 +83,7 @@ def streaming(n_tokens: int) -> Iterator[int]:
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """POST /ask, as app/node answers it."""
+    """The handler of POST /ask, with answers like those of app/node."""
 
     def __init__(self, pieces: list[str], *args: Any) -> None:
         self._pieces = pieces

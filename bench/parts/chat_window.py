@@ -1,4 +1,4 @@
-"""The window's side of `chat`, a process of its own: prints seconds as one JSON object."""
+"""The window process of `chat`, which prints seconds as one JSON object."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from bench.parts.chat import PIECE
 from testbed.desk import desk
 
 OPENS = 7
-TICK_MS = 5  # between looks at the clock: what is longer, the window was busy
-SETTLE_S = 2.0  # for the earlier messages, which are made between events
+TICK_MS = 5  # between looks at the clock; the window was busy during anything longer
+SETTLE_S = 2.0  # for the earlier messages, which are created between events
 SIZE = (1200, 760)
 
 
 def filled(page: ChatPage, n_messages: int) -> Chat:
-    """A chat of so many messages, kept in the history."""
+    """Return a chat of `n_messages` messages, saved in the history."""
     chat = page.history.begin()
     for number in range(n_messages):
         role = Role.ASSISTANT if number % 2 else Role.USER
@@ -40,7 +40,7 @@ def filled(page: ChatPage, n_messages: int) -> Chat:
 
 
 def opened_s(app: QApplication, page: ChatPage, chat: Chat, empty: Chat) -> float:
-    """Return the seconds until the chat's first picture is there."""
+    """Return the seconds until the chat is first painted."""
     page.open_chat(empty.id)
     rest(app, SETTLE_S / 4)
     began = time.perf_counter()
@@ -51,7 +51,7 @@ def opened_s(app: QApplication, page: ChatPage, chat: Chat, empty: Chat) -> floa
 
 
 def streamed(app: QApplication, page: ChatPage, chat: Chat) -> list[float]:
-    """Return how long each stretch was for which the window was busy while an answer arrived."""
+    """Return the length of each stretch in which the window was busy while an answer arrived."""
     busy: list[float] = []
     last = time.perf_counter()
 
@@ -74,7 +74,7 @@ def rest(app: QApplication, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         app.processEvents()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # as a loop would
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # as an event loop would
         time.sleep(TICK_MS / 1000)
 
 
@@ -83,7 +83,7 @@ def main(port: int, n_messages: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         parts = desk(app, Path(folder)).services
         parts.client.endpoint = Endpoint(0, port, "", __version__)
-        parts.pool.link = Link.THERE  # else what is asked waits for a node
+        parts.pool.link = Link.THERE  # otherwise questions wait for a node
         page = ChatPage(parts)
         page.resize(*SIZE)
         page.show()

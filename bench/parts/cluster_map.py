@@ -1,4 +1,4 @@
-"""The map of the household: its pictures a second and what they cost, seen and hidden (Linux, Xvfb)."""
+"""The map of the household: its frame rate and cost, visible and hidden (Linux, Xvfb)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from testbed.desktop import can_be_used, desktop
 
 TITLE = "The map"
 MACHINES, WATCH_S, LONGEST_S = 8, 20.0, 240.0
-FRAMES_BAR, CORE_BAR = (29.0, 0.1)  # a timer of 33 ms and the pictures that fall together now and then
-LAST_WORDS = 2_000  # characters of what the other process said
+FRAMES_BAR, CORE_BAR = (29.0, 0.1)  # a 33 ms timer, allowing for frames that coincide now and then
+LAST_WORDS = 2_000  # characters of the other process's output
 MOVES = "an answer runs"
 
 
 def cluster_map(bench: Bench) -> None:
-    """The real Pool page over a household of eight, an answer on all its links."""
+    """Measure the real Pool page of a household of eight, with an answer running over all its links."""
     if reason := can_be_used():
         bench.cannot("map", TITLE, reason)
         return
@@ -37,7 +37,7 @@ def cluster_map(bench: Bench) -> None:
 
 
 def measured(n_machines: int, seconds: float, environment: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """Pictures a second and the share of a core in each state of the window."""
+    """Return the frames per second and the share of a core in each state of the window."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench.parts.map_window", str(n_machines), str(seconds)],
         capture_output=True, text=True, timeout=LONGEST_S, check=False, env=environment,

@@ -1,4 +1,4 @@
-"""Three machines on two cores: each may use a third of their time, by a CPU quota."""
+"""Three machines on two cores, each limited to a third of their time by a CPU quota."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench.rounds import Questions, side_by_side, tune
 from bench.sides import EngineSide, Side
 
 TITLE = "Three machines, each with a third of the cores' time"
-OUTPUT = 32  # time to first token is what is asked; a few more tokens show the pace
+OUTPUT = 32  # mainly the time to the first token is measured; a few more tokens show the pace
 
 
 def three(bench: Bench) -> None:
-    """One such machine alone, and three of them together."""
+    """Measure one such machine alone, and three of them together."""
     options = replace(bench.options, streams=0, splits=tuple(s for s in bench.options.splits if len(s) == 4))
     options = replace(options, output=min(options.output, OUTPUT))
     try:

@@ -1,4 +1,4 @@
-"""Measure what readiness for faults costs while nothing fails: ordinary nodes against nodes without it, in turns."""
+"""The cost of readiness for faults when nothing fails: ordinary nodes against nodes without it, in turns."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SIDES = (PoolSide, BareSide)
 
 
 def steady(bench: Bench) -> None:
-    """Both households are loaded with the same split, and only one is asked at a time.
+    """Load both households with the same split, and use one at a time.
 
-    Each round starts them anew: how a process lies in memory and caches makes it some percent faster or slower for
-    as long as it runs, and what is measured here is less.
+    Each round restarts them: the placement of a process in memory and caches makes it a few percent faster or
+    slower for its lifetime, and the cost measured here is smaller than that.
     """
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
     questions = Questions(options.seed, bench.model.n_vocab)
@@ -53,7 +53,7 @@ def steady(bench: Bench) -> None:
 
 
 def _round(places: list[Place], questions: Questions, bench: Bench, n: int) -> dict[str, list[Answered]]:
-    """The same questions to each, whichever was last the other time first; ready, then bare."""
+    """Ask both the same questions, starting with the one that was last before. Return those of ready, then of bare."""
     options, answers = bench.options, dict[str, list[Answered]]()
     single = questions.prompts(f"steady {n}", 1, options.prompt)
     many = questions.prompts(f"steady {n} many", options.streams, options.many_prompt)

@@ -1,7 +1,7 @@
-"""Compare forecasts made before a load with what the model then does: six placements, alone and beside work.
+"""Forecasts made before a load against what the model then does: six placements, alone and beside other work.
 
-Each machine has a core of its own, as machines have: two on one core would wait for each other, which no forecast
-can know. Beside work, a program computes on the host's core without end.
+Each machine has its own core, as real machines do. Two on one core would wait for each other, which no forecast can
+know. The other work is a program that computes on the host's core all the time.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from bench.rounds import Questions
 
 TITLE = "Forecasts of real models"
 FIRST_BAR, DECODE_BAR, LEARNED_BAR = 0.20, 0.15, 0.10
-LEARNING = 3  # answers of a placement, after which the forecast knows it
+LEARNING = 3  # answers after which the forecast has learned a placement
 SITUATIONS = ALONE, BESIDE = ("alone", "one core busy")
 PROMPT, ASKED = 256, 64
 
 Json = dict[str, Any]
-Off = tuple[float, float]  # of the first token's time and of decoding's speed, as shares
+Off = tuple[float, float]  # errors of the first token's time and of the decoding speed, as shares
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One placement in one situation."""
+    """The figures of one placement in one situation."""
 
     situation: str
     layers: str
-    speeds: tuple[float, ...]  # tokens a second of each answer
-    said: tuple[float, ...]  # before each
+    speeds: tuple[float, ...]  # tokens per second of each answer
+    said: tuple[float, ...]  # forecast before each answer
     first_s: tuple[float, ...]
     said_first_s: tuple[float, ...]
 
     @property
     def before(self) -> Off:
-        """The first forecast against the median of what came."""
+        """Compare the first forecast with the median of the measurements."""
         first, decode = statistics.median(self.first_s), statistics.median(self.speeds)
         return self.said_first_s[0] / first - 1, self.said[0] / decode - 1
 
     @property
     def after(self) -> Off:
-        """The forecast after LEARNING answers against those that came then."""
+        """Compare the forecast after LEARNING answers with the measurements after them."""
         first = statistics.median(self.first_s[LEARNING:])
         decode = statistics.median(self.speeds[LEARNING:])
         return self.said_first_s[LEARNING] / first - 1, self.said[LEARNING] / decode - 1
 
 
 def forecasts(bench: Bench) -> None:
-    """Six placements of the model, the same in both situations, each with a household that has learned nothing."""
+    """Measure six placements of the model in both situations, each with a household that has learned nothing."""
     comparisons: list[Found] = []
     for situation in SITUATIONS:
         with bench.family() as family, contextlib.ExitStack() as stack:
@@ -77,7 +77,8 @@ def forecasts(bench: Bench) -> None:
 
 
 def splits(n_layers: int) -> list[tuple[int, ...]]:
-    """Whole, and five with a lender: host's first run, the lender's, host's last run."""
+    """Return the whole model and five splits with a lender, each as the host's first run, the lender's, and the host's
+    last."""
     half, third, quarter = n_layers // 2, n_layers // 3, n_layers // 4
     lent = [
         (1, 1), (quarter, quarter), (half, 1), (1, half), (third, third),
@@ -86,7 +87,7 @@ def splits(n_layers: int) -> list[tuple[int, ...]]:
 
 
 def _household(bench: Bench, family: Children, name: str) -> Node:
-    """A host and a lender, each with a core of its own."""
+    """Start a host and a lender, each with its own core."""
     homes, flags = bench.homes / name, ["--lend", bench.options.lend, "--limit", bench.options.lend]
     here, there = bench.options.cores[0], bench.options.cores[-1]
     host, lender = [
@@ -138,7 +139,7 @@ def _row(comparison: Found) -> list[str]:
 
 
 def markdown(bench: Bench, comparisons: Sequence[Found]) -> str:
-    """The table, and the medians against their bars."""
+    """Return the table, and the medians against their bars."""
     head = [
         "situation", "layers", "first token, forecast", "measured", "off", "tok/s, forecast", "measured", "off",
         "first token off, after three", "tok/s off, after three",

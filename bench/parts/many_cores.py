@@ -1,4 +1,4 @@
-"""The app on a computer that says it has more cores: `python -m bench.parts.many_cores 8 node ...`."""
+"""The app on a computer that claims to have more cores: `python -m bench.parts.many_cores 8 node ...`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The window's side of `map`, a process of its own: prints what each time cost as one JSON object."""
+"""The window process of `map`, which prints the cost of each state as one JSON object."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from testbed.snapshots import household
 
 SIZE = (1200, 760)
 SETTLE_S = 3.0
-NEWS_MS = 1_000  # a node that computes tells as often what its machines do
+NEWS_MS = 1_000  # a computing node reports its machines this often
 
 
 class _Paints(QObject):
-    """Counts how often a widget was painted."""
+    """A counter of how often a widget was painted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def main(n_machines: int, seconds: float) -> None:
         changes = 0
 
         def news(n_answers: int) -> None:
-            """The same household with other numbers in it."""
+            """Update the household with new numbers."""
             nonlocal changes
             changes += 1
             now = household(n_machines)
@@ -61,7 +61,7 @@ def main(n_machines: int, seconds: float) -> None:
             pool.changed.emit()
 
         def watched(n_answers: int, shown: Callable[[], object]) -> tuple[float, float]:
-            """Pictures a second, and the share of a core, while `n_answers` run."""
+            """Return the frames per second and the share of a core while `n_answers` run."""
             timer = QTimer()
             timer.timeout.connect(lambda: news(n_answers))
             timer.start(NEWS_MS)
@@ -84,7 +84,7 @@ def main(n_machines: int, seconds: float) -> None:
 
 
 def _rest(seconds: float) -> None:
-    """A loop of events as the app's own, not one that asks all the time."""
+    """Run an event loop like that of the app, without busy polling."""
     loop = QEventLoop()
     QTimer.singleShot(round(1000 * seconds), loop.quit)  # the app's own quit closes the window
     loop.exec()

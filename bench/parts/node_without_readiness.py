@@ -1,7 +1,7 @@
 """A node without its readiness for faults: `python -m bench.parts.node_without_readiness node …`, for fault_readiness.
 
-Off: heartbeats, deadlines of steps, another channel when one breaks, layers ahead and moves, the lender's watch over
-the owner and over its worker's memory. On, as it has no switch: what is kept to answer a frame twice.
+Off: heartbeats, step deadlines, replacement of broken channels, standby layers, moves, and the lender's watch over
+its owner and its worker's memory. On, because it has no switch: what is kept to answer a frame twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def _rests(*_: Any) -> None:
 
 
 def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Take all of that out. `put` sets an attribute, and raises when there is none to take its place."""
+    """Remove all of that. `put` sets an attribute, and raises if it does not exist."""
     made = stage_links.ChannelLink.__init__
 
     def alone(self: Any, channel: Any, peer: Any = None) -> None:

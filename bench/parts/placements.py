@@ -1,4 +1,4 @@
-"""Forecast against fact: many households, each planned from what it measured, then loaded and asked."""
+"""Forecasts against facts: many households, each planned from its own measurements, then loaded and measured."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from bench.shaped_link import NoLink
 from testbed.fault_link import Faults, cable
 
 TITLE = "Forecast against measured"
-LAYERS = 8  # of the benchmark's model: half of it, so that a quarter of a core is done in time
+LAYERS = 8  # half of the benchmark's model, so that a quarter of a core finishes in time
 OUTPUT = 48
-ASKED = 3  # times each; the median counts
+ASKED = 3  # requests per placement; the median counts
 DECODE_BAR, TTFT_BAR, WORST_BAR = 0.15, 0.20, 0.35
-ROOM = "phforecast"  # our own namespace, under a name
+ROOM = "phforecast"  # the name given to our own namespace
 MBIT, MS = 1e6, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """Machines by their share of a core, host first; the links from the host to the others."""
+    """Machines by their share of a core, host first, and the links from the host to the others."""
 
     cores: tuple[float, ...]
-    links: tuple[Faults | None, ...] = ()  # None: this computer's own loopback
-    split: tuple[int, ...] | None = None  # None: the planner's choice
+    links: tuple[Faults | None, ...] = ()  # None for this computer's own loopback
+    split: tuple[int, ...] | None = None  # None for the planner's choice
 
     @property
     def words(self) -> str:
@@ -74,12 +74,12 @@ HOUSEHOLDS = (
     Household((0.5, 0.5, 0.5), (None, None), (1, 3, 3, 1)),
     Household((0.8, 0.5, 0.5), (wire(100, 2), wire(0, 5)), (1, 3, 2, 2)),
 )
-SLOW = Household((0.8, 0.25), (wire(50, 10),))  # made so that the second machine is no help
+SLOW = Household((0.8, 0.25), (wire(50, 10),))  # chosen so that the second machine does not help
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One placement: what was forecast, and the median of what was measured."""
+    """The forecast for one placement, and the median of the measurements."""
 
     household: str
     placement: str
@@ -90,12 +90,12 @@ class Compared:
 
     @property
     def errors(self) -> tuple[float, float]:
-        """Return the errors of first token and of decoding, as shares of what was measured."""
+        """Return the errors of the first token and of decoding, as shares of the measured values."""
         return self.forecast_ttft_s / self.ttft_s - 1, self.forecast_tok_s / self.tok_s - 1
 
 
 def placements(bench: Bench) -> None:
-    """All households one after another, and the case in which a machine is left out."""
+    """Measure all households one after another, and the case in which a machine is left out."""
     model = bench.options.model.with_name(f"forecast-{LAYERS}-layers.gguf")
     if not model.exists():
         make(model, LAYERS)
@@ -121,7 +121,7 @@ def placements(bench: Bench) -> None:
 
 @contextlib.contextmanager
 def _built(bench: Bench, household: Household, name: str) -> Iterator[Node]:
-    """The household's nodes, paired; its host."""
+    """Start and pair the household's nodes, and yield its host."""
     with ExitStack() as stack:
         groups = stack.enter_context(quotas(household.cores))
         family = stack.enter_context(bench.family())
@@ -138,9 +138,9 @@ def _built(bench: Bench, household: Household, name: str) -> Iterator[Node]:
 
 
 def pinned(shares: Sequence[float], cores: Sequence[int]) -> list[int]:
-    """A core for each machine, which has room for its share: two on one core must not be left to chance.
+    """Return a core for each machine that has room for its share, so that sharing is not left to chance.
 
-    Raises NoQuota when they cannot be packed so (largest first).
+    Packs the largest first. Raises NoQuota if they do not fit.
     """
     free = dict.fromkeys(cores, 1.0)
     pins = [0] * len(shares)
@@ -208,7 +208,7 @@ def _namespace(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_namespace() -> Iterator[None]:
-    """Give the namespace we are in a name, which cables need; nothing else changes."""
+    """Give our own network namespace a name, which cables need. Nothing else changes."""
     _ip("netns", "attach", ROOM, str(os.getpid()))
     try:
         yield
@@ -226,7 +226,7 @@ def _ip(*words: str) -> None:
 
 
 def markdown(comparisons: list[Compared], chosen: Compared, forced: Compared) -> str:
-    """The table, the bars, and the machine that is left out."""
+    """Return the table, the bars, and the case of the machine that is left out."""
     first = [abs(comparison.errors[0]) for comparison in comparisons]
     decode = [abs(comparison.errors[1]) for comparison in comparisons]
     rows = "\n".join(f"| {_line(comparison)} |" for comparison in comparisons)

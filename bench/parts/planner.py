@@ -1,4 +1,4 @@
-"""Measure how long the planner thinks: random households with everything measured, models that fit and that do not."""
+"""The time that planning takes for random, fully measured households, and models that fit or do not."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from testbed.households import MIB, machine, model, some_link, some_speed
 
 TITLE = "The planner"
 HOUSEHOLDS = 150  # of each kind
-KINDS = ((8, 80, 0.05), (10, 126, 1.0))  # machines, layers, most seconds
-FILL = (0.3, 0.6, 0.9, 1.3)  # of the household's memory that the model takes; more than 1: it does not fit
+KINDS = ((8, 80, 0.05), (10, 126, 1.0))  # machines, layers, maximum seconds
+FILL = (0.3, 0.6, 0.9, 1.3)  # share of the household's memory that the model needs; it does not fit above 1
 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """One plan: how long it took, and whether the model fitted."""
+    """The duration of one plan, and whether the model fitted."""
 
     seconds: float
     fits: bool
 
 
 def planner(bench: Bench) -> None:
-    """Times of many plans, for each kind of household."""
+    """Time many plans for each kind of household."""
     rows, data = [], {}
     for n_machines, n_layers, most_s in KINDS:
         say(f"planner: {HOUSEHOLDS} households of {n_machines} machines, {n_layers} layers")
@@ -51,7 +51,7 @@ def planner(bench: Bench) -> None:
 
 
 def thought(chance: Random, n_machines: int, n_layers: int) -> Thought:
-    """One random household, and a model that takes a share of its memory."""
+    """Plan for one random household and a model that needs a share of its memory."""
     lends = [chance.uniform(2_000, 24_000) for _ in range(n_machines)]
     host, *lenders = (
         machine(f"m{n}", mib, some_speed(chance), some_link(chance) if n else None) for n, mib in enumerate(lends)

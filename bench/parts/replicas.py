@@ -1,4 +1,4 @@
-"""The model whole on two machines of a core each, against one node of ours: the same requests at once, by turns."""
+"""The whole model on each of two machines with one core, against a single node: the same requests at once, in turns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bench.rounds import WARM_TOKENS, Questions, line_of
 from bench.sides import Answered, Setting
 
 TITLE = "Replicas: the model whole on two machines"
-ONE = "one node"  # ours, as it comes; the engine by itself, tuned, is `whole` of the other parts
+ONE = "one node"  # ours with defaults; the tuned engine alone is `whole` in the other parts
 REQUESTS = 8  # at once
 
 Json = dict[str, Any]
 
 
 class WholeModelSide(PoolSide):
-    """A household that holds the model whole on each of its machines; of one machine, that one."""
+    """A household with the whole model on each of its machines, or a single machine with it."""
 
     def __init__(self, *arguments: Any, name: str) -> None:
         super().__init__(*arguments)
@@ -33,7 +33,7 @@ class WholeModelSide(PoolSide):
         return [{"shape": "replicas" if n > 1 else "one", "users": REQUESTS // n}]
 
     def use(self, setting: Setting) -> None:
-        """Loaded once; each machine has a slot for each of its requests. Raises ChildFailed."""
+        """Load the model once, with a slot on each machine for each of its requests. Raises ChildFailed."""
         order = setting | {"model": self.model, "context": longest(self.options), "measure": False}
         self.loaded = self.host.control.finish("/load", order)["loaded"]
         machines = {stage["machine"] for stage in self.loaded["stages"]}
@@ -46,7 +46,7 @@ def longest(options: Options) -> int:
 
 
 def replicas(bench: Bench) -> None:
-    """Both households stay loaded, and only one is asked at a time."""
+    """Keep both households loaded, and use one at a time."""
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
     homes, questions = bench.homes / "replicas", Questions(options.seed, bench.model.n_vocab)
     with bench.family() as family:
@@ -68,7 +68,7 @@ def replicas(bench: Bench) -> None:
 
 
 def _round(sides: list[WholeModelSide], questions: Questions, options: Options, n: int) -> dict[str, Answered]:
-    """The same requests to each, whichever was last the other time first."""
+    """Send both the same requests, starting with the one that was last in the previous round."""
     prompts, answers = questions.prompts(f"replicas {n}", REQUESTS, options.many_prompt), {}
     for side in sides if n % 2 == 0 else sides[::-1]:
         answers[side.name] = side.ask(prompts, options.many_output)
@@ -77,7 +77,7 @@ def _round(sides: list[WholeModelSide], questions: Questions, options: Options, 
 
 
 def _same(ours: Answered, theirs: Answered) -> float:
-    """The share of tokens up to where an answer parts from the other's."""
+    """Return the share of tokens before an answer differs from the other's."""
     pairs = list(zip(ours.ids, theirs.ids, strict=True))
     return sum(agreement(a, b) for a, b in pairs) / sum(len(a) for a, _ in pairs)
 

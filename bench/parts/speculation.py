@@ -1,4 +1,4 @@
-"""Compare the speed of one answer with and without guessed tokens, in turns, in texts that repeat themselves or not."""
+"""The speed of one answer with and without speculative tokens, in turns, on repetitive and other texts."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from guide.kv import questions as guide_questions
 TITLE = "Guessed tokens, off and on"
 GUIDE, GUIDE_SPLIT = "guide", (1, 6, 1)
 GUIDE_OUTPUT = 200  # most answers of the Guide are shorter
-PER_ROUND = 6  # questions of the Guide, one after another
+PER_ROUND = 6  # questions to the Guide, one after another
 CHANCE = {"temperature": 3.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 GREEDY = {"temperature": 0.0}
-STUCK = GREEDY | {"logit_bias": [[1000, 1000.0]]}  # one token for ever
+STUCK = GREEDY | {"logit_bias": [[1000, 1000.0]]}  # repeats one token forever
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Text:
-    """One kind of text: its speed without guesses and with them, in each round."""
+    """The speed for one kind of text in each round, without and with speculation."""
 
     words: str
-    off: list[float] = field(default_factory=list)  # tokens a second
+    off: list[float] = field(default_factory=list)  # tokens per second
     on: list[float] = field(default_factory=list)
     tokens: int = 0
     guessed: int = 0
     right: int = 0
-    same: bool = True  # every answer was the same either way
+    same: bool = True  # whether speculation changed no answer
 
     @property
     def ratio(self) -> Summary:
@@ -55,7 +55,7 @@ class Text:
 
 
 def guesses(bench: Bench) -> None:
-    """Random weights say nothing twice, or the same for ever; the Guide says real text."""
+    """Compare the speeds. Random weights repeat nothing, or the same forever, so the Guide provides real text."""
     options = bench.options
     places = [Place(cpus=(core,)) for core in options.cores]
     questions = Questions(options.seed, bench.model.n_vocab)
@@ -102,7 +102,7 @@ def _guide(prompt: str) -> Json:
 
 
 def _both(control: Control, orders: list[Json], n: int, text: Text) -> None:
-    """All of them without guesses and with, whichever was last the other time first."""
+    """Answer all orders without and with speculation, starting with the one that was last in the previous round."""
     answers_by: dict[bool, list[Json]] = {}
     for guess in (False, True) if n % 2 == 0 else (True, False):
         answers_by[guess] = [control.finish("/ask", order | {"guesses": guess}) for order in orders]
@@ -115,7 +115,7 @@ def _both(control: Control, orders: list[Json], n: int, text: Text) -> None:
 
 
 def _rate(answers: list[Json]) -> float:
-    """Tokens a second after the first of each, over all answers."""
+    """Return tokens per second after each first token, over all answers."""
     later = [(len(answer["token_ids"]) - 1, answer["decode_tok_s"]) for answer in answers]
     spent = sum(n / rate for n, rate in later if n > 0 and rate)
     return sum(n for n, rate in later if n > 0 and rate) / spent if spent else 0.0

@@ -1,4 +1,4 @@
-"""Ten paired nodes that do nothing, each on a computer of its own: what each sends and computes."""
+"""Ten paired idle nodes, each on its own computer: what each sends and computes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from testbed.namespaces import Lan, NoNamespaces, lan
 
 TITLE = "Ten nodes at rest"
 NODES = 10
-SETTLE_S = 100.0  # until each pair has measured its link, once
+SETTLE_S = 100.0  # until each pair has measured its link once
 MOST_BYTES_PER_S, MOST_CPU_SHARE = 2000.0, 0.01
 LATE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """One node over the time watched."""
+    """The figures of one node over the time watched."""
 
     bytes_per_s: float
     cpu_share: float  # of one core
@@ -76,7 +76,7 @@ def _paired(computers: list[Computer]) -> None:
 
 
 def watched(network: Lan, computers: list[Computer], seconds: float) -> list[Rest]:
-    """Bytes and processor time of each, over `seconds`."""
+    """Return the bytes and processor time of each node over `seconds`."""
     nodes = [psutil.Process(c.process.pid) for c in computers if c.process is not None]
     began = time.monotonic()
     before = [(network.sent_bytes(n), _cpu_s(node)) for n, node in enumerate(nodes)]

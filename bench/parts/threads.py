@@ -1,4 +1,4 @@
-"""Compare the thread counts that nodes choose with fixed ones: alone, beside work, three on a computer."""
+"""The thread counts that nodes choose against fixed ones: alone, beside other work, and three nodes on a computer."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from bench.quota import NoQuota, quotas
 from bench.rounds import Questions
 
 TITLE = "Threads, chosen and fixed"
-OWN = 0  # as a node chooses by itself
+OWN = 0  # the node chooses
 BUSY = [sys.executable, "-c", "while True: pass"]
-MANY = 8  # cores that one machine believes it has
-MANY_QUOTA = 2.0  # cores of processor time that its control group leaves it
-PERIOD_US = 100_000  # of that quota: what containers have
+MANY = 8  # cores that one machine claims to have
+MANY_QUOTA = 2.0  # cores of processor time in its control group's quota
+PERIOD_US = 100_000  # of that quota, as in containers
 WARM = 2  # answers before the first that counts
-HOPELESS = 0.5  # of the best: a fixed number so slow is asked no more
-DISTURBED = 0.1  # of the processor, by other programs before a round
+HOPELESS = 0.5  # of the best speed: slower fixed counts are dropped
+DISTURBED = 0.1  # share of the processor used by other programs before a round
 PROMPT, ASKED = 32, 128
 
 Json = dict[str, Any]
@@ -36,13 +36,13 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Case:
-    """A situation, and the tokens a second of each choice in it, round by round."""
+    """A situation, and the tokens per second of each choice in it, round by round."""
 
     words: str
-    bar: float  # of what a node chooses by itself, to the best fixed number
+    bar: float  # minimum ratio of the node's choice to the best fixed count
     speeds: dict[int, list[float]] = field(default_factory=dict)
-    hopeless: dict[int, float] = field(default_factory=dict)  # what was left out, and its speed
-    disturbed: int = 0  # rounds before which other programs computed
+    hopeless: dict[int, float] = field(default_factory=dict)  # dropped choices and their speeds
+    disturbed: int = 0  # rounds before which other programs were computing
 
     def ratios(self) -> list[float]:
         """Return each round's ratio to the thread count that is best over all rounds."""
@@ -72,7 +72,7 @@ class Case:
 
 
 def threads(bench: Bench) -> None:
-    """One situation after another; in each, all choices take turns."""
+    """Measure one situation after another, with all choices in turns."""
     cases: list[Case] = []
     for measure in (_household, _alone, _beside, _many_cores):
         try:
@@ -92,8 +92,7 @@ def threads(bench: Bench) -> None:
 
 
 def _household(bench: Bench) -> Case:
-    """Three nodes on these cores, split as evenly as the host's two runs allow; `--threads 1` is what it is held
-    against."""
+    """Return three nodes on these cores, split as evenly as the host's two runs allow, compared with `--threads 1`."""
     n_layers = bench.model.n_layers
     share = n_layers // 4
     split = [share, share, n_layers - 3 * share, share]
@@ -138,7 +137,7 @@ def _many_cores(bench: Bench) -> Case:
 
 @contextlib.contextmanager
 def busy_process(family: Children, cores: Sequence[int] = ()) -> Iterator[None]:
-    """Something else that computes without end, on one core: of these, if any are named."""
+    """Run a process that computes all the time on one core, from `cores` if any are given."""
     child = family.start("busy", BUSY, Place(tuple(cores)))
     try:
         yield
@@ -183,7 +182,7 @@ def _nodes(
 
 
 def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
-    """Every choice in turns, whichever was last the other time first; fixed numbers that are far behind stop."""
+    """Measure the choices in turns, starting with the one that was last. Drop fixed counts that are far behind."""
     questions = Questions(bench.options.seed, bench.model.n_vocab)
     order = list(choices.items())
     for n in range(-WARM, bench.options.runs):
@@ -204,7 +203,7 @@ def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
 
 
 def _expected(case: Case) -> float:
-    """The part of the processor that this benchmark's own busy process takes."""
+    """Return the share of the processor that the benchmark's own busy process uses."""
     return 1 / (os.cpu_count() or 1) if "busy" in case.words else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Account for the rest of the time: compute, relay, TLS, Python, waiting, imbalance."""
+"""The breakdown of a token's time: compute, relay, TLS, Python, waiting, imbalance."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SAMPLES_PER_SECOND = 250
 PROFILER_START_SECONDS = 2.0
 PROFILER_END_SECONDS = 60.0
 
-Spent = dict[str, float]  # seconds: `wall`, and the CPU of each process by its name
+Spent = dict[str, float]  # seconds: `wall`, and the CPU time of each process by name
 MOST_SPOTS = 15
-# Threads that wait for work: they use no time, though a sampler may count them.
+# Waiting threads, which use no CPU time even if a sampler counts them.
 WAITS = ("select (selectors", "_do_waitpid (asyncio", "_worker (concurrent", "wait (threading")
-_LINE = re.compile(r":\d+\)$")  # `write (ssl.py:123)` -> the function, not the line
+_LINE = re.compile(r":\d+\)$")  # `write (ssl.py:123)` -> the function without the line
 
 
 def hot_spots(folded: str, most: int = MOST_SPOTS) -> list[tuple[str, float]]:
-    """The functions at the top of the stacks with their share of all samples, largest first."""
+    """Return the functions at the top of the stacks with their share of all samples, largest first."""
     counts: Counter[str] = Counter()
     for line in folded.splitlines():
         stack, _, number = line.rpartition(" ")
@@ -72,7 +72,7 @@ def profile(bench: Bench) -> None:
 
 
 def decode(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
-    """One decoded token: a long answer less an answer of one token, by the tokens between."""
+    """Return the cost of one decoded token: that of a long answer minus that of a one-token answer, per token."""
     n_out = bench.options.output
     short = side.ask(questions.prompts(f"profile short {n}", 1, SHORT_PROMPT), 1)
     long = side.ask(questions.prompts(f"profile long {n}", 1, SHORT_PROMPT), n_out)
@@ -95,12 +95,12 @@ def together(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
 
 
 def middle(runs: Sequence[Spent]) -> Spent:
-    """The median of each entry."""
+    """Return the median of each entry."""
     return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in runs[0]}
 
 
 def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
-    """A token's time as a sum: what the whole model needs, and each thing that is added to it."""
+    """Return a token's time as a sum: the time of the whole model, and each addition to it."""
     workers = sum(s for name, s in pool.items() if name.endswith("/worker"))
     base = sum(seconds for name, seconds in whole.items() if name != "wall")
     other_processes = {n: s for n, s in pool.items() if n != "wall" and not n.endswith("/worker")}
@@ -117,7 +117,7 @@ def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
 
 
 def busy(spent: Spent) -> dict[str, float]:
-    """Return how evenly the machines work: each one's CPU time by the wall time, and the shares lost."""
+    """Return how evenly the machines work: the CPU time of each as a share of the wall time, and the shares lost."""
     machines: dict[str, float] = {}
     for name, seconds in spent.items():
         if name not in ("wall", CLIENT):
@@ -131,7 +131,7 @@ def busy(spent: Spent) -> dict[str, float]:
 
 
 def sampled(pool: PoolSide, bench: Bench, questions: Questions) -> dict[str, Any]:
-    """The functions in which each node's Python spends a decode, if py-spy is installed."""
+    """Return the functions in which each node's Python spends its time while decoding, if py-spy is installed."""
     if not shutil.which("py-spy"):
         return {"not_measurable": "py-spy is not installed"}
     prompt = questions.prompts("profile sampled", 1, SHORT_PROMPT)
@@ -144,7 +144,7 @@ def sampled(pool: PoolSide, bench: Bench, questions: Questions) -> dict[str, Any
 
 @contextlib.contextmanager
 def watched(node: Node, logs: Path) -> Iterator[Path]:
-    """Sample a node's stacks while the block runs, into the file given."""
+    """Sample a node's stacks during the block, and yield the file with the samples."""
     raw = logs / f"{node.name}.stacks"
     command = [
         "py-spy", "record", "--pid", str(node.child.process.pid), "--format", "raw",
@@ -155,7 +155,7 @@ def watched(node: Node, logs: Path) -> Iterator[Path]:
     try:
         yield raw
     finally:
-        watcher.send_signal(signal.SIGINT)  # it writes its file then
+        watcher.send_signal(signal.SIGINT)  # it then writes its file
         watcher.wait(PROFILER_END_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The window: how soon it is there, with a node running and without, and what it holds (Linux, Xvfb)."""
+"""The window: how soon it appears, with and without a running node, and how much memory it uses (Linux, Xvfb)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ STARTS = 5
 WARM_BAR_S, COLD_BAR_S, MEMORY_BAR_BYTES = 2.0, 4.0, 150_000_000
 LATE_S, SETTLE_S, REST_S, LOOK_S = 20.0, 3.0, 10.0, 0.02
 SEARCH = ("search", "--onlyvisible", "--name", "Poolhouse")
-REST_BAR = 0.01  # of a core, with nothing going on
+REST_BAR = 0.01  # of a core while nothing happens
 
 
 def window(bench: Bench) -> None:
-    """Start it several times in each state."""
+    """Start the window several times in each state."""
     if reason := can_be_used():
         bench.cannot("window", TITLE, reason)
         return
@@ -57,7 +57,10 @@ def _row(name: str, values: list[float], most: float, unit: str) -> list[str]:
 
 
 def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, float, float]:
-    """Seconds until the window is on the screen, resident bytes a little later, shares of a core at rest and hidden."""
+    """Return the seconds until the window appears, its resident bytes a little later, and its shares of a core.
+
+    The shares are those of an idle window, visible and hidden.
+    """
     say(f"window: {home.name}")
     began = time.monotonic()
     program = subprocess.Popen(
