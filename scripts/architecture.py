@@ -23,20 +23,20 @@ Graph = dict[str, set[str]]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One package: the files that lie in it directly, and what they import."""
+    """A package: the files directly in it, and what they import."""
 
-    path: str  # app/node/placement
+    path: str  # such as app/node/placement
     duty: str  # the first line of its docstring
     n_files: int
-    imports: tuple[str, ...]  # as the table names them
+    imports: tuple[str, ...]  # named as in the table
 
 
-# What the code says
+# The structure of the code
 
 
 @cache
 def modules() -> dict[str, Path]:
-    """Return the files of the app and its engines, by the name under which they are imported."""
+    """Return the files of the app and its engines by module name."""
     files = (file for root in ROOTS for file in (PROJECT / root).rglob("*.py"))
     named = {".".join(file.relative_to(PROJECT).with_suffix("").parts): file for file in files}
     return {name.removesuffix(".__init__"): named[name] for name in sorted(named)}
@@ -44,7 +44,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imports() -> Graph:
-    """Return the modules that each module imports; also where the import is put off, or is for types only."""
+    """Return the modules that each module imports, including deferred and type-only imports."""
     known = modules()
     return {
         name: {imported for imported in _imported(file) if imported in known} - {name} for name, file in known.items()
@@ -52,7 +52,7 @@ def imports() -> Graph:
 
 
 def _imported(file: Path) -> Iterator[str]:
-    """Each name that may be a module's: in `from app.cli import hints`, the last one or the first two."""
+    """Yield each name that may be a module's: in `from app.cli import hints`, all of it or the first two parts."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -65,12 +65,13 @@ def _imported(file: Path) -> Iterator[str]:
 
 
 def top(module: str) -> str:
-    """Return the box of the drawing that a module belongs to: `node`, `client.py`, `backends`; empty: none."""
+    """Return the box of the drawing to which a module belongs, such as `node`, `client.py` or `backends`, or "" if
+    none."""
     first, *rest = module.split(".")
     if first != "app":
         return first
     if not rest or rest[0] == "__main__":
-        return ""  # the version, and what starts the command line
+        return ""  # the version, and the module that starts the command line
     file = modules()[f"app.{rest[0]}"]
     return rest[0] if file.name == "__init__.py" else file.name
 
@@ -90,7 +91,7 @@ def packages() -> list[str]:
 
 
 def rooms() -> list[Room]:
-    """Return all packages, each before those within it."""
+    """Return all packages, each before those in it."""
     known = set(packages())
     files: dict[str, list[str]] = defaultdict(list)
     for name in modules():
@@ -122,7 +123,7 @@ def _short(room: str) -> str:
 
 
 def reached(graph: Mapping[str, Collection[str]]) -> Graph:
-    """Return all that can be reached from each box."""
+    """Return all boxes that can be reached from each box."""
     reachable: Graph = {}
     for start in graph:
         seen, ahead = set[str](), list(graph[start])
@@ -135,7 +136,7 @@ def reached(graph: Mapping[str, Collection[str]]) -> Graph:
 
 
 def arrows(graph: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
-    """Return the imports that do not follow from others: `a` to `c` is left out where `a` to `b` to `c` is drawn."""
+    """Return the imports that do not follow from others: `a` to `c` is omitted if `a` to `b` to `c` is drawn."""
     far = reached(graph)
 
     def circle(a: str, b: str) -> bool:
@@ -151,7 +152,8 @@ def arrows(graph: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
 
 
 def floors(graph: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """Return the floor of each box, counted from the top: below all that import it; boxes of a circle share one."""
+    """Return the floor of each box, counted from the top. It is below all boxes that import it; those of a circle
+    share one."""
     far = reached(graph)
     floor_of: dict[str, int] = {}
 
@@ -166,7 +168,7 @@ def floors(graph: Mapping[str, Collection[str]]) -> dict[str, int]:
 
 
 BOX_WIDTH, LANE_WIDTH, GAP, FLOOR_GAP, MARGIN = 184, 24, 22, 46, 20
-LINE, TITLE, MOST_CHARACTERS = 15, 34, 29  # heights of text, and what fits into a line of a box
+LINE, TITLE, MOST_CHARACTERS = 15, 34, 29  # heights of text, and the characters that fit into a line of a box
 STYLE = """text { font-family: system-ui, sans-serif; fill: #1d2a24 }
 .name { font-size: 15px; font-weight: 600 } .rooms { font-size: 11px; fill: #4a5a52 }
 rect { fill: #eef5f0; stroke: #14743a; stroke-width: 1.2 } .paper { fill: #ffffff; stroke: none }
@@ -181,8 +183,9 @@ TIP = (
 class Layout:
     """The positions of all boxes and of all bends of the arrows.
 
-    An arrow over several floors gets a lane on each floor between, so that it passes beside the boxes. On every floor
-    boxes and lanes stand near what they are tied to: a few passes down and up find that order.
+    An arrow over several floors gets a lane on each floor in between, so that it passes beside the boxes. On every
+    floor, boxes and lanes are placed near those that they are connected to: a few passes down and up find that
+    order.
     """
 
     def __init__(self, graph: Mapping[str, Collection[str]], lines: Mapping[str, int]) -> None:
@@ -229,7 +232,7 @@ class Layout:
         return sum(self.x[name] for name in names) / len(names)
 
     def line(self, way: list[str]) -> str:
-        """Return the path of an arrow, as SVG writes it: down from floor to floor, or across on one floor."""
+        """Return the SVG path of an arrow: down from floor to floor, or across on one floor."""
         a, b = way[0], way[-1]
         floor = self.floor_of[a]
         if floor == self.floor_of[b]:
@@ -255,7 +258,7 @@ def _width(name: str) -> int:
 
 
 def drawing() -> str:
-    """Return the drawing as the code has it now."""
+    """Return the drawing of the present code."""
     graph = boxes()
     inside: dict[str, list[str]] = defaultdict(list)
     for package in packages():
@@ -289,7 +292,7 @@ def drawing() -> str:
 
 
 def table() -> str:
-    """Return the table of rooms as the code has it now."""
+    """Return the table of packages of the present code."""
     rows = [
         f"| `{room.path}` | {room.duty.replace('|', chr(92) + '|')} | {room.n_files} | {', '.join(room.imports)} |"
         for room in rooms()
@@ -298,12 +301,12 @@ def table() -> str:
 
 
 def written_table() -> str:
-    """Return the table that stands in the page."""
+    """Return the table in the page."""
     return PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].strip()
 
 
 def plan_of(rows: str) -> dict[str, str]:
-    """Return what each room of a table imports: what must not go stale. Duties and numbers of files may."""
+    """Return the imports of each package in a table. These must not be stale; descriptions and file counts may."""
     cells = [row.replace("\\|", "").split("|") for row in rows.splitlines()[2:]]
     return {cell[1].strip(): cell[4].strip() for cell in cells}
 

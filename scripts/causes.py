@@ -1,4 +1,4 @@
-"""`python -m scripts.causes` writes docs/causes.md: whose fault each reason is, what is tried again, what is told."""
+"""`python -m scripts.causes` writes docs/causes.md: for each reason its cause, whether to retry, and the message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOLD = {
 
 
 def page() -> str:
-    """The page as the code has it now."""
+    """Return the page for the present code."""
     lines = [HEAD]
     for fault in Fault:
         codes = [(code, blame.retry) for code, blame in TABLE.items() if blame.fault is fault]

@@ -1,14 +1,14 @@
-"""This computer's processor features beyond those of every computer, as flags of the engine's build."""
+"""This computer's processor features beyond the common baseline, as build flags of the engine."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-# What every x86 computer has runs on all of them, and gives the same numbers on all of them.
+# Instructions that every x86 computer has: such a build runs on all of them, with the same results.
 PORTABLE = "-DGGML_NATIVE=OFF"
-# Flag of the build -> what Linux calls the instructions. AMX is left out: virtual machines announce it
-# and do not deliver it, and llama.cpp crashes.
+# Build flag -> Linux's name of the instructions. AMX is omitted: virtual machines announce it without providing it, and
+# llama.cpp crashes.
 X86 = {
     "GGML_AVX_VNNI": {"avx_vnni"},
     "GGML_AVX512": {"avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"},
@@ -20,17 +20,17 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def flags(known: frozenset[str]) -> str:
-    """Return the build flags for a processor with these features; PORTABLE if nothing is gained."""
+    """Return the build flags for a processor with these features, or PORTABLE if none of them helps."""
     return " ".join([PORTABLE, *(f"-D{flag}=ON" for flag, needs in X86.items() if needs <= known)])
 
 
 def signs_of(flags: str) -> set[str]:
-    """Return the processor features that an engine built with these flags reports, of those not every computer has."""
+    """Return the processor features beyond the baseline that an engine built with these flags reports."""
     return {flag.removeprefix("GGML_") for flag in X86 if f"-D{flag}=ON" in flags.split()}
 
 
 def signs_in(report: str) -> set[str]:
-    """The same, from an engine's own list (`SSE3 = 1 | AVX512 = 1 | …`)."""
+    """Return the same features, parsed from an engine's own list (`SSE3 = 1 | AVX512 = 1 | …`)."""
     names = {name.rpartition(":")[2].strip() for name, _, on in _pairs(report) if on.strip() == "1"}
     return {name for name in names if name.startswith(("AVX512", "AVX_VNNI", "AMX"))}
 
@@ -40,7 +40,7 @@ def _pairs(report: str) -> list[tuple[str, str, str]]:
 
 
 def features() -> frozenset[str]:
-    """The names that Linux gives to what an x86 processor can do; elsewhere nothing is known."""
+    """Return Linux's names of the features of an x86 processor. They are unknown on other systems."""
     if sys.platform != "linux":
         return frozenset()
     for line in CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():

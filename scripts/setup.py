@@ -1,7 +1,7 @@
-"""Makes .venv from the locks and compiles the engine; run it as `python3 -m scripts.setup`.
+"""Create .venv from the locks and compile the engine: `python3 -m scripts.setup`.
 
-It needs nothing but Python itself. What is done stays done: a second run takes no time, and one
-after an interruption goes on from there.
+It needs only Python itself. Finished steps are not repeated: a second run takes no time, and a run after an
+interruption resumes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ VENV = PROJECT / ".venv"
 LOCKS = PROJECT / "requirements"
 STAMPS = VENV / "poolhouse-setup.json"
 LOG = VENV / "poolhouse-setup.log"
-FAST = "fast"  # among the stamps: the engine is to be compiled for this very processor
+FAST = "fast"  # the stamp that requests an engine compiled for this very processor
 
-# The pip that came with Python is enough, on a network that may fail: few retries, no questions.
+# The pip that comes with Python suffices. The network may fail: few retries, and no questions.
 PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "2"]
 LOCKED = ["install", "--no-deps", "--require-hashes"]
 
-# llama_cpp imports diskcache, which is not installed on purpose: an empty module stands in.
+# llama_cpp imports diskcache, which is deliberately not installed: an empty module replaces it.
 ASK_ENGINE = (
     "import sys, types; sys.modules['diskcache'] = types.ModuleType('diskcache')\n"
     "import llama_cpp\n"
@@ -47,7 +47,7 @@ ASK_ENGINE = (
 
 
 def main() -> int:
-    """Set up, or say in one sentence why not. Gives the exit code."""
+    """Set up, or say in one sentence why not. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python3 -m scripts.setup", description=__doc__)
     parser.add_argument("--dev", action="store_true", help="also the tools that `make test` needs")
     parser.add_argument("--release", action="store_true", help="engine without RPC, as it ships")
@@ -69,10 +69,10 @@ def main() -> int:
 
 
 class Build(NamedTuple):
-    """The way the engine is compiled."""
+    """The build options of the engine."""
 
-    rpc: bool  # for the benchmark's baseline only; never ships
-    cpu_flags: str  # flags of the build
+    rpc: bool  # only for the benchmark's baseline; never shipped
+    cpu_flags: str  # build flags
 
     @property
     def cmake_args(self) -> str:
@@ -80,12 +80,12 @@ class Build(NamedTuple):
 
     @property
     def is_fast(self) -> bool:
-        """Compiled for one processor."""
+        """Return whether it is compiled for one processor."""
         return self.cpu_flags != cpu_features.PORTABLE
 
 
 def build_of(rpc: bool, fast: bool | None) -> Build:
-    """Return the build for this processor if that is asked for, or was the last time. Raises Trouble."""
+    """Return the build for this processor if requested now or in the last run. Raises Trouble."""
     known = cpu_features.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
     build = Build(rpc, cpu_features.flags(known))
     if fast and not build.is_fast:
@@ -97,7 +97,7 @@ def build_of(rpc: bool, fast: bool | None) -> Build:
 
 
 def set_up(dev: bool, build: Build) -> None:
-    """Bring .venv to what the locks and flags ask for. Raises Trouble."""
+    """Bring .venv up to date with the locks and flags. Raises Trouble."""
     stamps = wanted_stamps(dev, build, place())
     if not due_of(stamps):
         return
@@ -118,13 +118,13 @@ def set_up(dev: bool, build: Build) -> None:
 
 
 def due_of(stamps: dict[str, str]) -> list[str]:
-    """The steps still to do, in order."""
+    """Return the remaining steps in order."""
     done = read_stamps()
     return [step for step, stamp_ in stamps.items() if done.get(step) != stamp_]
 
 
 def wanted_stamps(dev: bool, build: Build, python: str) -> dict[str, str]:
-    """Step -> a hash of all it depends on. A step with an unchanged stamp is not done again."""
+    """Return for each step a hash of all its inputs. A step with an unchanged stamp is not repeated."""
     stamps = {
         "packages": stamp(python, lock("run"), lock("build")),
         "engine": stamp(python, lock("engine"), lock("build"), build.cmake_args),
@@ -134,22 +134,22 @@ def wanted_stamps(dev: bool, build: Build, python: str) -> dict[str, str]:
 
 
 def stamp(*parts: str) -> str:
-    """A short hash of the parts."""
+    """Return a short hash of the parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def lock(name: str) -> str:
-    """The text of one lock."""
+    """Return the text of a lock file."""
     return (LOCKS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def place() -> str:
-    """The Python that .venv is made with, and where: another one asks for everything anew."""
+    """Return the Python that .venv is made with, and its location. A change of either requires everything again."""
     return f"{sys.version} {sys.platform} {VENV}"
 
 
 def read_stamps() -> dict[str, str]:
-    """Return what earlier runs finished; empty if nothing readable is there."""
+    """Return the steps that earlier runs finished, or {} if there is nothing readable."""
     try:
         known = json.loads(STAMPS.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -158,14 +158,14 @@ def read_stamps() -> dict[str, str]:
 
 
 def write_stamps(stamps: dict[str, str]) -> None:
-    """Replace the stamps in one step, so that an interruption leaves the old ones."""
+    """Replace the stamps atomically, so that an interruption keeps the old ones."""
     part = STAMPS.with_suffix(".part")
     part.write_text(json.dumps(stamps, indent=1), encoding="utf-8")
     part.replace(STAMPS)
 
 
 def make_venv() -> None:
-    """Make .venv, unless one of this same Python works already in this place."""
+    """Create .venv, unless a working one of the same Python exists."""
     here = stamp(place())
     same_python = f"import sys, pip; sys.exit(sys.version_info[:3] != {sys.version_info[:3]})"
     if read_stamps().get("place", here) == here and answers(same_python):
@@ -180,22 +180,22 @@ def make_venv() -> None:
 
 
 def install_packages(_build: Build) -> None:
-    """Install what the app runs on, and what compiles the engine (cmake and ninja are packages)."""
+    """Install the packages that the app needs, and those that compile the engine (cmake and ninja are packages)."""
     pip([*LOCKED, "-r", str(LOCKS / "run.txt"), "-r", str(LOCKS / "build.txt")], "packages")
 
 
 def install_tools(_build: Build) -> None:
-    """Install what `make test` needs beside that."""
+    """Install the additional tools of `make test`."""
     pip([*LOCKED, "-r", str(LOCKS / "dev.txt")], "tools")
 
 
 def install_project(_build: Build) -> None:
-    """Poolhouse itself, used in place."""
+    """Install Poolhouse itself in place."""
     pip(["install", "--no-deps", "--no-build-isolation", "--editable", str(PROJECT)], "poolhouse")
 
 
 def install_engine(build: Build) -> None:
-    """llama.cpp from its hashed source. Raises Trouble when it is not built as asked even then."""
+    """Install llama.cpp from its hashed source. Raises Trouble if the build is not as requested."""
     command = [*LOCKED, "--no-build-isolation", "--verbose", "-r", str(LOCKS / "engine.txt")]
     flags = {"CMAKE_ARGS": build.cmake_args}
     fresh = ["--no-cache-dir", "--force-reinstall"]
@@ -210,7 +210,7 @@ def install_engine(build: Build) -> None:
 
 
 def built_wrongly(report: str, build: Build) -> str:
-    """Return what is wrong with the build that reports this (`1 CPU : SSE3 = 1 | …`); empty if nothing."""
+    """Return what is wrong with the build that reports this (`1 CPU : SSE3 = 1 | …`), or ""."""
     has_rpc, _, features = report.partition(" ")
     if has_rpc not in ("0", "1"):
         return "built so that it does not load"
@@ -222,7 +222,7 @@ def built_wrongly(report: str, build: Build) -> str:
 
 
 def engine_says() -> str:
-    """Return what the installed engine reports about itself; empty if it cannot be loaded."""
+    """Return the installed engine's report about itself, or "" if it cannot be loaded."""
     finished = subprocess.run(
         [venv_python(), "-c", ASK_ENGINE], capture_output=True, text=True, check=False, env=clean_environment()
     )
@@ -232,7 +232,7 @@ def engine_says() -> str:
 
 
 def answers(code: str) -> bool:
-    """Return whether the environment's Python can run this."""
+    """Return whether the environment's Python can run this code."""
     try:
         command = [venv_python(), "-c", code]
         return subprocess.run(command, capture_output=True, check=False, env=clean_environment()).returncode == 0
@@ -241,7 +241,7 @@ def answers(code: str) -> bool:
 
 
 def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) -> None:
-    """Run pip in the environment. Raises Trouble with the cause, as far as its output names one."""
+    """Run pip in the environment. Raises Trouble with the cause, if its output names one."""
     with LOG.open("a", encoding="utf-8") as log:
         command = [venv_python(), *PIP, *arguments]
         code, output = run(command, {**clean_environment(), **(more or {})}, label, log)
@@ -252,19 +252,19 @@ def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) ->
 
 
 def last_line(output: str) -> str:
-    """The last line that says something, with a full stop."""
+    """Return the last line with text, ending in a period."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reason = lines[-1] if lines else "no reason was given"
     return reason if reason.endswith(".") else reason + "."
 
 
 def venv_python() -> str:
-    """The environment's Python."""
+    """Return the path of the environment's Python."""
     return str(VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
 
 def clean_environment() -> dict[str, str]:
-    """Our environment without what would lead pip elsewhere. An empty HOME counts as none."""
+    """Return our environment variables without those that would mislead pip. An empty HOME counts as unset."""
     unwanted = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     if not kept.get("HOME"):
@@ -273,7 +273,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def say(text: str) -> None:
-    """A line for whoever waits."""
+    """Print a line for the person who waits."""
     print(text, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The troubles that can stop the set-up on a fresh machine, each as one sentence with its cure."""
+"""The problems that can stop the setup on a fresh machine, each as one sentence with its remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 GIB = 1 << 30
-NEEDS_BYTES = 2 * GIB  # 0.5 GiB stay, the compiler's own files come on top; the rest is margin
+NEEDS_BYTES = 2 * GIB  # 0.5 GiB remain in use, the compiler's temporary files come on top, and the rest is margin
 
 NO_VENV = (
     "Python's venv module is incomplete here. On Debian and Ubuntu install it with `sudo apt-get "
@@ -49,7 +49,7 @@ NOT_OFFERED = (
     "Python version. Poolhouse is built for Python 3.11 to 3.13 on 64-bit systems."
 )
 
-# What pip and the compiler print -> what it means. The first match counts.
+# Output of pip or the compiler -> its meaning. The first match counts.
 SENTENCES: list[tuple[tuple[str, ...], str]] = [
     (("No space left on device", "[Errno 28]", "There is not enough space on the disk"), DISK_FULL),
     (("DO NOT MATCH THE HASHES",), WRONG_HASH),
@@ -79,11 +79,11 @@ SENTENCES: list[tuple[tuple[str, ...], str]] = [
 
 
 class Trouble(Exception):
-    """The set-up cannot go on; the text is the whole sentence a person reads."""
+    """The setup cannot continue. The text is the complete sentence for the person."""
 
 
 def explained(output: str) -> str | None:
-    """The sentence for what a failed command printed, or None when no known cause is in it."""
+    """Return the sentence for the output of a failed command, or None if the cause is unknown."""
     for signs, sentence in SENTENCES:
         if any(sign in output for sign in signs):
             return sentence
@@ -91,13 +91,13 @@ def explained(output: str) -> str | None:
 
 
 def check_python() -> None:
-    """Raises Trouble where this Python cannot make environments."""
+    """Raise Trouble if this Python cannot create environments."""
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
         raise Trouble(NO_VENV)
 
 
 def check_disk(project: Path, needs_bytes: int = NEEDS_BYTES) -> None:
-    """Raises Trouble where the disk of the project, or of temporary files, is too full."""
+    """Raise Trouble if the disk of the project or of temporary files is too full."""
     for folder in (project, Path(tempfile.gettempdir())):
         free_bytes = shutil.disk_usage(str(folder)).free
         if free_bytes < needs_bytes:
@@ -108,14 +108,14 @@ def check_disk(project: Path, needs_bytes: int = NEEDS_BYTES) -> None:
 
 
 def check_compiler() -> None:
-    """Raises Trouble where no C++ compiler can build a small program."""
+    """Raise Trouble if no C++ compiler can build a small program."""
     has_compiler = _visual_studio() if sys.platform == "win32" else _compiles()
     if not has_compiler:
         raise Trouble(NO_COMPILER.get(sys.platform, NO_COMPILER["linux"]))
 
 
 def _compiles() -> bool:
-    """Return whether a tiny program compiles and links; a mere stub of a compiler fails this."""
+    """Return whether a tiny program compiles and links. A compiler stub fails this."""
     names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
     compiler = next((name for name in names if name and shutil.which(name.split()[0])), None)
     if compiler is None:

@@ -1,6 +1,6 @@
-"""Made-up layers beside the layers of a file that they stand for: `python -m scripts.synthetic_layers FILE...`.
+"""Synthetic layers beside the layers of a file that they represent: `python -m scripts.synthetic_layers FILE...`.
 
-Both are opened in one worker and asked the same steps in turn. A ratio of 1 says that a trial measures the model.
+Both are loaded in one worker and run the same steps in turn. A ratio of 1 means that a trial predicts the model.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WITHIN_S = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The duration of a run, in seconds."""
+    """The durations of a run in seconds."""
 
     single_s: float
     wide_s: float
@@ -57,7 +57,7 @@ def write_own(path: Path, header: Header, model: Model, layers: Layers) -> None:
 
 
 async def steps(worker: Worker, group: asyncio.TaskGroup, path: Path, threads: int) -> Steps:
-    """Open a stage from the middle and ask it the steps of a measurement."""
+    """Load a stage from the middle, and run the steps of a measurement on it."""
     model = model_of(read_header(path), "stage", "")
     run = Run(os.urandom(16), Role.MIDDLE, model.width, Number.F16)
     config = StageConfig(
@@ -79,7 +79,7 @@ async def steps(worker: Worker, group: asyncio.TaskGroup, path: Path, threads: i
 
 
 async def compared(path: Path, threads: int, rounds: int) -> dict[str, object]:
-    """A row for a file: seconds of both, the medians over the rounds, and their ratio."""
+    """Return the row of a file: the median seconds of both over the rounds, and their ratio."""
     header = read_header(path)
     model = model_of(header, path.stem, "0" * 64)
     shape, layers = shape_of(header, model), measured_runs(header, model)[-1]
@@ -103,12 +103,12 @@ async def compared(path: Path, threads: int, rounds: int) -> dict[str, object]:
 
 
 async def run(paths: list[Path], threads: int, rounds: int) -> list[dict[str, object]]:
-    """A row for each file."""
+    """Return a row for each file."""
     return [await compared(path, threads, rounds) for path in paths]
 
 
 def main() -> int:
-    """The command line; JSON on stdout."""
+    """Run the command line, with JSON on stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--threads", type=int, default=1)

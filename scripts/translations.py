@@ -1,6 +1,6 @@
-"""Collects what the window says, for translators: `make translations` writes resources/gui/translations.
+"""Collect the window's texts for translators: `make translations` writes resources/gui/translations.
 
-Qt's lupdate does not follow helpers like `_tr("…")`, so the words are found in the syntax tree and listed for it.
+Qt's lupdate does not follow helpers like `_tr("…")`, so the texts are found in the syntax tree and listed for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ACCENTS = str.maketrans("aeiouncAEIOU", "áéíóúñçÁÉÍÓÚ")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Said:
-    """One text of the window, under the context that it is looked up with."""
+    """A text of the window with the context in which it is looked up."""
 
     context: str
     text: str
@@ -37,11 +37,11 @@ class Said:
 
 
 class Unclear(Exception):
-    """A text that cannot be collected, because it is not written where it is translated."""
+    """A text that cannot be collected, because it is not a literal at the place where it is translated."""
 
 
 def everything(root: Path = WINDOW) -> list[Said]:
-    """All that the window says. Raises Unclear."""
+    """Return all texts of the window. Raises Unclear."""
     texts: set[Said] = set()
     for file in sorted(root.rglob("*.py")):
         texts |= set(said_in(file.read_text(encoding="utf-8"), str(file.relative_to(root))))
@@ -49,7 +49,7 @@ def everything(root: Path = WINDOW) -> list[Said]:
 
 
 def said_in(source: str, name: str) -> Iterator[Said]:
-    """The texts of one file. Raises Unclear."""
+    """Yield the texts of one file. Raises Unclear."""
     tree = ast.parse(source)
     helpers = dict(_helpers(tree))
     inside = {id(node) for helper in helpers.values() for node in ast.walk(helper[1])}
@@ -70,7 +70,7 @@ class Place:
         return Unclear(f"{self.file}:{node.lineno}: {ast.unparse(node)[:60]} {why}")
 
     def kind_of(self, name: str) -> str:
-        """The class that the function's argument `name` is said to be of."""
+        """Return the class that the function's argument `name` is annotated with."""
         arguments = self.function.args.args if self.function else []
         for argument in arguments:
             if argument.arg == name and isinstance(argument.annotation, ast.Name):
@@ -78,7 +78,7 @@ class Place:
         return ""
 
     def values(self, name: str) -> list[ast.expr]:
-        """Return what the function's own variable `name` is set to."""
+        """Return the values assigned to the function's own variable `name`."""
         return [
             node.value
             for node in ast.walk(self.function or ast.Module([], []))
@@ -88,7 +88,7 @@ class Place:
 
 
 def _helpers(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ast.FunctionDef]]]:
-    """Functions that only translate what they are given: their name, context, and themselves."""
+    """Yield the name, context and definition of each function that only translates its arguments."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef) or not node.args.args:
             continue
@@ -102,7 +102,7 @@ def _helpers(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ast.FunctionDef
 
 
 def _calls(node: ast.AST, place: Place) -> Iterator[tuple[Place, ast.Call]]:
-    """Every call, and where it stands."""
+    """Yield every call and its place."""
     for child in ast.iter_child_nodes(node):
         inner = place
         if isinstance(child, ast.ClassDef):
@@ -133,7 +133,7 @@ def _said(call: ast.Call, place: Place, helpers: dict[str, tuple[str, ast.Functi
 
 
 def _context(call: ast.Call, place: Place) -> str:
-    """Return the context: of `self.tr` the class, of `page.tr` the class of the function's argument `page`."""
+    """Return the context: for `self.tr` the class, for `page.tr` the class of the function's argument `page`."""
     match call.func:
         case ast.Attribute(value=ast.Name(id="self")) if place.of_class:
             return place.of_class
@@ -147,7 +147,7 @@ def _is_shown_later(text: ast.expr) -> bool:
 
 
 def _texts(node: ast.expr, place: Place) -> list[str]:
-    """A literal, both of `"a" if … else "b"`, or all that a variable is set to."""
+    """Return the literal, both of `"a" if … else "b"`, or all values assigned to a variable."""
     if isinstance(node, ast.IfExp):
         return [*_texts(node.body, place), *_texts(node.orelse, place)]
     if isinstance(node, ast.Name) and (values := place.values(node.id)):
@@ -163,7 +163,7 @@ def _text(node: ast.expr, place: Place) -> str:
 
 
 def _called(call: ast.Call) -> str:
-    """`tr`, `translate`, or a function's name. `tr = QCoreApplication.translate` is a translate too."""
+    """Return `tr`, `translate` or a function's name. `tr = QCoreApplication.translate` counts as `translate`."""
     match call.func:
         case ast.Name(id="tr"):
             return "translate"
@@ -171,13 +171,13 @@ def _called(call: ast.Call) -> str:
             return name
         case ast.Attribute(attr="translate", value=ast.Name(id="QCoreApplication")):
             return "translate"
-        case ast.Attribute(attr=name) if name != "translate":  # painters have one as well
+        case ast.Attribute(attr=name) if name != "translate":  # QPainter has a `translate` as well
             return name
     return ""
 
 
 def listing(said: list[Said]) -> str:
-    """The texts as Python that lupdate reads."""
+    """Return the texts as Python code that lupdate can parse."""
     lines: list[str] = []
     for context in dict.fromkeys(text.context for text in said):
         lines += [f"class {context}:", "    def said(self, n):"]
@@ -195,7 +195,7 @@ def _quoted(text: str) -> str:
 
 
 def update(folder: Path = FOLDER) -> list[str]:
-    """Bring the .ts files up to date and make the .qm files. Gives what is not translated yet."""
+    """Update the .ts files and make the .qm files. Return what is not translated yet."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / NAME.format(language) for language in LANGUAGES]
     for language, file in zip(LANGUAGES, files, strict=True):
@@ -219,12 +219,12 @@ def _collect(file: Path, language: str) -> None:
 
 
 def release(file: Path, made: Path) -> None:
-    """The .qm of a .ts file."""
+    """Make the .qm file of a .ts file."""
     _tool("lrelease", str(file), "-qm", str(made))
 
 
 def _tool(name: str, *words: str) -> None:
-    """One of Qt's own tools, as PySide6 brings it."""
+    """Run one of Qt's own tools that come with PySide6."""
     program = Path(sys.executable).parent / f"pyside6-{name}"
     ran = subprocess.run([str(program), *words], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
@@ -232,7 +232,7 @@ def _tool(name: str, *words: str) -> None:
 
 
 def unfinished(file: Path) -> list[str]:
-    """The texts that a language lacks."""
+    """Return the texts that a language lacks."""
     tree = ET.parse(file)  # noqa: S314  our own file
     return [
         str(message.findtext("source"))
@@ -242,7 +242,8 @@ def unfinished(file: Path) -> list[str]:
 
 
 def _fill_english(file: Path) -> bool:
-    """`%n machine(s)` is `%n machine` for one and `%n machines` for more. Whether anything was new."""
+    """Fill in English plurals: `%n machine(s)` is `%n machine` for one and `%n machines` for more. Return whether any
+    was new."""
     tree = ET.parse(file)  # noqa: S314  our own file
     new = False
     for message in tree.iter("message"):
@@ -250,7 +251,7 @@ def _fill_english(file: Path) -> bool:
         if translation is None or translation.get("type") != "unfinished":
             continue
         for form, several in zip(translation.findall("numerusform"), (False, True), strict=True):
-            form.text = english(source, several).replace("%n", "%Ln")  # in the language's own signs
+            form.text = english(source, several).replace("%n", "%Ln")  # with the language's own digits and separators
         del translation.attrib["type"]
         new = True
     if new:
@@ -259,7 +260,8 @@ def _fill_english(file: Path) -> bool:
 
 
 def english(text: str, several: bool) -> str:
-    """`%n machine(s)` is `%n machine` for one and `%n machines` for more; so are tries and boxes."""
+    """Return the singular or plural: `%n machine(s)` is `%n machine` for one and `%n machines` for more; so are tries
+    and boxes."""
 
     def ended(match: re.Match[str]) -> str:
         word = match[1]
@@ -273,7 +275,7 @@ def english(text: str, several: bool) -> str:
 
 
 def pseudo(made: Path) -> None:
-    """A language that is 40 % longer and accented: what it clips, German may clip."""
+    """Make a language that is accented and 40 % longer: text that it clips may be clipped in German."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "pseudo.ts"
         _collect(file, "de")
@@ -292,10 +294,10 @@ def pseudo(made: Path) -> None:
 
 
 def longer(text: str) -> str:
-    """Accented outside of {placeholders}, and with a tail that makes it 40 % longer."""
+    """Return the text with accents outside of {placeholders}, and with a tail that makes it 40 % longer."""
     parts = re.split(r"(\{[^}]*\}|%n|&\w+;|\*\.\w+)", text)
     accented = [part if at % 2 else part.translate(ACCENTS) for at, part in enumerate(parts)]
-    tail = "~" * max(1, round(LONGER * len(text)) - 1)  # a space comes before it
+    tail = "~" * max(1, round(LONGER * len(text)) - 1)  # a space precedes it
     words = [tail[at : at + 6] for at in range(0, len(tail), 6)]
     return "".join(accented) + " " + " ".join(words)
 
@@ -307,7 +309,7 @@ def _write(tree: ET.ElementTree[ET.Element], file: Path) -> None:
 
 
 def main() -> int:
-    """Update all languages; say what is missing."""
+    """Update all languages, and report what is missing."""
     try:
         missing = update()
     except Unclear as error:

@@ -1,1 +1,1 @@
-"""Records what llama.cpp's own server answers, for the tests to compare ours with: `make api-compare`."""
+"""Record the answers of llama.cpp's own server, with which the tests compare ours: `make api-compare`."""

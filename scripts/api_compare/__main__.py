@@ -1,4 +1,4 @@
-"""Ask llama.cpp's own server every case of the comparison, and write the shapes of its answers down."""
+"""Send every case of the comparison to llama.cpp's own server, and record the shapes of its answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def recorded(program: Path, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Each case with what it says to it."""
+    """Yield each case with the server's answer."""
     with serving(program, guide_file(), "guide") as base:
         yield from responses(base, cases() | ollama_cases() | system_cases("guide"))
     bert = tiny_bert.bert(folder / "bert.gguf")

@@ -1,4 +1,4 @@
-"""llama.cpp's own server, compiled from the engine's hashed source, and running."""
+"""llama.cpp's own server, compiled from the engine's hashed source and started."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PARTS = ("CMakeLists.txt", "LICENSE", "cmake/", "common/", "ggml/", "include/", 
          "tools/", "vendor/")  # fmt: skip
 FLAGS = {
     "CMAKE_BUILD_TYPE": "Release",
-    "CMAKE_C_FLAGS_RELEASE": "-O1",  # compiled in half the time, and fast enough for tiny models
+    "CMAKE_C_FLAGS_RELEASE": "-O1",  # compiles in half the time, and is fast enough for tiny models
     "CMAKE_CXX_FLAGS_RELEASE": "-O1",
     "BUILD_SHARED_LIBS": "OFF",
     "GGML_NATIVE": "OFF",
     "GGML_LLAMAFILE": "OFF",
     "GGML_OPENMP": "OFF",
-    "LLAMA_OPENSSL": "OFF",  # it asks for nothing from anywhere
+    "LLAMA_OPENSSL": "OFF",  # it downloads nothing
     "LLAMA_USE_PREBUILT_UI": "OFF",
     "LLAMA_BUILD_APP": "OFF",
     "LLAMA_BUILD_EXAMPLES": "OFF",
@@ -40,11 +40,11 @@ START_SECONDS, ANSWER_SECONDS = 60.0, 120.0
 
 
 class NotStarted(SystemExit):
-    """The server has ended, or says nothing: its own words stand on stderr."""
+    """The server ended or does not answer. Its own output is on stderr."""
 
 
 def compiled(jobs: int) -> Path:
-    """The program; compiled once for each version of the engine. What an interruption leaves is gone on with."""
+    """Return the program, compiled once for each version of the engine. An interrupted build is resumed."""
     source = fetch(WORK, PARTS)
     build = WORK / engine() / "build"
     if not (build / "build.ninja").exists():
@@ -55,7 +55,7 @@ def compiled(jobs: int) -> Path:
 
 
 def run(tool: str, *words: object) -> None:
-    """One of the environment's tools, with the others in its path."""
+    """Run a tool of the environment, with the others in its path."""
     tools = Path(sysconfig.get_path("scripts"))
     path = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
     command = [str(tools / tool), *map(str, words)]
@@ -64,7 +64,7 @@ def run(tool: str, *words: object) -> None:
 
 @contextmanager
 def serving(program: Path, model: Path, name: str, *more: str) -> Iterator[str]:
-    """The address of a server that answers with this model."""
+    """Run a server with this model, and yield its address."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -92,7 +92,7 @@ def answers(base: str) -> bool:
 
 
 def request(base: str, method: str, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of an answer; without the headers that belong to its connection."""
+    """Return the status, headers and body of an answer, without the headers of its connection."""
     data = None if body is None else json.dumps(body).encode()
     with closing(HTTPConnection(base, timeout=ANSWER_SECONDS)) as connection:
         connection.request(method, path, data, {"Content-Type": "application/json"})

@@ -1,4 +1,4 @@
-"""Let llama.cpp read answers with calls for each template of its source, and write down what it finds."""
+"""Let llama.cpp parse answers with calls for each template of its source, and record the results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def recorded(source: Path, build: Path) -> dict[str, Any]:
-    """All that the tests compare with."""
+    """Return everything with which the tests compare."""
     templates: dict[str, Any] = {}
     written: dict[str, dict[str, list[str]]] = {}
     for path in sorted((source / TEMPLATES).glob("*.jinja")):

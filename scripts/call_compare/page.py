@@ -1,4 +1,4 @@
-"""The page that says for each template whether llama.cpp's server and Poolhouse read the same in its calls."""
+"""The page that shows for each template whether llama.cpp's server and Poolhouse parse its calls alike."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The real window in use for half an hour over real nodes, and what it costs: `make endure`."""
+"""Half an hour of use of the real window over real nodes, and its cost: `make endure`."""

@@ -1,4 +1,4 @@
-"""`make endure`: nodes and a screen in one process, the window on it in another; its verdict is the exit status."""
+"""`make endure`: nodes and a screen in one process, and the window on it in another. The exit status is the verdict."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from app.machine.paths import Home
 
 MINUTES = 30.0
-INTERRUPTED = 130  # as shells say it
+INTERRUPTED = 130  # the exit code of shells
 
 
 async def run(minutes: float, table: Path) -> int:
-    """Both halves."""
+    """Run both processes."""
     from scripts.endurance.household import household, used
 
     words = [sys.executable, "-m", "scripts.endurance", "--minutes", str(minutes)]
@@ -26,10 +26,10 @@ async def run(minutes: float, table: Path) -> int:
 
 
 async def until_ended(work: Coroutine[object, object, int]) -> int:
-    """Do it; a request to end (SIGTERM) is taken as Ctrl-C is, so that nothing is left behind."""
+    """Run the work. SIGTERM is handled like Ctrl-C, so that nothing is left behind."""
     task = asyncio.current_task()
     assert task is not None
-    with contextlib.suppress(NotImplementedError):  # Windows has no such request
+    with contextlib.suppress(NotImplementedError):  # Windows has no such signal
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await work
 

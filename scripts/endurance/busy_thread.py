@@ -1,4 +1,4 @@
-"""Measure how long the window's thread works without a rest, by its CPU clock, and on what."""
+"""The CPU time for which the window's thread works without a break, and what it does."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from types import FrameType
 from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
 WINDOW = str(Path(__file__).resolve().parents[2] / "app" / "gui")
-LONG_S = 0.050  # what a person notices
-REAL_S = 0.001  # in less one did next to nothing, and there are very many of those
+LONG_S = 0.050  # noticeable for a person
+REAL_S = 0.001  # shorter passes, of which there are very many, did next to nothing
 LOOK_S = 0.005
-DEPTH = 3  # functions of a name
+DEPTH = 3  # number of functions in a name
 
 
 USUAL, FIRST, PALETTE = "usual", "first round", "palette"  # kinds of work
@@ -26,16 +26,16 @@ USUAL, FIRST, PALETTE = "usual", "first round", "palette"  # kinds of work
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """One pass that took long."""
+    """A pass that took long."""
 
     cpu_s: float
     step: str
-    where: str  # the window's own functions that were seen most in it; "" for Qt's alone
+    where: str  # the window's own functions sampled most often; "" if only Qt's
 
 
 @dataclass
 class Passes:
-    """Processor time of those that did something."""
+    """The CPU times of the passes that did something."""
 
     count: int = 0
     cpu_s: list[float] = field(default_factory=list)
@@ -49,12 +49,12 @@ class Passes:
             self.slow.append(Slow(cpu_s, step, where))
 
     def share(self, part: float) -> float:
-        """The length that this part of them stays within."""
+        """Return the duration that this share of the passes does not exceed."""
         times = sorted(self.cpu_s)
         return times[min(len(times) - 1, int(part * len(times)))] if times else 0.0
 
     def worst(self, most: int) -> list[tuple[Slow, int]]:
-        """The longest of each step, and how many of that step were long."""
+        """Return the longest pass of each step, and how many passes of that step were long."""
         kinds: dict[str, Slow] = {}
         for slow in sorted(self.slow, key=lambda slow: slow.cpu_s):
             kinds[slow.step] = slow
@@ -64,10 +64,10 @@ class Passes:
 
 
 class Watch(QObject):
-    """Cuts the thread's time at each turn of the event loop: `kinds` holds the pieces; `kind` and `step` name them.
+    """The division of the thread's time at each turn of the event loop. `kinds` holds the pieces by `kind` and `step`.
 
-    A piece holds one slot or several, so that none is longer than its piece. Waiting costs no processor time,
-    and neither does what other programs do: a busy computer lengthens it by little.
+    A piece contains one or more slots, so no slot is longer than its piece. Only CPU time counts, so waiting and
+    other programs hardly change it.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -84,7 +84,7 @@ class Watch(QObject):
         self._looker.start()
 
     def end(self) -> None:
-        """No more is measured."""
+        """Stop measuring."""
         self._ends.set()
         self._looker.join()
         turns = QAbstractEventDispatcher.instance()
@@ -93,7 +93,7 @@ class Watch(QObject):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Exclude what the measurement itself computes."""
+        """Exclude the measurement's own computation."""
         began = time.thread_time()
         yield
         self._cpu += time.thread_time() - began
@@ -105,7 +105,7 @@ class Watch(QObject):
         self.kinds[self.kind].add(cpu_s, self.step, max(seen, key=lambda name: seen[name], default=""))
 
     def _look(self) -> None:
-        """Sample, in a thread of its own, where the window's thread is."""
+        """Sample the position of the window's thread, in a separate thread."""
         while not self._ends.wait(LOOK_S):
             name = named(sys._current_frames().get(self._thread))
             if name:
@@ -113,7 +113,7 @@ class Watch(QObject):
 
 
 def named(frame: FrameType | None) -> str:
-    """The innermost functions of the window under way."""
+    """Return the names of the window's innermost running functions."""
     names: list[str] = []
     while frame is not None and len(names) < DEPTH:
         code = frame.f_code

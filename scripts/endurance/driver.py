@@ -1,4 +1,4 @@
-"""Uses the window as a person would, round after round: pages, sheets, answers, sizes, palettes, away and back."""
+"""A simulated person who uses the window round after round: pages, sheets, answers, sizes, palettes, away and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scripts.endurance.verdict import verdict
 
 STEP_MS = 200
 HIDDEN_STEPS = 5
-ANSWER_S = 120.0  # for an answer, also while a machine leaves and a model is loaded anew
+ANSWER_S = 120.0  # for an answer, even while a machine leaves and the model is reloaded
 SIZES = ((960, 600), (1600, 1000), (1200, 760))
 QUESTION = "What happens when a machine leaves? Tell me all that you know of it."
 
@@ -35,7 +35,7 @@ Step = tuple[str, Callable[[], object]]
 
 
 class Tour:
-    """The steps of one round, each made when the one before it is done."""
+    """The steps of one round, each run when the previous one is done."""
 
     def __init__(self, application: Application) -> None:
         self._it = application
@@ -77,7 +77,7 @@ class Tour:
         yield "close the sheet", close_the_sheet
 
     def _chat(self) -> Iterator[Step]:
-        """One that is stopped while it speaks, then one made anew to its end; then the chat is deleted."""
+        """Stop an answer midway, regenerate it to its end, and delete the chat."""
         page = self._it.window.page(navigation.CHAT)
         assert isinstance(page, ChatPage)
         yield "to the chat", partial(self._it.window.go, navigation.CHAT)
@@ -97,7 +97,7 @@ class Tour:
         yield "delete the chat", partial(page.history.delete, [old])
 
     def _palettes(self) -> Iterator[Step]:
-        """Include widgets that are not visible: they follow when they are shown."""
+        """Switch palettes, including widgets that are not visible, which follow when they are shown."""
         for scheme in (Scheme.DARK, Scheme.LIGHT):
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
             yield "away", partial(self._it.window.go, navigation.POOL)
@@ -113,7 +113,7 @@ class Tour:
 
 
 class Driver(QObject):
-    """One step after another until the time is over; then the window is asked to quit."""
+    """A runner of one step after another until the time is up. It then asks the window to quit."""
 
     def __init__(self, app: QApplication, application: Application, said: Said, seconds: float) -> None:
         super().__init__(app)
@@ -121,7 +121,7 @@ class Driver(QObject):
         self._began = time.monotonic()
         self._seconds = seconds
         self.ledger, self.tour, self.watch = Ledger(), Tour(application), Watch(self)
-        self.is_whole = True  # no step broke
+        self.is_whole = True  # no step failed
         self._steps = self.tour.round()
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._next)
@@ -133,7 +133,7 @@ class Driver(QObject):
             self._do(next(self._steps, None))
             is_done = True
         finally:
-            if not is_done:  # Qt prints the error, and would go on
+            if not is_done:  # Qt prints the error, and would continue
                 self.is_whole = False
                 self._end()
 
@@ -159,12 +159,12 @@ class Driver(QObject):
 
 
 def is_busy(page: ChatPage) -> bool:
-    """An answer is under way in the open chat."""
+    """Return whether an answer is in progress in the open chat."""
     return page.chat.id in page.session.running
 
 
 def spoken(page: ChatPage) -> bool:
-    """The open chat's last answer has words."""
+    """Return whether the open chat's last answer has text."""
     if is_busy(page):
         return bool(page.session.running[page.chat.id].text)
     last = page.chat.messages.get(page.chat.leaf) if page.chat.leaf is not None else None
@@ -172,7 +172,7 @@ def spoken(page: ChatPage) -> bool:
 
 
 def again(page: ChatPage) -> None:
-    """Another answer to the question, or the first one if none came."""
+    """Request another answer to the question, or the first one if none came."""
     leaf = page.chat.leaf
     assert leaf is not None, "the question is not in its chat"
     if page.chat.messages[leaf].role is Role.ASSISTANT:
@@ -182,18 +182,18 @@ def again(page: ChatPage) -> None:
 
 
 def close_the_sheet() -> None:
-    """Whichever lies over the window."""
+    """Close the sheet over the window."""
     sheet = QApplication.activeModalWidget()
     if sheet is not None:
         sheet.close()
 
 
 def nothing() -> None:
-    """A step in which only time goes by."""
+    """Do nothing, as a step that only lets time pass."""
 
 
 def drive(home: Home, seconds: float, table: Path) -> int:
-    """The real window over the node of a home. Gives 1 where it did not stay as it should."""
+    """Drive the real window over the node of a home. Return 1 if a figure did not stay within its bounds."""
     said = Said()
     app = QApplication(["poolhouse"])
     folder = home.root / "window"

@@ -1,4 +1,4 @@
-"""The household of a long run: three nodes, the Guide on all of them, one that goes and comes back."""
+"""The household of a long run: three nodes with the Guide on all of them, one of which leaves and returns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @asynccontextmanager
 async def household() -> AsyncIterator[list[DemoNode]]:
-    """Nodes that know each other, the first one with a model over all."""
+    """Yield paired nodes. The first has a model loaded over all of them."""
     async with DemoNodes(MACHINES) as demo, AsyncExitStack() as stack:
         homes = [Home.at(node.home) for node in demo.nodes]
         clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
@@ -35,7 +35,7 @@ async def household() -> AsyncIterator[list[DemoNode]]:
 
 
 async def used(node: DemoNode, guest: DemoNode, words: list[str]) -> int:
-    """The window over `node`, in a process of its own, while `guest` goes and comes back."""
+    """Run the window over `node` in its own process, while `guest` leaves and returns. Return its exit code."""
     with screen() as environment:
         window = await asyncio.create_subprocess_exec(*words, str(node.home), cwd=PROJECT, env=environment)
         try:
@@ -63,7 +63,7 @@ async def _going(node: DemoNode) -> None:
 
 
 async def _begun(node: DemoNode) -> asyncio.subprocess.Process:
-    """The same machine once more."""
+    """Start the same machine again."""
     return await asyncio.create_subprocess_exec(
         *node_command(node.home, node.name, 1), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, env=paths.python_environment(POOLHOUSE_KEYSTORE="file"),
@@ -71,7 +71,7 @@ async def _begun(node: DemoNode) -> asyncio.subprocess.Process:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Stop the machine in an orderly way, as when it is switched off."""
+    """Shut the machine down in an orderly way."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -84,7 +84,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 @contextmanager
 def screen() -> Iterator[dict[str, str]]:
-    """An environment with a screen, and a tray if there is one to be had; without Xvfb Qt draws into memory."""
+    """Yield an environment with a screen, and a tray if available. Without Xvfb, Qt draws into memory."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
     if not shutil.which("Xvfb"):
         yield environment | {"QT_QPA_PLATFORM": "offscreen"}
@@ -104,7 +104,7 @@ def screen() -> Iterator[dict[str, str]]:
 def _started(
     stack: ExitStack, name: str, *words: str, environment: dict[str, str], passed: tuple[int, ...] = ()
 ) -> None:
-    """Start a program, if it is installed, until the end of `stack`."""
+    """Start a program, if it is installed, until `stack` ends."""
     if shutil.which(name):
         made = subprocess.Popen(
             [name, *words], env=environment, pass_fds=passed,

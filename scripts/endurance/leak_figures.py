@@ -14,11 +14,11 @@ class Reading:
     """The figures after one round."""
 
     second: int
-    own_kib: int  # memory that is this process's alone
+    own_kib: int  # memory that only this process uses
     handles: int
     qt_objects: int
-    wrappers: int  # of Qt's objects, for Python
-    gone: int  # wrappers of what Qt has no more
+    wrappers: int  # Python wrappers of Qt objects
+    gone: int  # wrappers of deleted Qt objects
     python_objects: int
     nones: int  # references
     trues: int
@@ -26,7 +26,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bounds of a figure's drift from the middle third of the rounds to the last; None: reported only."""
+    """The bounds of a figure's drift from the middle third of the rounds to the last. None means no bound."""
 
     rise: int | None
     fall: int | None
@@ -38,10 +38,10 @@ BOUNDS = {
     "qt_objects": Bound(100, None),
     "wrappers": Bound(100, None),
     "gone": Bound(30, None),
-    "python_objects": Bound(4000, None),  # the Activity page comes to know up to 200 answers
-    # PySide takes one when an object is first asked for a function of Qt's that Python did not override, and
-    # does not give it back when the object goes: it rises with every widget that comes and goes, costs no
-    # memory, and ends nothing. One that falls ends the process at zero.
+    "python_objects": Bound(4000, None),  # the Activity page collects up to 200 answers
+    # PySide takes a reference when an object is first asked for a Qt function that Python did not override, and never
+    # releases it. The count rises with every widget that comes and goes, which is harmless and costs no memory. A
+    # falling count would end the process at zero.
     "nones": Bound(None, 2000),
     "trues": Bound(1000, 1000),
 }
@@ -49,7 +49,7 @@ BOUNDS = {
 
 @dataclass
 class Ledger:
-    """A reading for each round; the first third is for warming up."""
+    """A reading for each round. The first third is for warming up."""
 
     readings: list[Reading] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ class Ledger:
         return problems
 
     def table(self) -> list[str]:
-        """Some rounds, first and last among them, and how much each figure moved."""
+        """Return some rounds, including the first and the last, and the drift of each figure."""
         names = [figure.name for figure in fields(Reading)]
         last = len(self.readings) - 1
         chosen = sorted({round(at * last / (ROWS - 1)) for at in range(ROWS)})

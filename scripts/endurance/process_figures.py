@@ -1,4 +1,4 @@
-"""Takes the figures of this process: its memory and handles, Qt's objects and Python's."""
+"""The figures of this process: its memory and handles, and the objects of Qt and Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HARMLESS = ("GetApplicationBusAddress", "This plugin does not support")
 
 
 class Said:
-    """Qt's own report; also the only way to count its objects without a wrapper for each, which would stay."""
+    """Qt's own report. It is also the only way to count its objects without a permanent wrapper for each."""
 
     def __init__(self) -> None:
         self.warnings: set[str] = set()
@@ -24,7 +24,7 @@ class Said:
         qInstallMessageHandler(self._hear)
 
     def objects(self, app: QApplication) -> int:
-        """All that hang on the program or on one of its windows."""
+        """Return the number of objects that belong to the application or to one of its windows."""
         self._lines, self._counts = 0, True
         for top in (app, *app.topLevelWidgets()):
             top.dumpObjectTree()
@@ -50,15 +50,15 @@ def reading(second: float, said: Said, app: QApplication) -> Reading:
 
 
 def n_gone() -> int:
-    """Python's objects for those of Qt's that are no more, and that something still holds."""
+    """Return the number of live Python wrappers whose Qt object has been deleted."""
     return sum(isinstance(candidate, QObject) and not Shiboken.isValid(candidate) for candidate in gc.get_objects())
 
 
 def own_memory(process: psutil.Process) -> int:
-    """Bytes that this process wrote and that are in memory.
+    """Return the bytes in memory that this process has written.
 
-    Not the usual "unique" ones: pages of Qt's libraries count there as soon as no other program uses them, and
-    27 to 45 MiB come from nowhere when one ends.
+    This is not the usual "unique" set size: that includes pages of Qt's libraries as soon as no other program uses
+    them, so 27 to 45 MiB appear from nowhere when one ends.
     """
     if sys.platform == "win32":
         n_bytes = process.memory_info().private
@@ -71,7 +71,7 @@ def own_memory(process: psutil.Process) -> int:
 
 
 def handles(process: psutil.Process) -> int:
-    """Open files, connections and what else the system counts."""
+    """Return the number of open files, connections and other handles that the system counts."""
     if sys.platform == "win32":
         n_handles = process.num_handles()
     else:

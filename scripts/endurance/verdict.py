@@ -1,4 +1,4 @@
-"""The findings of a long run in words, and whether everything stayed as it should."""
+"""The findings of a long run as text, and whether all figures stayed within their bounds."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from scripts.endurance.busy_thread import FIRST, LONG_S, PALETTE, USUAL, Passes
 from scripts.endurance.leak_figures import Ledger, lined
 
 WORST = 12
-ANSWERED = 0.5  # of the questions: while a machine goes and comes back some are refused
+ANSWERED = 0.5  # minimum share of the questions: while a machine leaves and returns, some are refused
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The longest turns of the event loop that are well: 99 of a hundred, and all."""
+    """The maximum duration of turns of the event loop: of 99 percent of them, and of all."""
 
     most_s: float
     longest_s: float
 
 
 BARS = {
-    USUAL: Bar(LONG_S, 2 * LONG_S),  # a turn may hold two slots
-    FIRST: Bar(0.1, 0.15),  # each page is made at its first showing, in steps
-    PALETTE: Bar(0.1, 0.15),  # all that is seen gets other colors at once
+    USUAL: Bar(LONG_S, 2 * LONG_S),  # a turn may contain two slots
+    FIRST: Bar(0.1, 0.15),  # each page is built when first shown, in steps
+    PALETTE: Bar(0.1, 0.15),  # everything visible changes color at once
 }
 
 
 def verdict(
     ledger: Ledger, kinds: Mapping[str, Passes], warnings: Iterable[str], answers: int
 ) -> tuple[list[str], bool]:
-    """The lines, and whether nothing is wrong."""
+    """Return the lines of the report, and whether nothing is wrong."""
     lines = [
         f"{len(ledger.readings)} rounds, {answers} of their questions answered to the end.",
         "",
@@ -56,7 +56,7 @@ def verdict(
 
 
 def late(kind: str, passes: Passes) -> list[str]:
-    """Return what took longer than it may."""
+    """Return the passes that took longer than allowed."""
     bar, most, longest = BARS[kind], passes.share(0.99), passes.share(1.0)
     problems = []
     if most > bar.most_s:

@@ -1,1 +1,1 @@
-"""Makes a tiny random model of each family, and writes down what transformers says with it."""
+"""Make a tiny random model of each family, and record the results of transformers for it."""

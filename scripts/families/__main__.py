@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def write(path: Path, known: dict[str, Recipe], name: str, expected: dict[str, Any]) -> None:
-    """Put an entry into the table, a line for each family, and drop those without a recipe."""
+    """Write an entry to the table, one line per family, and drop entries without a recipe."""
     table = json.loads(path.read_text("utf-8")) if path.exists() else {}
     table = {each: table[each] for each in known if each in table} | {name: expected}
     lines = [f"{json.dumps(each)}: {json.dumps(table[each])}" for each in known if each in table]

@@ -1,4 +1,4 @@
-"""llama.cpp's own converter, taken from the hashed source of its binding: model folder -> GGUF."""
+"""llama.cpp's own converter from a model folder to GGUF, extracted from the hashed source of its Python binding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = ("convert_hf_to_gguf.py", "conversion/", "gguf-py/gguf/")
 
 
 def load() -> Any:
-    """The converter's module `conversion`, with the gguf package that belongs to it."""
+    """Return the converter's module `conversion`, which needs the matching gguf package."""
     folder = fetch(WORK, PARTS)
     for path in (folder, folder / "gguf-py"):
         if str(path) not in sys.path:
@@ -29,7 +29,7 @@ def load() -> Any:
 
 
 def convert(folder: Path, target: Path, metadata: Mapping[str, Any], *, mtp: bool) -> str:
-    """Write `target` in F16, with `metadata` over the model's configuration; return GGUF's name of the architecture."""
+    """Write `target` in F16, with `metadata` overriding the model's configuration. Return GGUF's architecture name."""
     conversion = load()
     import gguf
 
@@ -42,13 +42,13 @@ def convert(folder: Path, target: Path, metadata: Mapping[str, Any], *, mtp: boo
     settings = {key: value for key, value in settings.items() if value is not DROP}
     name = conversion.get_model_architecture(settings, conversion.ModelType.TEXT)
     known = conversion.get_model_class(name)
-    # The vocabulary is not what is proved: every model gets the same small one.
+    # The vocabulary is not what is tested, so every model gets the same small one.
     changes = {"model_arch": known.model_arch, "set_vocab": set_vocab, "no_mtp": not mtp}
-    for inner in vars(known).values():  # some choose a class of their own by the configuration
+    for inner in vars(known).values():  # some select a class of their own by the configuration
         if isinstance(inner, type):
             inner.set_vocab = set_vocab  # type: ignore[attr-defined]
     kind = type("Tiny", (known,), changes)
-    words = {f"<{index}>": index for index in range(VOCABULARY)}  # some families' parts look into it
+    words = {f"<{index}>": index for index in range(VOCABULARY)}  # parts of some families look into it
     tokenizers.Tokenizer(tokenizers.models.BPE(words, [])).save(str(folder / "tokenizer.json"))
     with torch.inference_mode():
         half = gguf.LlamaFileType.MOSTLY_F16

@@ -1,11 +1,11 @@
-"""Families whose layers are all alike."""
+"""Families in which all layers are alike."""
 
 from __future__ import annotations
 
 from scripts.families.recipe import DROP, Recipe
 
 TIED = {"tie_word_embeddings": True}
-OWN_HEAD = {"head_dim": DROP}  # the width over the number of heads
+OWN_HEAD = {"head_dim": DROP}  # the width divided by the number of heads
 LLAMA_3 = {"rope_type": "llama3", "rope_theta": 10_000.0, "factor": 8.0, "low_freq_factor": 1.0,
            "high_freq_factor": 4.0, "original_max_position_embeddings": 64}  # fmt: skip
 YARN = {"rope_type": "yarn", "rope_theta": 10_000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,

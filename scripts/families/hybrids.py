@@ -1,4 +1,4 @@
-"""Families that mix attention with layers that keep a state."""
+"""Families that mix attention layers with layers that keep a state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One recipe -> the GGUF file of its model, and the entry of the table that describes it."""
+"""Conversion of a recipe into the GGUF file of its model, and the entry of the table that describes it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from safetensors.torch import load_file, save_file
 from scripts.families import converter, mtp
 from scripts.families.recipe import WIDTH, Recipe
 from scripts.families.reference import Reference, prompt, reference
-from scripts.families.weights import randomise
+from scripts.families.weights import randomize
 
 
 def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """Write `folder/NAME.gguf`; what is said about it comes from transformers in float32."""
+    """Write `folder/NAME.gguf`, and return its entry with the results of transformers in float32."""
     model = build(recipe)
     said = reference(model, prompt(recipe.seed))
     target = folder / f"{recipe.name}.gguf"
@@ -35,7 +35,7 @@ def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
 
 
 def build(recipe: Recipe) -> Any:
-    """The random model, ready to be asked."""
+    """Return the random model, ready for inference."""
     torch.manual_seed(recipe.seed)
     torch.set_num_threads(1)
     kind = getattr(transformers, recipe.model)
@@ -47,12 +47,12 @@ def build(recipe: Recipe) -> Any:
         part._attn_implementation = "eager"
         part._experts_implementation = "eager"
     model = kind(config).float().eval()
-    randomise(model, recipe.seed)
+    randomize(model, recipe.seed)
     return model
 
 
 def complete(recipe: Recipe, path: Path) -> None:
-    """Make the saved tensors those of a published model."""
+    """Change the saved tensors to match those of a published model."""
     tensors = load_file(path)
     if recipe.renamed:
         tensors = {re.sub(*recipe.renamed, name): value for name, value in tensors.items()}
@@ -62,7 +62,7 @@ def complete(recipe: Recipe, path: Path) -> None:
 
 
 def entry(recipe: Recipe, model: Any, architecture: str, target: Path, said: Reference) -> dict[str, Any]:
-    """The table's entry."""
+    """Return the table's entry."""
     data = target.read_bytes()
     return {
         "architecture": architecture,

@@ -1,4 +1,4 @@
-"""Blocks for multi-token prediction: transformers reads over them, files carry them, a cut drops them."""
+"""Blocks for multi-token prediction. Transformers ignores them, model files contain them, and cutting drops them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 def block(recipe: Recipe, tensors: Tensors) -> Tensors:
-    """The block's tensors: a copy of the last layer under its name, and what joins it to the model."""
+    """Return the block's tensors: a renamed copy of the last layer, and the tensors that join it to the model."""
     chance = torch.Generator().manual_seed(recipe.seed + 1)
     n_layers = recipe.sizes()["num_hidden_layers"]
     last = f"model.layers.{n_layers - 1}."
@@ -19,7 +19,7 @@ def block(recipe: Recipe, tensors: Tensors) -> Tensors:
     if recipe.mtp == "mtp.":  # Qwen
         names = ("mtp.fc.weight", "mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight")
         inside, final = "mtp.layers.0.", "mtp.norm.weight"
-    else:  # DeepSeek and GLM: one layer more
+    else:  # DeepSeek and GLM add one more layer
         inside = f"model.layers.{n_layers}."
         names = (inside + "eh_proj.weight", inside + "enorm.weight", inside + "hnorm.weight")
         final = inside + "shared_head.norm.weight"
@@ -28,7 +28,7 @@ def block(recipe: Recipe, tensors: Tensors) -> Tensors:
 
 
 def metadata(recipe: Recipe) -> dict[str, int]:
-    """Return what the configuration says of the block."""
+    """Return the block's entries in the configuration."""
     if not recipe.mtp:
         return {}
     return {"mtp_num_hidden_layers" if recipe.mtp == "mtp." else "num_nextn_predict_layers": 1}

@@ -10,7 +10,7 @@ VOCABULARY = 272  # 256 bytes, 3 control tokens, a few merges
 WIDTH = 32  # with more, seventy models of up to twelve layers would not fit into 12 MB
 PROMPT_TOKENS, NEW_TOKENS = 24, 16
 
-# Sizes that most configurations name alike; a recipe adds what is its family's own.
+# Sizes with the same names in most configurations. A recipe adds those of its family.
 SIZES: Mapping[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": WIDTH,
@@ -28,28 +28,28 @@ SIZES: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Instructions to make the model of one family."""
+    """Instructions for making the model of one family."""
 
     name: str  # of the file
-    model: str  # transformers' class
-    why: str  # this shape
-    config: Mapping[str, Any] = field(default_factory=dict)  # over SIZES; None takes a size away
+    model: str  # class in transformers
+    why: str  # reason for this shape
+    config: Mapping[str, Any] = field(default_factory=dict)  # overrides SIZES; DROP removes a size
     seed: int = 0
-    mtp: str = ""  # how to add a block for multi-token prediction, which transformers leaves out
-    note: str = ""  # where llama.cpp says something else than transformers, and why
+    mtp: str = ""  # how to add a block for multi-token prediction, which transformers omits
+    note: str = ""  # where and why llama.cpp's results differ from those of transformers
     converter_config: Mapping[str, Any] = field(default_factory=dict)  # for the converter only
-    renamed: tuple[str, str] | None = None  # pattern and replacement: names that transformers saves wrongly
-    sees: Mapping[str, Any] | None = None  # `vision_config`; the sizes are then those of `text_config`
+    renamed: tuple[str, str] | None = None  # pattern and replacement for names that transformers saves wrongly
+    sees: Mapping[str, Any] | None = None  # `vision_config`; SIZES then belong to `text_config`
 
     def sizes(self) -> dict[str, Any]:
-        """All settings of the configuration."""
+        """Return all settings of the configuration."""
         values = {**SIZES, **self.config}
         return {key: value for key, value in values.items() if value is not DROP}
 
 
-DROP: Any = object()  # takes a size away that a configuration does not know
+DROP: Any = object()  # removes a size that a configuration does not have
 
 
 def every(n_layers: int, period: int, ordinary: str, last: str) -> list[str]:
-    """The kinds of layers in which the last of each period is another one."""
+    """Return the kinds of layers, where the last of each period differs from the others."""
     return [last if (index + 1) % period == 0 else ordinary for index in range(n_layers)]

@@ -8,27 +8,27 @@ import torch
 
 from scripts.families.recipe import NEW_TOKENS, PROMPT_TOKENS, VOCABULARY
 
-FIRST_ID = 3  # the tokens before are control tokens
+FIRST_ID = 3  # the tokens before it are control tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The anchor of one model."""
+    """The reference results of one model."""
 
     prompt: list[int]
     tokens: list[int]  # greedy
-    margins: list[float]  # between the best logit and the second best, at each token
+    margins: list[float]  # between the best and the second-best logit at each token
     logits: list[float]  # after the prompt
 
 
 def prompt(seed: int) -> list[int]:
-    """Random ids, none of them a control token."""
+    """Return random token IDs without control tokens."""
     chance = torch.Generator().manual_seed(1000 + seed)
     return torch.randint(FIRST_ID, VOCABULARY, (PROMPT_TOKENS,), generator=chance).tolist()
 
 
 def reference(model: torch.nn.Module, ids: list[int]) -> Reference:
-    """Decode without a cache: each step is the whole sequence, so no cache can be at fault."""
+    """Decode without a cache: each step computes the whole sequence, so no cache can be at fault."""
     seen, tokens, margins = list(ids), [], []
     first: list[float] = []
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Families in which some layers see a window only. Each has more layers than its pattern's period."""
+"""Families in which some layers use a sliding window. Each has more layers than its pattern's period."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Pictures of the window, made over real nodes: `make screenshots`."""
+"""Screenshots of the window over real nodes: `make screenshots`."""

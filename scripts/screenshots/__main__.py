@@ -1,4 +1,4 @@
-"""`make screenshots` fills build/screenshots: the household in one process, the window in others."""
+"""`make screenshots` fills build/screenshots. The household runs in one process, and the window in others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCENES = (
 
 
 def main() -> int:
-    """Both halves: the household, and in a process of its own for each scene the window."""
+    """Run the household, and for each scene the window in its own process."""
     words = argparse.ArgumentParser(prog="scripts.screenshots", description=__doc__)
     words.add_argument("--to", type=Path, default=FOLDER, help="the folder for the pictures")
     words.add_argument("--scale", type=float, default=1.0, help="text size, 1.0 to 2.0")

@@ -1,4 +1,4 @@
-"""Takes pictures of a real window that no screen shows, in both palettes."""
+"""A camera for a real window without a screen, in both palettes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from app.machine.paths import Home
 
 FONT = "DejaVu Sans"
 WIDTH, HEIGHT = 1200, 760
-SETTLE_MS = 1500  # for what a page asks of the node when it is first shown
+SETTLE_MS = 1500  # for a page's requests to the node when it is first shown
 PAINT_MS = 250
 
 
 class Camera:
-    """One window over the node of a home; `launcher` where its node is not to be found by the usual way."""
+    """A window over the node of a home. `launcher` is needed if its node cannot be found in the usual way."""
 
     def __init__(self, app: QApplication, home: Path, folder: Path, scale: float, launcher: Launcher | None) -> None:
         self.folder, self._scale = folder, scale
@@ -43,7 +43,7 @@ class Camera:
         theme = Theme(app, Scheme.LIGHT, scale)
         lock = ChatLock(client, pool, preferences, own, app)
         motion = Motion(app, preferences)
-        motion.choose(ALWAYS)  # of a picture nobody can say at which moment it was taken
+        motion.choose(ALWAYS)  # the moment of a picture within a motion could not be reproduced
         self.services = AppContext(
             pool, client, theme, preferences, launcher, own, _nowhere, lock, motion,
             Importing(pool, preferences, app),
@@ -55,7 +55,7 @@ class Camera:
         wait(SETTLE_MS)
 
     def page(self, name: str) -> QWidget:
-        """The page of this name in front, settled."""
+        """Show the page of this name, wait until it has settled, and return it."""
         self.window.go(name)
         page = self.window.page(name)
         self.services.theme.choose(Scheme.LIGHT, self._scale)
@@ -72,7 +72,7 @@ class Camera:
             print(file)
 
     def shoot_parts(self, name: str, page: QWidget) -> None:
-        """Each tab, view or section of a page."""
+        """Take pictures of each tab, view or section of a page."""
         for part in _parts(page):
             self.shoot(f"{name}{part}")
 
@@ -82,7 +82,7 @@ class Camera:
 
 
 def application(language: str) -> QApplication:
-    """Qt without a screen, in the pictures' font."""
+    """Return a Qt application without a screen, in the font of the pictures."""
     app = QApplication([])
     app.setFont(QFont(FONT))
     translate(app, language)
@@ -90,18 +90,18 @@ def application(language: str) -> QApplication:
 
 
 def wait(ms: int) -> None:
-    """Let the window live for so long."""
+    """Run the window's event loop for `ms` milliseconds."""
     loop = QEventLoop()
     QTimer.singleShot(ms, loop.quit)
     loop.exec()
 
 
 def _nowhere(_: str) -> None:
-    """Nobody presses anything here."""
+    """Do nothing, as nobody clicks links here."""
 
 
 def _parts(page: QWidget) -> Iterator[str]:
-    """The page as it is; with tabs, each of them in turn: what its file is called."""
+    """Show each tab of the page in turn, or the page itself if it has none, and yield the name of its picture."""
     if isinstance(page, PoolPage):
         yield from _views(page)
         return
@@ -122,7 +122,7 @@ def _parts(page: QWidget) -> Iterator[str]:
 
 
 def _views(page: PoolPage) -> Iterator[str]:
-    """The map, with a machine's details too, and the table."""
+    """Show the map, also with a machine's details, and the table."""
     yield ""
     page.choose(page.machines[-1].id)
     wait(PAINT_MS)

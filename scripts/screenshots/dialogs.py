@@ -1,4 +1,4 @@
-"""Every dialog, and the menus that tell something: what a person meets between the pages."""
+"""Every dialog, and the informative menus, that a person meets between the pages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from app.gui.pool.pool_page import PoolPage
 from app.gui.settings.privacy import EraseSheet
 from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
 
-CHECKS_MS = 12_000  # of a doctor who calls every machine, at most
+CHECKS_MS = 12_000  # maximum duration of a doctor check, which calls every machine
 
 
 def dialogs(camera: Camera) -> None:
-    """One after another, each by what a person presses."""
+    """Take pictures of each dialog, opened with the controls that a person uses."""
     for name, opens in _pool(camera):
         _shoot(camera, name, opens)
     for name, opens in _other_dialogs(camera):

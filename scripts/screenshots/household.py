@@ -1,4 +1,4 @@
-"""The household that the pictures show: three nodes with a life, then with troubles."""
+"""The household in the pictures: three nodes in ordinary use, and then with problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 PROJECT = Path(__file__).resolve().parents[2]
 MACHINES = 3
 JOINED_TRIES, JOINED_S = 200, 0.1
-TOO_LITTLE = 16 << 20  # bytes, the least that a machine may give: not even the Guide fits
+TOO_LITTLE = 16 << 20  # bytes: the least that a machine may lend, too little even for the Guide
 ENOUGH = 512 << 20
 LIMIT = 768 << 20
 ODD, NEEDED, MISSING = "holiday-model", b"layer_norm_rms_epsilon", b"layer_norm_rms_epsilom"
@@ -38,7 +38,8 @@ QUESTIONS = (
 
 
 async def household(words: Sequence[str], scenes: Sequence[str]) -> int:
-    """Start the nodes, and show each wanted scene to a photographer: a process with `words` behind its name."""
+    """Start the nodes, and show each requested scene to a photographer: a process with `words` before the scene's
+    name."""
     async with DemoNodes(MACHINES) as demo, AsyncExitStack() as stack:
         homes = [Home.at(node.home) for node in demo.nodes]
         clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
@@ -52,7 +53,7 @@ async def household(words: Sequence[str], scenes: Sequence[str]) -> int:
 
 
 async def paired(clients: Sequence[NodeClient]) -> None:
-    """The first one's household, everybody measured."""
+    """Pair all nodes with the first, and wait until everything is measured."""
     host, *lenders = clients
     for lender in lenders:
         window = await host.post("/pairing", {"role": "use_and_lend"})
@@ -64,7 +65,7 @@ async def paired(clients: Sequence[NodeClient]) -> None:
 
 
 async def loaded(host: NodeClient, n_machines: int) -> None:
-    """The Guide over all of them."""
+    """Load the Guide over all machines."""
     model = next(entry for entry in (await host.get("/models"))["models"] if entry["builtin"])
     await host.work("POST", "/plan", {"model": model["name"]}, lambda _: None)
     body = {"model": model["name"], "split": even_split(model["n_layers"], n_machines)}
@@ -81,7 +82,7 @@ async def _all_there(host: NodeClient, n_machines: int) -> None:
 
 
 async def _busy_life(host: NodeClient) -> None:
-    """The Guide over all machines, some answers."""
+    """Load the Guide over all machines, and request some answers."""
     await loaded(host, MACHINES)
     for question in QUESTIONS:
         request = {"prompt": question, "max_tokens": 48, "sampling": {"seed": 1}}
@@ -90,7 +91,7 @@ async def _busy_life(host: NodeClient) -> None:
 
 
 async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> None:
-    """The trouble that a scene shows comes about."""
+    """Cause the problem that a scene shows."""
     host = clients[0]
     match scene:
         case "limited":
@@ -99,9 +100,9 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
             await loaded(host, MACHINES)
         case "failed-load":
             await _failed_load(host, root.parent)
-        case "too-big":  # as when games take the memory of all
+        case "too-big":  # as when games use the memory of all machines
             await host.post("/unload", {})
-            with suppress(AppError):  # only where nothing is on the shelf, a model is recommended
+            with suppress(AppError):  # a model is recommended only if none is downloaded
                 await host.delete(f"/models/{ODD}")
             for client in clients:
                 await client.post("/lending", {"memory_bytes": TOO_LITTLE, "limit_bytes": TOO_LITTLE})

@@ -1,4 +1,4 @@
-"""The scenes of the pictures: all pages, ten machines, a longer language, troubles."""
+"""The scenes of the pictures: all pages, ten machines, a longer language, and problems."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CHAT = ("How do I add a machine?", "What does a lender do?")
 
 
 def usual(camera: Camera) -> None:
-    """Every page, every tab of it, and the first steps."""
+    """Take pictures of every page with all its tabs, and of the first steps."""
     _benchmark(camera)
     for question in CHAT:
         _ask(camera, question)
@@ -59,7 +59,7 @@ def usual(camera: Camera) -> None:
 
 
 def many(camera: Camera) -> None:
-    """Ten machines, as a node would tell of them: this computer is too small to run so many."""
+    """Show ten simulated machines, since this computer is too small to run so many nodes."""
     pool = camera.services.pool
     page = camera.page(navigation.POOL)
     pool.stop()
@@ -70,14 +70,14 @@ def many(camera: Camera) -> None:
 
 
 def pseudo(camera: Camera) -> None:
-    """Every page in a language that is 40 % longer, where the dark palette shows nothing new."""
+    """Show every page in a language that is 40 % longer, in one palette only."""
     for entry in sidebar.ENTRIES:
         camera.page(entry.name)
         camera.shoot(f"pseudo-{entry.name}")
 
 
 def too_big(camera: Camera) -> None:
-    """A model that no longer fits: where one chooses it, asks it, and sees the household."""
+    """Show a model that no longer fits: on the Models page, in a chat, and in the household."""
     _ask(camera, CHAT[0])
     for name in (navigation.CHAT, navigation.MODELS, navigation.POOL):
         camera.page(name)
@@ -85,7 +85,7 @@ def too_big(camera: Camera) -> None:
 
 
 def failed_load(camera: Camera) -> None:
-    """Nobody answers in the place of a model that could not be loaded, before and after one asks."""
+    """Show the chat without a model after a failed load, before and after a question."""
     chat = camera.page(navigation.CHAT)
     assert isinstance(chat, ChatPage)
     chat.open_chat(chat.history.begin().id)
@@ -99,14 +99,14 @@ def failed_load(camera: Camera) -> None:
 
 
 def limited(camera: Camera) -> None:
-    """All models on this computer together have a limit."""
+    """Show a common size limit of all models on this computer."""
     for name in (navigation.COMPUTER, navigation.MODELS, navigation.POOL):
         camera.page(name)
         camera.shoot(f"limited-{name}")
 
 
 def thoughts(camera: Camera) -> None:
-    """A thought that is folded and one that is opened; answers that some limit cut."""
+    """Show a folded and an open thought, and answers cut short by limits."""
     page = camera.page(navigation.CHAT)
     assert isinstance(page, ChatPage)
     for name, text, ended in (
@@ -126,7 +126,7 @@ def thoughts(camera: Camera) -> None:
 
 
 def folder_away(camera: Camera) -> None:
-    """The disk with the models is not plugged in."""
+    """Show that the disk with the models is not connected."""
     for name in (navigation.MODELS, navigation.COMPUTER, navigation.SETTINGS):
         page = camera.page(name)
         if isinstance(page, SettingsPage):
@@ -136,14 +136,14 @@ def folder_away(camera: Camera) -> None:
 
 
 def no_node(camera: Camera) -> None:
-    """The background service cannot be started, on a window that just opened."""
+    """Show a window that has just opened while the background service cannot be started."""
     for entry in sidebar.ENTRIES:
         camera.page(entry.name)
         camera.shoot(f"no-node-{entry.name}")
 
 
 def lost_node(camera: Camera) -> None:
-    """Take pictures while the node ends under a full window and does not return."""
+    """Show a full window whose node ends and does not return."""
     for entry in sidebar.ENTRIES:
         camera.page(entry.name)
     services = camera.services
@@ -156,7 +156,7 @@ def lost_node(camera: Camera) -> None:
 
 
 def talk_and_dialogs(camera: Camera) -> None:
-    """All of them, over a chat that has an answer."""
+    """Show all dialogs over a chat with an answer."""
     _ask(camera, CHAT[0])
     dialogs(camera)
 
@@ -169,7 +169,7 @@ SCENES: dict[str, Callable[[Camera], None]] = {
 
 
 class Unstartable(NodeLauncher):
-    """A launcher whose node ends whenever it is started; `hidden`: and is not running now."""
+    """A launcher whose node ends whenever it is started. With `hidden`, a node that is running now is not found."""
 
     def __init__(self, home: Home, *, hidden: bool) -> None:
         super().__init__(home)
@@ -183,7 +183,7 @@ class Unstartable(NodeLauncher):
 
 
 def shoot(scene: str, app: QApplication, home: Path, folder: Path, scale: float) -> None:
-    """One scene over the node of a home."""
+    """Take the pictures of one scene over the node of a home."""
     folder.mkdir(parents=True, exist_ok=True)
     launcher = None
     if scene in {"no-node", "lost-node"}:
@@ -205,7 +205,7 @@ def _speak_long(app: QApplication) -> None:
 
 
 def _benchmark(camera: Camera) -> None:
-    """A short one, by the page's own button."""
+    """Run a short benchmark with the page's own button."""
     activity = camera.window.page(navigation.ACTIVITY)
     assert isinstance(activity, ActivityPage)
     short = replace(FULL, prompt=96, output=32, streams=(1, 4), seconds=BENCH_S)
@@ -223,7 +223,7 @@ def _ask(camera: Camera, question: str) -> None:
 
 
 def _first_steps(camera: Camera) -> None:
-    """Each of them, as on the first start."""
+    """Show each of the first steps, as on the first start."""
     steps = Welcome(camera.services, camera.window)
     steps.begin()
     number, last = 1, False

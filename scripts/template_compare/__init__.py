@@ -1,1 +1,1 @@
-"""Compare a few chats as llama.cpp's own server and Poolhouse render them, with each template it ships."""
+"""Compare how llama.cpp's own server and Poolhouse render some chats with each template of its source."""

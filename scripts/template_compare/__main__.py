@@ -1,4 +1,4 @@
-"""Let llama.cpp's own server render every chat with every template of its source, and compare ours text for text."""
+"""Let llama.cpp's own server render every chat with every template of its source, and compare ours with the texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.backends.template_chats import CHATS, RECORD, keep
 Json = dict[str, Any]
 
 TEMPLATES = "models/templates/"
-OPTIONS = ("--jinja", "--no-reasoning-preserve")  # earlier thoughts are left out as the template wants
+OPTIONS = ("--jinja", "--no-reasoning-preserve")  # earlier thoughts are omitted as the template does
 DAY_S = 86_400
 
 
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def recorded(program: Path) -> Json:
-    """All that the tests compare with. Its server knows no other day than today, in UTC."""
+    """Return everything with which the tests compare. The server always uses the present day, in UTC."""
     os.environ["TZ"] = "UTC"
     began = time.time()
     with tempfile.TemporaryDirectory(prefix="poolhouse-templates-") as folder:
@@ -53,7 +53,7 @@ def recorded(program: Path) -> Json:
 
 
 def rendered(program: Path, model: Path, folder: Path) -> Iterator[tuple[str, Json]]:
-    """Each template's name with its text and what the server makes of the chats."""
+    """Yield each template's name with its text and the chats as rendered by the server."""
     for path in sorted(folder.glob("*.jinja")):
         made: dict[str, Json] = {}
         try:

@@ -1,1 +1,1 @@
-"""Record what llama.cpp reads in answers with thoughts, for each template of its source."""
+"""Record how llama.cpp parses answers with thoughts, for each template of its source."""

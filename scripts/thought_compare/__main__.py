@@ -1,4 +1,4 @@
-"""Let llama.cpp read answers with thoughts for each template of its source, and write down what it finds."""
+"""Let llama.cpp parse answers with thoughts for each template of its source, and record the results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def recorded(source: Path, build: Path) -> dict[str, Any]:
-    """All that the tests compare with."""
+    """Return everything with which the tests compare."""
     templates: dict[str, Any] = {}
     for name, text in sources().items():
         form = form_of(text)
