@@ -74,12 +74,12 @@ class AnswerReader:
 
     async def prepare(self, running: Placement) -> dict[int, bytes]:
         """Prepare for this model's tool calls. Return the control tokens that mark calls, with the text of each."""
-        answerer = running.answerer
-        if answerer is None or not self._api_request.tools or not (call_format := answerer.call_format):
+        completer = running.completer
+        if completer is None or not self._api_request.tools or not (call_format := completer.call_format):
             return {}
         tools = {tool.name: tool.schema for tool in self._api_request.tools}
         self._finder = CallFinder(call_format, tools, in_pieces=self._api_request.calls_in_pieces)
-        markers = [(await answerer.control_token(marker), marker) for marker in markers_of(call_format).all]
+        markers = [(await completer.control_token(marker), marker) for marker in markers_of(call_format).all]
         self._markers = {token: marker.encode() for token, marker in markers if token is not None}
         return self._markers
 
@@ -276,7 +276,7 @@ class Answering:
             return there.entry.name
         known = loaded.names
         if name in ANY_NAMES:
-            self._hosting.check_not_failed()
+            self._hosting.require_load_not_failed()
         entry = await self._models.named("guide" if name in ANY_NAMES else name, known or None)
         if not entry.model.writes:
             raise BadInput("model_only_ranks" if entry.model.ranks else "model_only_embeds", name=entry.name)
@@ -328,10 +328,10 @@ class Answering:
         running = loaded.named(name)
         if running is None and loaded.names:
             raise BadInput("api_model_not_loaded", name=name, loaded=", ".join(loaded.names))
-        if running is None or running.answerer is None:
+        if running is None or running.completer is None:
             raise BadInput("nothing_loaded")
         _check_sizes(api_request)
-        return await running.answerer.prompt_tokens(
+        return await running.completer.prompt_tokens(
             await self._generation_request(api_request, Caller("", ""), 0, running)
         )
 
@@ -416,7 +416,7 @@ class Answering:
                 markers, read = await reader.prepare(running), self._budget.spender(caller.key)
                 return replace(question, signs=markers, came_at=came_at, read=read)
 
-            async with aclosing(self._hosting.answered(model, ask, brings=self.needs_load(model))) as lines:
+            async with aclosing(self._hosting.answer(model, ask, brings=self.needs_load(model))) as lines:
                 last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
@@ -437,14 +437,14 @@ class Answering:
     async def _generation_request(
         self, api_request: ApiRequest, caller: Caller, index: int, running: Placement
     ) -> GenerationRequest:
-        if api_request.tools and not (running.answerer and running.answerer.call_format):
+        if api_request.tools and not (running.completer and running.completer.call_format):
             raise BadInput("api_tools_unknown", model=running.entry.name)
         most = running.context
         max_tokens = api_request.max_tokens or max(LEAST_DEFAULT_TOKENS, most // 4)
         seed = (api_request.sampling.seed + index) % (MAX_SEED + 1)
-        sampling = replace(api_request.sampling, seed=seed, grammar=_grammar(api_request, running.answerer))
+        sampling = replace(api_request.sampling, seed=seed, grammar=_grammar(api_request, running.completer))
         return GenerationRequest(
-            messages=_messages(api_request, running.answerer),
+            messages=_messages(api_request, running.completer),
             tools=tuple(tool.as_json() for tool in api_request.tools),
             prompt=api_request.prompt if isinstance(api_request.prompt, str) else None,
             prompt_ids=api_request.prompt if isinstance(api_request.prompt, tuple) else None,
@@ -475,7 +475,7 @@ class Answering:
         hosting = self._hosting
         running, n_asks = hosting.loaded.named(by), hosting.n_asks
         if running and len(hosting.loaded) > 1:
-            n_asks = running.n_askers
+            n_asks = running.n_requests
         own = n_asks - self.queue.n_running_by(by)
         return max(1, (running.slots if running else 1) - max(0, own))
 
@@ -516,17 +516,17 @@ def _check_sizes(api_request: ApiRequest) -> None:
         check_size(value)
 
 
-def _messages(api_request: ApiRequest, answerer: Completer | None) -> Sequence[Json] | None:
+def _messages(api_request: ApiRequest, completer: Completer | None) -> Sequence[Json] | None:
     """Return the messages in the form that the model's chat template expects."""
-    if api_request.messages is None or answerer is None:
+    if api_request.messages is None or completer is None:
         return api_request.messages
-    return for_template(answerer.call_format, one_system(api_request.messages))
+    return for_template(completer.call_format, one_system(api_request.messages))
 
 
-def _grammar(api_request: ApiRequest, answerer: Completer | None) -> str:
+def _grammar(api_request: ApiRequest, completer: Completer | None) -> str:
     """Return the grammar that the answer must follow, or "" for any text. Raises BadInput."""
-    call_format = answerer.call_format if answerer is not None else None
-    if api_request.must_call is not None and answerer is not None:
+    call_format = completer.call_format if completer is not None else None
+    if api_request.must_call is not None and completer is not None:
         tools = {tool.name: tool.schema for tool in api_request.tools if api_request.must_call in ("", tool.name)}
         if not api_request.tools:
             raise BadInput("api_no_tools", field="tool_choice")

@@ -63,8 +63,8 @@ class ModelCards:
     async def _vocabulary(self, path: str, name: str) -> orders.Vocabulary:
         """Return the vocabulary, taken from the loaded model if possible. Raises AppError."""
         there = self._answering.ready_models().get(name)
-        if there is not None and there.answerer is not None:
-            return there.answerer.vocabulary
+        if there is not None and there.completer is not None:
+            return there.completer.vocabulary
         async with await Text.open(path) as text:
             return text.vocabulary
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from app.core.errors import AppError
 
 T = TypeVar("T")
-Tell = Callable[..., None]
+Report = Callable[..., None]
 
 
 class Stopped(Exception):
@@ -39,7 +39,7 @@ async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: 
     return result
 
 
-async def in_thread(work: Callable[[Tell], T], tell: Tell) -> T:
+async def in_thread(work: Callable[[Report], T], tell: Report) -> T:
     """Run `work(report)` in a thread; its reports reach `tell` on the event loop.
 
     Cancelled, it makes the next report raise and waits for the end of the thread, so that nothing goes on when the

@@ -57,7 +57,7 @@ class Caller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class PeerReport:
     """The answers of a connected machine, and whether its announcements arrive here; None: not known."""
 
     name: str
@@ -133,14 +133,14 @@ async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | N
     return [called_back([link.dialled for link in links], heard), *both_ways(heard)]
 
 
-async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) -> Heard:
+async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) -> PeerReport:
     answer = await link.call_back.ask()
     if answer is None:
-        return Heard(link.name, None, None, None)
-    return Heard(link.name, answer.reached, answer.hears, hears(link.peer), str(link.address))
+        return PeerReport(link.name, None, None, None)
+    return PeerReport(link.name, answer.reached, answer.hears, hears(link.peer), str(link.address))
 
 
-def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
+def called_back(dialled: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
     """Check as `from_outside`; where no machine has connected yet, by asking others to connect."""
     known = from_outside(dialled)
     if known.ok:
@@ -155,12 +155,12 @@ def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
     return known
 
 
-def both_ways(heard: Iterable[Heard]) -> list[Check]:
+def both_ways(heard: Iterable[PeerReport]) -> list[Check]:
     """Check announcements in both directions: when they pass only one way, one side is found by its address alone."""
     return [_way(peer) for peer in heard if peer.hears_us is not None and peer.is_heard is not None]
 
 
-def _way(peer: Heard) -> Check:
+def _way(peer: PeerReport) -> Check:
     name = peer.name
     if peer.hears_us and peer.is_heard:
         return Check("Both ways", True, Reason("check_both_ways", {"machine": name}), machine=name)

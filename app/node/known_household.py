@@ -36,7 +36,7 @@ class LastSeen:
         self._seen = dict(read_json_or_default(file, _File, "when machines were seen last").seen)
         self._turn = threading.Lock()  # what is said last is written last
 
-    def told(self, event: Event) -> Event:
+    def record(self, event: Event) -> Event:
         """Return the event, for a member with its last-seen time; note the events of links."""
         match event:
             case Member(id):
@@ -104,9 +104,9 @@ class KnownHousehold:
         self._last_seen, self._changed = last_seen, changed
         self.now = Household()
 
-    def tell(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Apply an event."""
-        self.now = apply(self.now, self._last_seen.told(event))
+        self.now = apply(self.now, self._last_seen.record(event))
         self._changed()
 
     def machine(self, ref: str) -> Machine:

@@ -42,14 +42,14 @@ from app.node.lending.lending_policy import LendingPolicy, own_uses
 from app.node.lending.lending_service import LendingService
 from app.node.links.discovery_service import DiscoveryService, choice_of
 from app.node.links.link_registry import LinkLimits, LinkRegistry
-from app.node.models.guest_answers import Guesting
+from app.node.models.guest_answers import GuestAnswers
 from app.node.models.loaded_models import LoadedModels, line_json
 from app.node.models.model_manager import ModelManager
 from app.node.placement.lenders import NetworkLenders
-from app.node.placement.stages import Sources
+from app.node.placement.stages import PlacementServices
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Measuring
-from app.node.planning.own_speed import Hardware, Here, OwnSpeed
+from app.node.planning.own_speed import Hardware, LocalWork, OwnSpeed
 from app.node.planning.planner_inputs import PlannerInputs, lenders_but
 from app.node.snapshot import machines_json, with_names
 from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told
@@ -107,27 +107,29 @@ class Node:
             limit=LinkLimits(self.network.pace, self.household).of,
             note=self.journal.note,
         )
-        self.discovery = DiscoveryService(self.network, choices, choice, self.household.tell)
+        self.discovery = DiscoveryService(self.network, choices, choice, self.household.apply)
         loaded = LoadedModels()
-        here = Here(self.hardware, self.lending_service, loaded, self.lending_policy)
+        here = LocalWork(self.hardware, self.lending_service, loaded, self.lending_policy)
         self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
-        outlook = PlannerInputs(
+        planner_inputs = PlannerInputs(
             self._candidates,
             self.measuring,
             self.links,
             ForecastHistory(home.household / "forecasts.json"),
             Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
-            self.lending_policy.check_room,
+            self.lending_policy.spare_memory,
         )
-        sources = partial(Sources, shelf, stages, self._lenders, outlook)
-        self.model_manager = ModelManager(loaded, shelf, sources, outlook, threads, group, self.journal, self.changed)
-        self.guest_answers = Guesting(self.network, self.household.rights, self.model_manager)
+        sources = partial(PlacementServices, shelf, stages, self._lenders, planner_inputs)
+        self.model_manager = ModelManager(
+            loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
+        )
+        self.guest_answers = GuestAnswers(self.network, self.household.rights, self.model_manager)
         self._broadcaster = StatusBroadcaster(
-            self._status, self.links.measured, self.network, self.model_manager.loaded.asked_of
+            self._status, self.links.measured, self.network, self.model_manager.loaded.machines_in_use
         )
         self.changed.subscribe(self._broadcaster.changed)
-        self.household.tell(facts.Member(me.id, choices.now.name, ()))
-        self.household.tell(facts.Connected(me.id, None))
+        self.household.apply(facts.Member(me.id, choices.now.name, ()))
+        self.household.apply(facts.Connected(me.id, None))
 
     async def run(self) -> None:
         """Run the services until cancelled."""
@@ -167,9 +169,9 @@ class Node:
             **self.discovery.json(household.strangers),
             "links": self.links.json(),
             "links_between": self._broadcaster.gossip.json(self.network.links),
-            **with_names(self.model_manager.loaded_json(), household),
+            **with_names(self.model_manager.loaded_models_json(), household),
             "embeds": with_names(self.model_manager.embeddings.json(), household),
-            "forecasts": self.model_manager.outlook.forecasts.json(),
+            "forecasts": self.model_manager.planner_inputs.forecasts.json(),
             **pairing_routes.json(self.network.window),
             "answers": {**self.model_manager.answers(), "line": line_json(self.model_manager.loaded)},
             **self.guest_answers.json(),
@@ -182,7 +184,7 @@ class Node:
     def offer(self) -> Offer:
         free = max(0, self.lending_policy.lent_bytes() - self.lending_service.used_bytes)
         total = devices.memory().total_bytes
-        return Offer(self.settings.name, *self.hardware.told, total, free)
+        return Offer(self.settings.name, *self.hardware.announced, total, free)
 
     def work(self) -> Work:
         return Work(*self.lending_service.work())
@@ -197,8 +199,8 @@ class Node:
 
     async def connected(self, link: PeerLink) -> None:
         await self._lenders.closings.linked(link.peer, link)
-        self.household.tell(facts.Connected(link.peer, str(link.address)))
-        self.household.tell(greeted(link))
+        self.household.apply(facts.Connected(link.peer, str(link.address)))
+        self.household.apply(greeted(link))
         if ending := self.lending_service.host_came(link.peer, link.hello.instance):
             await asyncio.wait(ending)  # it started anew, and needs these layers no more
         self.links.connected(link.peer)
@@ -207,10 +209,10 @@ class Node:
     async def message(self, link: PeerLink, message: messages.Message) -> None:
         match message:
             case messages.Status():
-                self.household.tell(news := told(link, message))
-                self.model_manager.lender_told(news)
+                self.household.apply(news := told(link, message))
+                self.model_manager.lender_changed(news)
             case messages.LinksMeasured():
-                self._broadcaster.gossip.heard(link.peer, message, self.network.members.keys())
+                self._broadcaster.gossip.receive(link.peer, message, self.network.members.keys())
                 self.events.changed()
             case messages.OpenStage():
                 if member := self.network.members.get(link.peer):
@@ -220,45 +222,45 @@ class Node:
             case messages.Answering(now=now):
                 self.lending_service.host_answers(link.peer, now)
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
-                self._lenders.answers.heard(link.peer, link.name, message)
+                self._lenders.answers.receive(link.peer, link.name, message)
             case messages.MeasureSpeed():
                 if member := self.network.members.get(link.peer):
-                    await self.measuring.asked(member, message, link.send)
+                    await self.measuring.answer_request(member, message, link.send)
             case messages.SpeedMeasured() | messages.SpeedRefused():
-                self.measuring.heard(link.peer, message)
+                self.measuring.receive(link.peer, message)
             case _:
                 log.debug("%s from %s needs nothing done", type(message).__name__, link.name)
 
     async def disconnected(self, link: PeerLink) -> None:
-        self._lenders.answers.gone(link.peer, link.name)
-        self.measuring.gone(link.peer, link.name)
+        self._lenders.answers.link_lost(link.peer, link.name)
+        self.measuring.link_lost(link.peer, link.name)
         self.model_manager.lender_left(link.peer)
         self.lending_service.host_left(link.peer)
-        self.household.tell(facts.Disconnected(link.peer, link.ended, time.time()))
+        self.household.apply(facts.Disconnected(link.peer, link.ended, time.time()))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:
         reason = Reason("machine_heard_late", {"name": link.name}) if doubted else None
         if link.peer in self.household.now.machines:
-            self.household.tell(facts.SilenceNoted(link.peer, reason))
+            self.household.apply(facts.SilenceNoted(link.peer, reason))
 
     def kept_out(self, machine: MachineId) -> None:
         self.changed()
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         self.links.keep_only(members)
-        self.model_manager.outlook.forecasts.keep_only(members)
-        self.model_manager.outlook.quarantine.keep_only(members)
+        self.model_manager.planner_inputs.forecasts.keep_only(members)
+        self.model_manager.planner_inputs.quarantine.keep_only(members)
         me = self.network.id
         for machine in self.household.now.machines.keys() - members.keys() - {me}:
             code = "removed_from_household" if self.network.dismissed else "machine_removed"
-            self.model_manager.without(machine, StageLost(code, name=self.household.name(machine)))
-            self.household.tell(facts.Removed(machine))
+            self.model_manager.machine_lost(machine, StageLost(code, name=self.household.name(machine)))
+            self.household.apply(facts.Removed(machine))
             self.lending_service.close_soon(machine)
         other_names = [other.name for other in members.values() if other.id != me]
         for member in members.values():
             own = member.id == me
             name = unless_taken(self.settings.name, member.name, other_names) if own else member.name
-            self.household.tell(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
+            self.household.apply(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
         self.lending_service.follow(members)
         self.naming.members_changed(members.get(me))
         self.discovery.members_changed()
@@ -288,8 +290,8 @@ class Node:
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """Return this machine and the lenders here; `released`: bytes of ours that they are freeing now."""
         me, guest = self.network.id, self.household.rights.is_guest()
-        memory, uses, hardware = self.lending_policy.memory, self._uses(), self.hardware.told
-        gives = max(0, memory.own_bytes(*uses) - self.model_manager.loaded.stays(me, released))
+        memory, uses, hardware = self.lending_policy.memory, self._uses(), self.hardware.announced
+        gives = max(0, memory.own_bytes(*uses) - self.model_manager.loaded.kept_bytes(me, released))
         host = Candidate(
             me,
             self.settings.name,
@@ -315,7 +317,7 @@ class Node:
             devices.memory().total_bytes,
             self.offer().lendable_bytes,
             self.lending_service.used_bytes,
-            self.model_manager.word(self.lending_policy.state_word()),
+            self.model_manager.state_word(self.lending_policy.state_word()),
             self.lending_policy.reason(),
             self.lending_policy.hottest_c(),
             about(self._status()),
@@ -323,7 +325,7 @@ class Node:
         household = with_unlinkable(apply(self.household.now, own), self.network.calls.kept_out)
         held = self.model_manager.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self.lending_service.layers())
-        replaced = self.model_manager.outlook.quarantine.reasons(
+        replaced = self.model_manager.planner_inputs.quarantine.reasons(
             household.machines, self.model_manager.loaded.replaced()
         )
         return apply(household, facts.LayersHeld(held, replaced))
@@ -337,5 +339,5 @@ class Node:
     def _named(self, name: str) -> None:
         """Apply this machine's new name."""
         me = self.household.now.machines[self.network.id]
-        self.household.tell(facts.Member(me.id, name, me.roles))
+        self.household.apply(facts.Member(me.id, name, me.roles))
         self.lending_service.machine = name

@@ -14,7 +14,7 @@ from app.core.planner.forecast import way
 from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage
 from app.core.reasons import said, with_reason
 from app.inference.pipeline.replica_set import Replica
-from app.node.planning.forecast_history import predicted
+from app.node.planning.forecast_history import forecast_alone
 from backends.contract import KvType, Layers
 
 Json = dict[str, Any]
@@ -184,7 +184,7 @@ def forecast_json(known: Forecast) -> Json:
 def first_token_json(plan: Plan, model: Model) -> Json | None:
     """Return the time until the answer to a long question begins; None if something was not measured."""
     prompt = min(LONG_QUESTION, plan.workload.context - 1)
-    known = predicted(plan, model, prompt, plan.workload.output)
+    known = forecast_alone(plan, model, prompt, plan.workload.output)
     return {"prompt_tokens": prompt, "ttft_s": known.ttft_s} if known else None
 
 

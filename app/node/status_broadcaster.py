@@ -31,10 +31,10 @@ class StatusBroadcaster:
         status: Callable[[], messages.Status],
         measured: Callable[[], Mapping[MachineId, Known]],
         network: Network,
-        asked_of: Callable[[], frozenset[MachineId]],
+        machines_in_use: Callable[[], frozenset[MachineId]],
     ) -> None:
         self._status, self._measured, self._network = status, measured, network
-        self._asked_of, self._asked = asked_of, set[PeerLink]()  # over which that was said
+        self._asked_of, self._asked = machines_in_use, set[PeerLink]()  # over which that was said
         self._news = asyncio.Event()
         self.gossip = LinkGossip()  # what the others measured of the links between them
 
@@ -68,9 +68,9 @@ class StatusBroadcaster:
     async def _tell_lenders(self) -> None:
         """Tell lenders when an answer begins or stops using their layers: a lender that wants its memory back would
         take a long wait for another machine for the end of the answer."""
-        network, asked_of = self._network, self._asked_of()
+        network, machines_in_use = self._network, self._asked_of()
         links = set(network.links.values())
-        in_use = {link for link in links if link.peer in asked_of}
+        in_use = {link for link in links if link.peer in machines_in_use}
         no_more = (self._asked - in_use) & links  # with a link ends what was said over it
         for now, links_told in ((True, in_use - self._asked), (False, no_more)):
             await network.tell(messages.Answering(now=now), [link.peer for link in links_told])

@@ -68,7 +68,7 @@ def written(style: str, *zones: str) -> str:
 async def called(style: str, text: str, *, many: bool, reason: str = "stop") -> tuple[list[str], str, int]:
     """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
     talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),), parallel_calls=many), 0)
-    await talk.prepare(cast("Placement", SimpleNamespace(answerer=Answerer(style))))
+    await talk.prepare(cast("Placement", SimpleNamespace(completer=Answerer(style))))
     pieces = [piece for sign in text for piece in talk.read({"text": sign, "token_ids": [1]})]
     tokens = [1] * len(text)
     pieces += talk.end(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)

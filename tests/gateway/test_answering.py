@@ -54,7 +54,7 @@ class Answerer:
 
 async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
     talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),)), 0)
-    signs = await talk.prepare(cast("Placement", SimpleNamespace(answerer=Answerer(style, **control))))
+    signs = await talk.prepare(cast("Placement", SimpleNamespace(completer=Answerer(style, **control))))
     reader = Reader(Detokenizer([], signs), ())
     pieces: list[Any] = []
     for token, text in tokens:
@@ -133,8 +133,9 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
 async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
     item = {"role": "developer", "content": "b"}, {"role": "user", "content": "c"}
     api_request = Responses(instructions="a", input=list(item)).to_api_request(0)
-    entry, answerer = (SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)), SimpleNamespace(call_format=None))
-    running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
+    entry = SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64))
+    completer = SimpleNamespace(call_format=None)
+    running = SimpleNamespace(entry=entry, context=512, completer=completer)
     question = await Pool().answering._generation_request(api_request, Caller("", ""), 0, cast("Placement", running))
     assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
     sent = [one["content"] for one in request_body(api_request, "m", 0, 9)["messages"]]
@@ -146,7 +147,7 @@ class Pool:
 
     def __init__(self, fails: AppError | None = None) -> None:
         self.running = SimpleNamespace(
-            entry=SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)), slots=1, is_ready=True, answerer=True
+            entry=SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)), slots=1, is_ready=True, completer=True
         )
         self.loaded = LoadedModels()
         self.loaded.add(cast("Any", self.running))
@@ -278,7 +279,7 @@ async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
     pool = Pool()
     queue, newer = pool.answering.queue, SimpleNamespace(**vars(pool.running))
     newer.entry = SimpleNamespace(name="n", model=SimpleNamespace(id="2" * 64))
-    pool.running.n_askers = newer.n_askers = 0
+    pool.running.n_requests = newer.n_requests = 0
     told = list[tuple[str, int, int]]()
 
     async def ask(model: str) -> None:

@@ -18,8 +18,8 @@ class Model:
     """One that is loaded, and whom `n_askers` ask."""
 
     def __init__(self) -> None:
-        self.entry, self.n_askers, self.is_ready = SimpleNamespace(name="guide"), 0, True
-        self.by_question = True
+        self.entry, self.n_requests, self.is_ready = SimpleNamespace(name="guide"), 0, True
+        self.loaded_by_request = True
 
 
 class Held(dict[str, Model]):
@@ -55,12 +55,12 @@ def test_what_was_there_before_stays_unless_programs_may_change_it(may_load: boo
 
 def test_while_others_ask_it_it_stays_for_them() -> None:
     pool = Pool()
-    pool.running.n_askers = 1
+    pool.running.n_requests = 1
     pool.going.unload_unused("guide", frozenset())
     with pytest.raises(Busy, match="api_model_asked"):
         pool.going.unload_now("guide")
     assert not pool.gone
-    pool.running.n_askers = 0
+    pool.running.n_requests = 0
     pool.going.unload_now("guide")
     assert pool.gone == ["guide"]
 

@@ -16,7 +16,7 @@ from app.catalog.transfers.download_records import Record
 from app.catalog.transfers.file_transfer import Files
 from app.catalog.transfers.hash_pins import Pins
 from app.machine.models_folders import ModelsFolders
-from app.node.downloads.download_source import Around, no_members, no_pin
+from app.node.downloads.download_source import DownloadServices, no_members, no_pin
 from app.node.downloads.downloads import Downloads
 from app.node.downloads.model_sources import HouseholdPins
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
@@ -54,7 +54,7 @@ class Place:
         self.files = folder / "models" / "files"
         self.pins = Pins(folder / "models" / "pins.json")
         held = HouseholdPins(self.pins, no_pin, lambda _: None)
-        around = Around(
+        around = DownloadServices(
             lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member, is_near=is_near,
             pin=held.of, keep_pin=held.keep,
         )  # fmt: skip
@@ -71,7 +71,7 @@ class Place:
     async def until(self, key: str, holds: Callable[[Json], bool]) -> Json:
         """The download once that holds. It is looked at whenever something is told."""
         async with asyncio.timeout(60):
-            while not holds(now := self.downloads.one(key)):
+            while not holds(now := self.downloads.record_json(key)):
                 self.news.clear()
                 await self.news.wait()
         return now

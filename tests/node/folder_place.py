@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from app.machine import settings
 from app.machine.models_folders import ModelsFolders
-from app.node.downloads.models_folder import Around, ModelsFolder
+from app.node.downloads.models_folder import FolderServices, ModelsFolder
 from tests.catalog.hub_server import HubServer
 from tests.node.download_place import Place, Roomy
 
@@ -45,7 +45,7 @@ class Computer:
         self.folders = ModelsFolders(self.place.files, self.choices.now.models)
         self.place.downloads.book.places = self.folders
         self.place.shelf.why_away = self.folders.why_away
-        around = Around(
+        around = FolderServices(
             self.folders, self.place.shelf, self.place.downloads,
             lambda: self.in_use, self.place.news.set, self.disk,
         )  # fmt: skip

@@ -60,7 +60,7 @@ class Terms:
 
     def __init__(self) -> None:
         self.why: str | None = None
-        self.check_room = SpareMemory(lambda: 0)
+        self.spare_memory = SpareMemory(lambda: 0)
 
     def lent_bytes(self) -> int:
         return 0 if self.why else 1 << 40

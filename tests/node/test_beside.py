@@ -38,8 +38,8 @@ async def test_each_question_goes_to_the_model_that_it_names(hosting: ModelManag
     scene.may_answer.clear()
     async with asyncio.TaskGroup() as group:
         answers = [group.create_task(ask(hosting, name), name=name) for name in ("one", "two")]
-        await until(lambda: [one.n_askers for one in hosting.loaded] == [1, 1])
-        assert all(one.state.asked.is_set() for one in hosting.loaded)
+        await until(lambda: [one.n_requests for one in hosting.loaded] == [1, 1])
+        assert all(one.state.busy.is_set() for one in hosting.loaded)
         scene.may_answer.set()
     assert [answer.result() for answer in answers] == ["one!", "two!"]
     assert scene.names == ["one", "two"]
@@ -121,7 +121,7 @@ async def test_a_lost_model_returns_for_its_question_beside_the_other(hosting: M
     assert await ask(hosting, "one") == "stage_gone"
     scene.errors.clear()
     assert shown(hosting) == ("two", ["one"])
-    assert hosting.loaded.but(hosting.loaded.first)[0].json()["state"] == "lost"
+    assert hosting.loaded.except_for(hosting.loaded.first)[0].json()["state"] == "lost"
 
 
 async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: ModelManager) -> None:
@@ -170,7 +170,7 @@ async def test_a_question_that_may_bring_no_model_loads_none(hosting: ModelManag
     await load(hosting, "one")
     question: Any = always(question_of(requests.Ask(prompt="?")))
     with pytest.raises(BadInput, match="api_model_not_loaded"):
-        async with aclosing(hosting.answered("two", question, brings=False)) as lines:
+        async with aclosing(hosting.answer("two", question, brings=False)) as lines:
             await anext(lines)
     assert scene.names == ["one"]
 
@@ -179,15 +179,15 @@ async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(hosting: Mo
     await both(hosting)
     one, two = hosting.loaded
     with one.in_use():
-        assert two.state.asked.is_set()
+        assert two.state.busy.is_set()
         now_s = time.monotonic()
-        assert two.asked_s >= now_s
+        assert two.last_request_s >= now_s
         with two.in_use():
             pass
-        assert one.state.asked.is_set()
+        assert one.state.busy.is_set()
         assert one.state.unused.is_set() < two.state.unused.is_set()
-    assert not two.state.asked.is_set()
-    assert one.asked_s == two.asked_s < time.monotonic()
+    assert not two.state.busy.is_set()
+    assert one.last_request_s == two.last_request_s < time.monotonic()
 
 
 async def test_what_this_machine_got_back_for_a_reload_is_not_counted_twice(
@@ -226,6 +226,6 @@ async def test_nothing_is_done_ahead_while_a_model_is_loaded(hosting: ModelManag
     async with asyncio.TaskGroup() as group:
         group.create_task(load(hosting, "two", beside=True), name="second")
         await until(lambda: len(scene.placed) == 2)
-        assert scene.placed[0].state.asked.is_set()
+        assert scene.placed[0].state.busy.is_set()
         scene.may_load.set()
-    assert not scene.placed[0].state.asked.is_set()
+    assert not scene.placed[0].state.busy.is_set()

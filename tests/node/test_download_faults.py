@@ -16,7 +16,7 @@ from app.catalog.shelf import Shelf
 from app.catalog.transfers.download_records import DownloadRecords, Record
 from app.core.errors import AppError, BadInput
 from app.machine.models_folders import ModelsFolders
-from app.node.downloads.download_ledger import Ledger
+from app.node.downloads.download_ledger import DownloadLedger
 from tests.node.download_place import Place, Roomy
 
 RECORD = Record(
@@ -48,7 +48,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
 
 
 async def test_what_the_disk_did_not_take_is_not_on_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = Ledger(ModelsFolders(tmp_path), Roomy())
+    ledger = DownloadLedger(ModelsFolders(tmp_path), Roomy())
     with monkeypatch.context() as patch:
         patch.setattr(DownloadRecords, "write", refuse)
         with pytest.raises(AppError):
@@ -64,7 +64,7 @@ async def test_what_the_disk_did_not_take_is_not_on_the_list(tmp_path: Path, mon
 
 async def test_one_that_is_checked_needs_no_more_room(tmp_path: Path) -> None:
     disk = Roomy()
-    ledger = Ledger(ModelsFolders(tmp_path), disk)
+    ledger = DownloadLedger(ModelsFolders(tmp_path), disk)
     await ledger.add(msgspec.structs.replace(RECORD, total_bytes=1000))
     other = msgspec.structs.replace(RECORD, id="f" * 16)
     assert ledger.room_bytes(other) == disk.free - 1000
@@ -102,7 +102,7 @@ async def test_a_resume_that_is_not_kept_changes_nothing(place: Place, monkeypat
         patch.setattr(DownloadRecords, "write", refuse)
         with pytest.raises(BadInput):
             await place.downloads.resume(key)
-    assert place.downloads.one(key)["state"] == "paused"
+    assert place.downloads.record_json(key)["state"] == "paused"
     place.server.faults.hold = None
     await place.downloads.resume(key)
     assert (await place.ended(key))["state"] == "done"
@@ -131,7 +131,7 @@ async def test_a_pause_that_nobody_waits_for_leaves_it_paused(place: Place, monk
         for _ in range(3):  # until it waits for the check to end
             await asyncio.sleep(0)
         request.cancel()
-    assert place.downloads.one(key)["state"] == "paused"
+    assert place.downloads.record_json(key)["state"] == "paused"
     end()
     await place.downloads.resume(key)
     assert (await place.ended(key))["state"] == "done"

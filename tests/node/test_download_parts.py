@@ -90,7 +90,7 @@ async def test_paused_in_the_second_file_it_goes_on_there_after_a_restart(
     hub.faults.hold = None
     async with running(Place(hub, tmp_path)) as after:
         await after.news.wait()
-        assert after.downloads.one(key)["done_bytes"] == paused["done_bytes"]
+        assert after.downloads.record_json(key)["done_bytes"] == paused["done_bytes"]
         await after.downloads.resume(key)
         assert (await after.ended(key))["state"] == "done"
         assert len(hub.ranges) == asked + 2  # the rest of the second, and the third

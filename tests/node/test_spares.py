@@ -14,7 +14,7 @@ from app.core.planner.placement import Candidate, Plan
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
 from app.node.models.model_manager import ModelManager
-from app.node.placement.stages import Held, StageSet, _key
+from app.node.placement.stages import OpenRun, StageSet, _key
 from tests.node.models.test_model_manager import ATTIC, Scene, hosting, load, scene, shelf
 from tests.node.placement.test_stages import Lender, Place, place
 
@@ -27,7 +27,7 @@ def laid_ahead(stage_set: StageSet, plan: Plan, closed: list[str]) -> None:
         closing = AsyncExitStack()
         closing.callback(closed.append, f"{stage.name} {stage.layers.first}")
         client = cast("StageClient", type("Client", (), {"lost": None}))
-        stage_set._held[_key(stage)] = Held(stage, cast("Run", None), "", client, closing)
+        stage_set._held[_key(stage)] = OpenRun(stage, cast("Run", None), "", client, closing)
 
 
 async def test_only_what_lies_ahead_there_is_given_up(place: Place) -> None:
@@ -79,18 +79,18 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
     await load(hosting, "one")
     await load(hosting, "two", beside=True)
     one, two = hosting.loaded
-    rested_s, waited = two.asked_s, list[bool]()
+    rested_s, waited = two.last_request_s, list[bool]()
 
     async def moves(_: Plan) -> None:
-        waited.append(two.state.asked.is_set() and two.asked_s > rested_s)
+        waited.append(two.state.busy.is_set() and two.last_request_s > rested_s)
 
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
         stage_set.room = replace(hosting.memory.of(one, hosting.embeddings.make_room), make=moves)
         await stage_set.open(replace(place.plan(1, 2, 1), stages=()))
     assert waited == [True]
-    assert not two.state.asked.is_set()
-    assert two.asked_s == rested_s  # nobody has asked: what waited goes on at once
+    assert not two.state.busy.is_set()
+    assert two.last_request_s == rested_s  # nobody has asked: what waited goes on at once
 
 
 async def prepared(stage_set: StageSet, plan: Plan) -> str:
@@ -109,7 +109,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, place.plan(1, 2, 1), closed)
-        one.holds.stage_sets.append(stage_set)
+        one.claims.stage_sets.append(stage_set)
         spare = sum(stage.total_bytes for stage in stage_set.ahead(one.plan) if stage.machine == ATTIC)
         assert spare > 0
         order = requests.LoadModel(model="two", split=[1, 2, 1], beside=True)
@@ -119,11 +119,11 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         of_attic = next(m["needs_bytes"] for m in needs["machines"] if m["id"] == ATTIC)
         scene.attic = Candidate(ATTIC, "attic", of_attic + (spare if room[0] == "e" else 0))
         assert await load(hosting, "two", split=[1, 2, 1], beside=True) == "loaded"
-        two = hosting.loaded.of(hosting.loaded.ids[-1])
+        two = hosting.loaded.by_id(hosting.loaded.ids[-1])
         assert two is not None
         await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # as its placing does before it opens
         assert closed == ([] if room[0] == "e" else ["attic 1"])
-        one.holds.stage_sets.clear()
+        one.claims.stage_sets.clear()
 
 
 async def test_what_is_lost_gets_the_spares_of_others_too(hosting: ModelManager, scene: Scene, place: Place) -> None:
@@ -133,13 +133,13 @@ async def test_what_is_lost_gets_the_spares_of_others_too(hosting: ModelManager,
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, place.plan(1, 2, 1), [])
-        two.holds.stage_sets.append(stage_set)
+        two.claims.stage_sets.append(stage_set)
         own = one.releases()[ATTIC]
-        spare = sum(stage.total_bytes for stage in two.holds.ahead() if stage.machine == ATTIC)
+        spare = sum(stage.total_bytes for stage in two.claims.ahead() if stage.machine == ATTIC)
         await hosting._replanner.options(one, frozenset())
         assert scene.released[-1][ATTIC] == own  # nobody needs it: others keep theirs
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(one), "news", "lost")
+            patch.setattr(type(one), "notice", "lost")
             await hosting._replanner.options(one, frozenset())
         assert scene.released[-1][ATTIC] == own + spare
-        two.holds.stage_sets.clear()
+        two.claims.stage_sets.clear()

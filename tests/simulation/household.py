@@ -145,7 +145,7 @@ class Household:
         """The links between the host and that lender end, at either side."""
         for port in {port for port in self._ports.values() if port.name == lender}:
             await port.cut()
-        self.answers.gone(_id(lender), lender)
+        self.answers.link_lost(_id(lender), lender)
 
     def _sign(self, body: Body) -> Operation:
         operation = _signed(body)
@@ -164,7 +164,7 @@ class _Send:
         if self.name in self.household.away:
             return
         assert isinstance(message, messages.StageReady | messages.StageFailed | messages.StageLost)
-        self.household.answers.heard(_id(self.name), self.name, message)
+        self.household.answers.receive(_id(self.name), self.name, message)
 
 
 class _Bare(LendingService):

@@ -418,7 +418,7 @@ class ModelUnloader:
         running = self._hosting.loaded.named(model)
         if running is None:
             return
-        brought = running.by_question and running not in before
+        brought = running.loaded_by_request and running not in before
         if not (brought or self._may_load()):
             return
         if not self._is_in_use(running):
@@ -436,7 +436,7 @@ class ModelUnloader:
         self._unload(running)
 
     def _is_in_use(self, running: Placement) -> bool:
-        return running.n_askers > 0 or self._answering.queue.has_waiting(running.entry.name)
+        return running.n_requests > 0 or self._answering.queue.has_waiting(running.entry.name)
 
     def _unload(self, running: Placement) -> None:
         log.info("%s is unloaded, as a program asked", running.entry.name)

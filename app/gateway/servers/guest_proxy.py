@@ -21,7 +21,7 @@ from app.gateway.streaming import EVENTS, NDJSON, UNBUFFERED
 from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.network.peer.peer_client import GuestClient, problem
-from app.node.models.guest_answers import HEADERS, Guesting
+from app.node.models.guest_answers import HEADERS, GuestAnswers
 
 KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)  # headers of the host's answer to keep, besides its type
 REFUSED = 409  # used by the listener for members, and never by the Chat API
@@ -33,7 +33,7 @@ class _Named(msgspec.Struct):
     model: str = ""
 
 
-def forward_to_host(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
+def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that lets a host answer instead of this machine."""
     secret = secrets.token_bytes(16)
 

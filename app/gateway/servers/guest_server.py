@@ -151,7 +151,7 @@ class GuestRoutes:
         for model in listed:
             model["context"] = ready[model["name"]].context if model["name"] in ready else 0
         loaded = self._hosting.loaded
-        first, beside = loaded.first, [placement.entry.name for placement in loaded.but(loaded.first)]
+        first, beside = loaded.first, [placement.entry.name for placement in loaded.except_for(loaded.first)]
         name = first.entry.name if first else None
         return web.json_response({"models": listed, "loaded": name, "beside": beside})
 
@@ -182,7 +182,7 @@ class GuestRoutes:
                         raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                     return question
 
-                answer = self._hosting.answered(model, ask, brings=answering.needs_load(model))
+                answer = self._hosting.answer(model, ask, brings=answering.needs_load(model))
                 async with aclosing(answer) as lines:
                     async for line in lines:
                         if delta := line.get("delta"):

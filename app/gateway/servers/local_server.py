@@ -44,7 +44,7 @@ from app.node.control.guard import MAX_BODY_BYTES, own_names
 from app.node.control.shelf_routes import Models
 from app.node.journal import Journal
 from app.node.known_household import Rights
-from app.node.models.guest_answers import Guesting
+from app.node.models.guest_answers import GuestAnswers
 from app.node.models.model_manager import ModelManager
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class ChatApi:
         choices: Choices,
         hosting: ModelManager,
         models: Models,
-        guesting: Guesting,
+        guesting: GuestAnswers,
         rights: Rights,
         journal: Journal,
         lan: LanServer,
@@ -138,8 +138,8 @@ class ChatApi:
         self.lan.start(group)
         self.upstreams.report_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
-        self._hosting.rested = self.answering.queue.admit
-        self._hosting.ended = self.metrics.count
+        self._hosting.on_answer_over = self.answering.queue.admit
+        self._hosting.on_answer_made = self.metrics.count
         if self.choice.on:
             try:
                 await self._open()

@@ -11,14 +11,16 @@ from app.node.control.asking import kept_here
 from app.node.control.ndjson import stream
 from app.node.control.request_body import body
 from app.node.models.detached_answers import DetachedAnswers, Lines
-from app.node.models.guest_answers import Guesting
+from app.node.models.guest_answers import GuestAnswers
 from app.node.models.model_manager import ModelManager
 
 
 class AnswerRoutes:
     """POST at a key begins an answer and follows it, GET follows it again, DELETE stops it."""
 
-    def __init__(self, hosting: ModelManager, guesting: Guesting, upstreams: Upstreams, kept: DetachedAnswers) -> None:
+    def __init__(
+        self, hosting: ModelManager, guesting: GuestAnswers, upstreams: Upstreams, kept: DetachedAnswers
+    ) -> None:
         self._hosting, self._guesting, self._upstreams = hosting, guesting, upstreams
         self._kept = kept
 
@@ -54,9 +56,9 @@ class AnswerRoutes:
     async def tokens(self, request: web.Request) -> web.Response:
         order = await body(request, requests.CountTokens)
         running = self._hosting.loaded.named(order.model)
-        if running is None or running.answerer is None:
+        if running is None or running.completer is None:
             raise BadInput("nothing_loaded")
-        return web.json_response({"tokens": await running.answerer.count(order.text)})
+        return web.json_response({"tokens": await running.completer.count(order.text)})
 
     def _answer(self, order: requests.Ask) -> Lines:
         passes = self._guesting.passes(order.model or "")

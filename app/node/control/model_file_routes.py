@@ -9,7 +9,7 @@ from app.node.control.ndjson import Json, Progress, stream, with_progress
 from app.node.control.request_body import body
 from app.node.control.shelf_routes import Models
 from app.node.known_household import KnownHousehold
-from app.node.models.guest_answers import Guesting
+from app.node.models.guest_answers import GuestAnswers
 from app.node.models.model_manager import ModelManager
 from app.node.planning.measuring import Measuring
 from app.node.planning.planning import BATCH_ROWS
@@ -20,7 +20,12 @@ class ModelRoutes:
     """Routes over model files: those on the disk, where one would go, loading and unloading."""
 
     def __init__(
-        self, models: Models, hosting: ModelManager, guesting: Guesting, measuring: Measuring, household: KnownHousehold
+        self,
+        models: Models,
+        hosting: ModelManager,
+        guesting: GuestAnswers,
+        measuring: Measuring,
+        household: KnownHousehold,
     ) -> None:
         self._models, self._hosting, self._guesting = models, hosting, guesting
         self._measuring, self._household = measuring, household
@@ -53,7 +58,7 @@ class ModelRoutes:
 
     async def remove(self, request: web.Request) -> web.Response:
         removed = await self._models.remove(request.match_info["name"])
-        self._hosting.forget_failed(removed["removed"])
+        self._hosting.forget_failed_load(removed["removed"])
         return web.json_response(removed)
 
     async def plan(self, request: web.Request) -> web.StreamResponse:
@@ -73,10 +78,10 @@ class ModelRoutes:
 
     async def verdicts(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.Judge)
-        outlook, released = self._hosting.outlook, self._hosting.released()
+        planner_inputs, released = self._hosting.planner_inputs, self._hosting.released()
 
         async def work(report: Progress) -> Json:
-            return await verdicts(order, outlook, released, report)
+            return await verdicts(order, planner_inputs, released, report)
 
         if order.measure:
             return await stream(request, with_progress(work))
@@ -84,7 +89,7 @@ class ModelRoutes:
 
     async def starter(self, request: web.Request) -> web.Response:
         hosting = self._hosting
-        return web.json_response({"starter": await starter(hosting.outlook, hosting.released())})
+        return web.json_response({"starter": await starter(hosting.planner_inputs, hosting.released())})
 
     async def load(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.LoadModel)

@@ -54,7 +54,7 @@ class _Routes:
         return web.json_response(await self._shop.files(request.query.get("repo", "")))
 
     async def found(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.found())
+        return web.json_response(await self._shop.other_apps())
 
     async def downloads(self, request: web.Request) -> web.Response:
         return web.json_response({"downloads": list(self._shop.downloads.json().values())})

@@ -185,7 +185,7 @@ def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], 
     doctor = Doctor(home, network, household, node.discovery, node.lending_policy, node.links, hosting, node.busy)
     settings = OwnSettings(home, node.options, node.choices, network, node.discovery, node.model_sources.folders)
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
-    machines = HouseholdRoutes(network, household, node.naming, hosting.outlook.quarantine, hosting.loaded)
+    machines = HouseholdRoutes(network, household, node.naming, hosting.planner_inputs.quarantine, hosting.loaded)
     models = ModelRoutes(node.model_sources.models, hosting, node.guest_answers, node.measuring, household)
     answers = AnswerRoutes(hosting, node.guest_answers, api.upstreams, kept)
     machine = MachineRoutes(home, node.hardware, node.model_sources.folders, settings)

@@ -24,7 +24,7 @@ Doing = Literal["waiting", "starting", "running", "checking", "nothing"]
 TELL_SECONDS = 0.25
 
 
-class Live:
+class DownloadProgress:
     """The moving part of one download. Nothing of it is kept: the file on the disk tells the truth."""
 
     def __init__(self, done_bytes: int) -> None:
@@ -57,7 +57,7 @@ class Live:
         self._set("nothing")
         self.done_bytes = done_bytes
 
-    def is_held_up(self, why: Reason | None) -> bool:
+    def hold_up(self, why: Reason | None) -> bool:
         """Why nothing comes; None: it does. Whether that is news."""
         news, self.held_up = why != self.held_up, why
         return news
@@ -87,7 +87,7 @@ class Live:
         self._told = 0.0
 
 
-def download_json(record: Record, live: Live) -> Json:
+def download_json(record: Record, live: DownloadProgress) -> Json:
     """A download as the loopback API shows it."""
     going = record.standing == "going"
     speed = live.bytes_per_s()
@@ -118,20 +118,20 @@ def download_json(record: Record, live: Live) -> Json:
     }
 
 
-class Ledger:
+class DownloadLedger:
     """Records by id, the oldest first. What is seen of them is on the disk, too."""
 
     def __init__(self, places: DownloadFolders, disk: Disk) -> None:
         self.book, self._disk = DownloadRecords(places), disk
         self._records: dict[str, Record] = {}
-        self._live: dict[str, Live] = {}
+        self._live: dict[str, DownloadProgress] = {}
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
         """Load the list that an earlier start left."""
         for record in await asyncio.to_thread(lambda: list(self.book.all())):
             self._records[record.id] = record
-            self._live[record.id] = Live(self.book.done_bytes(record))
+            self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
 
     def __iter__(self) -> Iterator[Record]:
         return iter(list(self._records.values()))
@@ -145,21 +145,21 @@ class Ledger:
             raise BadInput("download_unknown")
         return self._records[download_id]
 
-    def live(self, download_id: str) -> Live:
+    def live(self, download_id: str) -> DownloadProgress:
         return self._live[download_id]
 
     def json(self) -> dict[str, Json]:
         """Return the JSON for the snapshot."""
-        return {key: self.one(key) for key in self._records}
+        return {key: self.record_json(key) for key in self._records}
 
-    def one(self, download_id: str) -> Json:
+    def record_json(self, download_id: str) -> Json:
         return download_json(self[download_id], self._live[download_id])
 
     async def add(self, record: Record) -> None:
         """Put it on the list. Raises AppError where the disk does not take it."""
         async with self._writing:
             await to_its_end(lambda: self.book.write(record))
-        self._live[record.id] = Live(self.book.done_bytes(record))
+        self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
         self._records[record.id] = record
 
     async def change(self, download_id: str, **fields: Any) -> None:

@@ -23,16 +23,16 @@ from app.catalog.transfers.file_transfer import DownloadTarget, Files, Hooks, Tr
 from app.catalog.transfers.hash_pins import Pin
 from app.catalog.transfers.partial_file import Part, part_bytes
 from app.core.errors import BadInput, Busy, Damaged, Reason, Refused, Unreachable
-from app.node.downloads.download_ledger import Ledger
+from app.node.downloads.download_ledger import DownloadLedger
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Fetching:
+class FetchServices:
     """The services around a fetch."""
 
-    ledger: Ledger
+    ledger: DownloadLedger
     files: Files
     disk: Disk
     token: Callable[[], Awaitable[str | None]]
@@ -44,7 +44,7 @@ class Fetching:
 class Fetch:
     """One download of the list, until it is whole."""
 
-    def __init__(self, around: Fetching, download_id: str) -> None:
+    def __init__(self, around: FetchServices, download_id: str) -> None:
         self._around, self._id = around, download_id
         self._ledger, self._live = around.ledger, around.ledger.live(download_id)
 
@@ -169,7 +169,7 @@ class Fetch:
         return FileRequest(self._record.repository, file, self._record.revision)
 
     def _held_up(self, why: Reason | None) -> None:
-        if self._live.is_held_up(why):
+        if self._live.hold_up(why):
             self._around.changed()
 
     def _transfer(
@@ -199,7 +199,7 @@ def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, 
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class PeerCopy:
     """A machine of the household that has the very file; its bytes are checked against the hash."""
 
     machine: str  # its id
@@ -222,7 +222,7 @@ async def keep_no_pin(pin: Pin) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class DownloadServices:
     """The services of the node that downloads use."""
 
     hub: Callable[[], Hub]  # may raise AppError
@@ -244,10 +244,10 @@ class DownloadRequest:
     file: str
     revision: str | None
     name: str
-    copy: Copy | None = None
+    copy: PeerCopy | None = None
 
 
-def new_record(wish: DownloadRequest, around: Around, pin: Pin | None = None) -> Record:
+def new_record(wish: DownloadRequest, around: DownloadServices, pin: Pin | None = None) -> Record:
     """The record of a download; what the catalogue promises of the file counts, or else the pin of the
     household. Raises AppError."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
@@ -281,7 +281,7 @@ def new_record(wish: DownloadRequest, around: Around, pin: Pin | None = None) ->
     )
 
 
-def _pinned(wish: DownloadRequest, around: Around, pin: Pin) -> Record:
+def _pinned(wish: DownloadRequest, around: DownloadServices, pin: Pin) -> Record:
     return Record(
         id=id_of(wish.repository, wish.file),
         repository=wish.repository,
@@ -297,7 +297,7 @@ def _pinned(wish: DownloadRequest, around: Around, pin: Pin) -> Record:
     )
 
 
-def may_be_pinned(wish: DownloadRequest, around: Around) -> bool:
+def may_be_pinned(wish: DownloadRequest, around: DownloadServices) -> bool:
     """Return whether the file is one of the catalogue's whose hash could not be looked up."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
     return known is not None and known[1].whole_hash is None
@@ -313,7 +313,7 @@ def promised(
     return known
 
 
-def files_of(record: Record, around: Around, session: ClientSession) -> Files:
+def files_of(record: Record, around: DownloadServices, session: ClientSession) -> Files:
     """Return the source of a download's bytes. Raises AppError."""
     if record.machine is not None:
         return around.member(record)

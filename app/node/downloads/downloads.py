@@ -23,13 +23,13 @@ from app.catalog.transfers.file_transfer import WAITS, without_limit
 from app.catalog.transfers.hash_pins import pin_of
 from app.core.errors import AppError, BadInput, Damaged, Unreachable, bug
 from app.node.cancellation import in_thread
-from app.node.downloads.download_ledger import Ledger
+from app.node.downloads.download_ledger import DownloadLedger
 from app.node.downloads.download_source import (
-    Around,
-    Copy,
     DownloadRequest,
+    DownloadServices,
     Fetch,
-    Fetching,
+    FetchServices,
+    PeerCopy,
     files_of,
     may_be_pinned,
     new_record,
@@ -51,14 +51,14 @@ class Downloads:
         self,
         places: DownloadFolders,
         shelf: Shelf,
-        around: Around,
+        around: DownloadServices,
         disk: Disk | None = None,
         waits: tuple[float, ...] = WAITS,
         arrived: Callable[[int], Awaitable[None]] = without_limit,
     ) -> None:
         """`arrived` is told of each chunk and returns when more may come; app/catalog/transfers/file_transfer.py."""
         self._disk, self._waits = disk or Disk(), waits
-        self._list, self._shelf = Ledger(places, self._disk), shelf
+        self._list, self._shelf = DownloadLedger(places, self._disk), shelf
         self.book = self._list.book
         self._around, self._changed = around, around.changed
         self.arrived = arrived
@@ -93,8 +93,8 @@ class Downloads:
         """Return the JSON for the snapshot, the oldest first."""
         return self._list.json()
 
-    def one(self, download_id: str) -> Json:
-        return self._list.one(download_id)
+    def record_json(self, download_id: str) -> Json:
+        return self._list.record_json(download_id)
 
     def of(self, repository: str, file: str) -> str | None:
         """The id of the download of this file, if there is one."""
@@ -102,7 +102,7 @@ class Downloads:
         return key if key in self._list else None
 
     async def start(
-        self, repository: str, file: str, revision: str | None, name: str | None, copy: Copy | None = None
+        self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
     ) -> Json:
         """Begin a download, or go on with the one there is; of a model in several files any names it.
 
@@ -135,7 +135,7 @@ class Downloads:
             self._list.check_room(record)
             await self._list.add(record)
             self._go(key)
-            return self.one(key)
+            return self.record_json(key)
 
     async def pause(self, download_id: str) -> Json:
         """Stop it; what is here stays."""
@@ -145,7 +145,7 @@ class Downloads:
                 if self._list[download_id].standing == "paused":  # it may have ended just now
                     await self._list.change(download_id, standing="paused")
             self._changed()
-            return self.one(download_id)
+            return self.record_json(download_id)
 
     async def resume(self, download_id: str) -> Json:
         """Go on from what is on the disk; an old error is forgotten."""
@@ -239,7 +239,7 @@ class Downloads:
             self._list.check_room(record)
             await self._list.change(download_id, standing="going", code=None, facts={})
             self._go(download_id)
-        return self.one(download_id)
+        return self.record_json(download_id)
 
     async def _remove(self, download_id: str) -> int:
         if download_id not in self._list:
@@ -337,10 +337,10 @@ class Downloads:
             return error
         return error
 
-    def _fetching(self, record: Record) -> Fetching:
+    def _fetching(self, record: Record) -> FetchServices:
         files = files_of(record, self._around, self._session)
         token = no_token if record.machine else self._around.token
-        return Fetching(self._list, files, self._disk, token, self._changed, self._waits, self.arrived)
+        return FetchServices(self._list, files, self._disk, token, self._changed, self._waits, self.arrived)
 
     async def _fail(self, download_id: str, error: AppError) -> None:
         failed: Json = {"standing": "failed", "code": error.reason.code, "facts": error.reason.facts}

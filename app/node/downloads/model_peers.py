@@ -38,7 +38,7 @@ from app.network.peer.listener import MEMBER, MODELS_PATH
 from app.network.peer.peer_client import GuestClient, problem
 from app.network.peer.peer_link import PeerLink
 from app.network.rate_limits import LinkPace
-from app.node.downloads.download_source import Copy
+from app.node.downloads.download_source import PeerCopy
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ Has = Callable[[Sequence[str]], dict[str, tuple[Path, ...]]]
 
 
 @dataclass(slots=True)
-class Given:
+class OutgoingModel:
     """The model that is on its way: how much of all of its files the other side has."""
 
     machine: str  # its name
@@ -87,7 +87,7 @@ class ModelServer:
         self._has, self._choices, self._pace = has, choices, pace
         self._called, self._changed, self._pin = called, changed, pin
         self._turn = asyncio.Lock()
-        self._now: Given | None = None
+        self._now: OutgoingModel | None = None
 
     def json(self) -> Json:
         """Its part of the snapshot."""
@@ -146,13 +146,13 @@ class ModelServer:
                 self._now = None
                 self._changed()
 
-    def _progress_at(self, member: Member, paths: Sequence[Path], number: str) -> Given:
+    def _progress_at(self, member: Member, paths: Sequence[Path], number: str) -> OutgoingModel:
         """Return the progress at the beginning: the files before this one are there already."""
         sizes = [_size(path) for path in paths]
         before = sum(sizes[: int(number)])
-        return Given(member.name, self._called(paths[0]), before, sum(sizes))
+        return OutgoingModel(member.name, self._called(paths[0]), before, sum(sizes))
 
-    async def _send(self, request: web.Request, path: Path, now: Given) -> web.StreamResponse:
+    async def _send(self, request: web.Request, path: Path, now: OutgoingModel) -> web.StreamResponse:
         try:
             file = await asyncio.to_thread(path.open, "rb", 0)
         except OSError:
@@ -206,13 +206,13 @@ async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:
         raise TooSlow(f"took nothing in {TAKEN_SECONDS:.0f} s") from None
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldFiles(msgspec.Struct, frozen=True):
     """The hashes a machine has, with the size of each file."""
 
     held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
 
 
-class Pinned(msgspec.Struct, frozen=True):
+class PinReply(msgspec.Struct, frozen=True):
     """The pin of a file's first download on some machine."""
 
     pin: Pin | None
@@ -224,14 +224,14 @@ class PeerCopies:
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    async def having(self, sha256: str) -> list[Copy]:
+    async def having(self, sha256: str) -> list[PeerCopy]:
         """The machines that have this model and give it, by name. Raises nothing."""
         async with asyncio.TaskGroup() as group:
             queries = [
                 (link, group.create_task(_has(machine, sha256), name="ask who has a model"))
                 for link, machine in self._machines()
             ]
-        return [Copy(str(link.peer), link.name) for link, query in queries if query.result()]
+        return [PeerCopy(str(link.peer), link.name) for link, query in queries if query.result()]
 
     async def pin(self, repository: str, file: str) -> Pin | None:
         """Return the household's pin of this file; None where no machine has one. Raises nothing."""
@@ -340,7 +340,7 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
             async with machine.request("POST", "/held", question) as answer:
                 if answer.status != 200:
                     return False  # an older version, or one that gives this machine nothing
-                reply = decode(await _short(answer), Held)
+                reply = decode(await _short(answer), HeldFiles)
                 return sha256 in reply.held
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say which models it has: %r", machine.host.name, error)
@@ -354,7 +354,7 @@ async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | Non
             async with machine.request("POST", "/pin", question) as answer:
                 if answer.status != 200:
                     return None  # an older version
-                pin = decode(await _short(answer), Pinned).pin
+                pin = decode(await _short(answer), PinReply).pin
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say what it took first: %r", machine.host.name, error)
         return None

@@ -31,11 +31,10 @@ from app.machine.secret_stores import TokenStore
 from app.machine.settings import Choices
 from app.network.network import Network
 from app.node.control.shelf_routes import Models
-from app.node.downloads.download_source import Around, Copy, promised
+from app.node.downloads.download_source import DownloadServices, PeerCopy, promised
 from app.node.downloads.downloads import Downloads
 from app.node.downloads.model_peers import ModelServer, PeerCopies
-from app.node.downloads.models_folder import Around as Moving
-from app.node.downloads.models_folder import ModelsFolder
+from app.node.downloads.models_folder import FolderServices, ModelsFolder
 
 # The pins of models that no catalogue knows: the first download of this machine or another of the household.
 
@@ -115,7 +114,7 @@ class ModelSources:
         copies = PeerCopies(network)
         self._network, self._copies = network, copies
         self.pins = HouseholdPins(Pins(home.pins), copies.pin, note)
-        around = Around(
+        around = DownloadServices(
             Hub.of,
             shipped,
             self._tokens.get,
@@ -129,9 +128,9 @@ class ModelSources:
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
         self.downloads = Downloads(self.folders, shelf, around, arrived=network.pace.arrived)
         shelf.why_away = self.folders.why_away
-        moving = Moving(self.folders, shelf, self.downloads, in_use, changed, Disk())
+        moving = FolderServices(self.folders, shelf, self.downloads, in_use, changed, Disk())
         self.folder = ModelsFolder(moving, choices, home.root)
-        self.server = ModelServer(self.whole, choices, network.pace, shelf.called, changed, self.pins.here)
+        self.server = ModelServer(self.complete_files, choices, network.pace, shelf.called, changed, self.pins.here)
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -180,7 +179,7 @@ class ModelSources:
         copy = None
         if order.machine is not None:
             name = self._network.link(machine_id(order.machine)).name
-            copy = Copy(order.machine, name, order.sha256)
+            copy = PeerCopy(order.machine, name, order.sha256)
         return await self.downloads.start(order.repository, order.file, order.revision, order.name, copy)
 
     async def copies_of(self, order: requests.FindCopies) -> list[Json]:
@@ -192,7 +191,7 @@ class ModelSources:
         holders = await self._copies.having(sha256) if sha256 else []
         return [{"id": holder.machine, "name": holder.name} for holder in holders]
 
-    def whole(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
+    def complete_files(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
         """The files of those models that were downloaded or imported here with these hashes. Reads the disk."""
         files: dict[str, tuple[Path, ...]] = {}
         for entry in self.shelf.entries():
@@ -204,7 +203,7 @@ class ModelSources:
                 files[sha256] = tuple(part_paths(path))
         return files
 
-    async def found(self) -> Json:
+    async def other_apps(self) -> Json:
         """The files that other programs hold."""
         return await asyncio.to_thread(self._other_apps_json)
 
@@ -315,7 +314,7 @@ class ModelSources:
         download = self.downloads.of(repository, file.file)
         name = on_shelf.get(file.sha256 or "")
         if name is None and download:  # the hash may have come with the file
-            name = on_shelf.get(self.downloads.one(download)["sha256"] or "")
+            name = on_shelf.get(self.downloads.record_json(download)["sha256"] or "")
         return {
             "file": file.file,
             "parts": file.n_parts,

@@ -38,7 +38,7 @@ FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; 
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class FolderServices:
     """The services of the node that a move uses."""
 
     folders: ModelsFolders
@@ -52,7 +52,7 @@ class Around:
 class Move:
     """One run of it. What it has not come to stays where it is, and is used there."""
 
-    def __init__(self, around: Around, *, whole: bool) -> None:
+    def __init__(self, around: FolderServices, *, whole: bool) -> None:
         """whole: also models that are whole; else only downloads that are not."""
         self._around, self._whole = around, whole
         self.name, self.waits_for = "", ""
@@ -203,7 +203,7 @@ def existing(folder: Path) -> Path:
 class ModelsFolder:
     """One for each node; `run` looks whether the folders are there, and goes on with a move."""
 
-    def __init__(self, around: Around, choices: Choices, root: Path) -> None:
+    def __init__(self, around: FolderServices, choices: Choices, root: Path) -> None:
         self._around, self._choices, self._root = around, choices, root
         self._folders = around.folders
         self._elsewhere: dict[Path, tuple[int, int]] = {}  # models and bytes in each

@@ -93,7 +93,7 @@ class Release(msgspec.Struct, frozen=True):
     html_url: Annotated[str, Meta(max_length=500)] = ""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class SavedCheck(msgspec.Struct, frozen=True):
     """The last result."""
 
     asked: float = 0.0  # Unix time of the last contact
@@ -114,7 +114,7 @@ class Updates:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file, self.place, self._daily, self._note, self._now = file, place, daily, note, now
-        self._kept = read_json_or_default(file, Kept, "what is known of updates")
+        self._kept = read_json_or_default(file, SavedCheck, "what is known of updates")
         self._asking = asyncio.Lock()
 
     async def run(self) -> None:
@@ -171,7 +171,7 @@ class Updates:
 
         return [web.get("/updates", told), web.post("/updates", check)]
 
-    async def _keep(self, kept: Kept) -> None:
+    async def _keep(self, kept: SavedCheck) -> None:
         """Save the result; one that the disk refuses lasts until the node ends."""
         self._kept = kept
         try:

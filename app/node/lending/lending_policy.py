@@ -149,7 +149,7 @@ def own_uses(hosting: ModelManager, me: MachineId) -> tuple[int, int]:
     return own + vectors, comes + vectors_come
 
 
-class Borrowed(Protocol):
+class LentStages(Protocol):
     """The use of this machine by others; app/node/lending/lending_service.py implements it."""
 
     def borrowers(self) -> Set[MachineId]: ...
@@ -182,13 +182,13 @@ class LendingPolicy:
         self._senser = senser or OwnerSensors()
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
-        self.check_room = SpareMemory(lambda: self.memory.spare_bytes(*self._uses()))
-        self.memory.on_call_bytes = self.check_room.on_call_bytes
+        self.spare_memory = SpareMemory(lambda: self.memory.spare_bytes(*self._uses()))
+        self.memory.on_call_bytes = self.spare_memory.on_call_bytes
         self.state: State = Off()
         self._senses = Readings(time.monotonic())
         self._verdict: Verdict | None = None
         self._since, self._told = time.time(), state_word(self.state)
-        self._borrowed: Borrowed
+        self._borrowed: LentStages
         self._news = asyncio.Event()
         self._leaves: Reason | None = None  # this computer sleeps or ends in a moment
 
@@ -196,7 +196,7 @@ class LendingPolicy:
     def rules(self) -> Rules:
         return self._choices.now.lending
 
-    async def begin(self, borrowed: Borrowed) -> None:
+    async def begin(self, borrowed: LentStages) -> None:
         """Take up a pause of before, and look for the first time."""
         self._borrowed = borrowed
         self._limit_links(self.rules.link_mbit)

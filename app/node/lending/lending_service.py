@@ -29,7 +29,7 @@ from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import KEEP_S, Passed, StageHost, Wanted
 from app.machine.hardware.cores import Threads
 from app.network import messages
-from app.node.lending.stage_uploads import BoundedExecutor, Offer, Offers, no_paths_leave, without_paths
+from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import LLAMACPP, MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
 
@@ -49,7 +49,7 @@ ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that 
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
-def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> Wanted:
+def run_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> Wanted:
     """Reads the file. Raises BadInput for an order that does not go with it."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
@@ -148,7 +148,7 @@ class _Run:
     """
 
     member: MachineId
-    offer: Offer
+    offer: StageOffer
     order: messages.OpenStage
     send: Send  # to who waits for its answer
     opening: asyncio.Task[None] | None = None
@@ -164,10 +164,10 @@ class _Run:
         return self.member == member.id and not self.is_opening and same and newer
 
 
-class Terms(Protocol):
+class LendingTerms(Protocol):
     """The owner's permissions at this moment; app/node/lending/lending_policy.py implements it."""
 
-    check_room: SpareMemory  # of this machine's own checks: they give way
+    spare_memory: SpareMemory  # of this machine's own checks: they give way
 
     def lent_bytes(self) -> int: ...
     def threads(self) -> int:
@@ -187,16 +187,16 @@ class LendingService:
         lender: StageHost,
         shelf: Shelf,
         stages: StageStore,
-        terms: Terms,
+        terms: LendingTerms,
         threads: Threads,
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
     ) -> None:
         self.stage_host, self._stages, self._threads = lender, stages, threads
         self._group, self._changed = group, changed
-        self._few_threads = BoundedExecutor(THREADS_FOR_OTHERS, "lending")
+        self._executor = BoundedExecutor(THREADS_FOR_OTHERS, "lending")
         self._terms = terms
-        self._offers = Offers(shelf, stages, terms.lent_bytes, self._few_threads)
+        self._offers = StageOffers(shelf, stages, terms.lent_bytes, self._executor)
         self._runs: dict[PipelineId, _Run] = {}
         self._patience = SlowUploadBudget()
         self._answering: set[MachineId] = set()  # say that an answer of theirs is under way
@@ -249,14 +249,14 @@ class LendingService:
         if pipeline in self._runs:
             raise Refused("lend_twice")
         self._require()
-        with no_paths_leave(self._stages.folder):
+        with redact_paths(self._stages.folder):
             async with self._disk_for(member):
                 self._patience.offered(member.id)
                 return await self._offers.offer(member.id, pipeline, body)
 
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         """Tensor bytes come, in the order they were asked for."""
-        with no_paths_leave(self._stages.folder):
+        with redact_paths(self._stages.folder):
             async with self._disk_for(member) as enough:
                 sent = self._patience.of(member.id, self._while_lending(chunks), enough)
                 return await self._offers.pieces(member.id, pipeline, sent)
@@ -363,7 +363,7 @@ class LendingService:
                 run.opening.cancel()
         for timer in self._unlinked.values():
             timer.cancel()
-        self._few_threads.close()
+        self._executor.close()
 
     def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send) -> _Run:
         """The record of a new run. No wait in between: whoever asks next finds it."""
@@ -382,7 +382,7 @@ class LendingService:
     async def _open(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
         opened = False
         try:
-            async with self._terms.check_room.wanted():
+            async with self._terms.spare_memory.wanted():
                 answer: messages.Message = await self._loaded(run, order)
             opened = True
         except AppError as error:
@@ -413,10 +413,10 @@ class LendingService:
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
         offer, threads = run.offer, self._threads.at_most(self._terms.threads())
-        path = await self._few_threads.run(self._stages.path, offer.stage_id)
+        path = await self._executor.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        request = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
+        request = await self._executor.run(run_request, order, path, offer.manifest, threads)
         self._terms.require()  # reading and hashing took a while
         opened = await self.stage_host.open(request, threads=threads)
         return messages.StageReady(
@@ -428,7 +428,7 @@ class LendingService:
 
     def _failed(self, member: Member, order: messages.OpenStage, error: AppError) -> messages.StageFailed:
         log.info("a stage for %s was refused: %s", member.name, error.reason)
-        facts = messages.sent_facts(without_paths(error.reason, self._stages.folder))
+        facts = messages.sent_facts(redacted_facts(error.reason, self._stages.folder))
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
@@ -442,7 +442,7 @@ class LendingService:
         """Give a member's upload the disk before this machine's own checks, as long as it comes quickly."""
         if self._patience.has_ended(member.id):
             return nullcontext(lambda: None)
-        return self._terms.check_room.wanted()
+        return self._terms.spare_memory.wanted()
 
     async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """Yield the uploaded chunks until nothing is lent any more."""

@@ -46,7 +46,7 @@ class BoundedExecutor:
 
 
 @dataclass(slots=True)
-class Offer:
+class StageOffer:
     """Layers that a host wants to place here."""
 
     member: MachineId
@@ -78,7 +78,7 @@ class _Turn:
     waiting: bool = False
 
 
-class Offers:
+class StageOffers:
     """The stages that members offered and have not opened yet."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Offers:
     ) -> None:
         self._shelf, self._stages = shelf, stages
         self._lent_bytes, self._threads = lent_bytes, threads
-        self._offers: dict[PipelineId, Offer] = {}
+        self._offers: dict[PipelineId, StageOffer] = {}
         self._turns: dict[MachineId, _Turn] = {}
 
     async def offer(self, member: MachineId, pipeline: PipelineId, body: bytes) -> bytes:
@@ -95,7 +95,7 @@ class Offers:
             manifest = await self._threads.run(from_json, body, self._lent_bytes())
             stage_id = await self._threads.run(lambda: manifest.id)
             self._make_way(member, pipeline)
-            offer = self._offers[pipeline] = Offer(member, manifest, stage_id)
+            offer = self._offers[pipeline] = StageOffer(member, manifest, stage_id)
             try:
                 return await self._missing(pipeline, offer)
             except BaseException:
@@ -118,7 +118,7 @@ class Offers:
                 receiver.close()
             return msgspec.json.encode({"fetched_bytes": offer.fetched_bytes})
 
-    def take(self, member: MachineId, pipeline: PipelineId, stage_id: str) -> Offer:
+    def take(self, member: MachineId, pipeline: PipelineId, stage_id: str) -> StageOffer:
         """The offer that is opened now; it can be opened once. Raises BadInput."""
         offer = self._find(member, pipeline)
         if offer.stage_id != stage_id:
@@ -137,7 +137,7 @@ class Offers:
         for member in {offer.member for offer in self._offers.values()}:
             self.forget(member)
 
-    async def _missing(self, pipeline: PipelineId, offer: Offer) -> bytes:
+    async def _missing(self, pipeline: PipelineId, offer: StageOffer) -> bytes:
         if await self._threads.run(self._stages.path, offer.stage_id):
             return b"[]"
         receiver = await self._threads.run(self._begin, offer.manifest)
@@ -159,7 +159,7 @@ class Offers:
         receiver.finish()
         return None
 
-    def _find(self, member: MachineId, pipeline: PipelineId) -> Offer:
+    def _find(self, member: MachineId, pipeline: PipelineId) -> StageOffer:
         offer = self._offers.get(pipeline)
         if offer is None or offer.member != member:
             raise BadInput("stage_not_offered")
@@ -195,18 +195,18 @@ class Offers:
             turn.lock.release()
 
 
-def without_paths(reason: Reason, folder: Path) -> dict[str, Fact]:
+def redacted_facts(reason: Reason, folder: Path) -> dict[str, Fact]:
     """The facts for another machine: short, and without the places of files on this one."""
     return reason.mapped(lambda name, fact: NEUTRAL.get(name) or _short(fact, folder)).facts
 
 
 @contextmanager
-def no_paths_leave(folder: Path) -> Iterator[None]:
+def redact_paths(folder: Path) -> Iterator[None]:
     """Errors that go to another machine as they are say nothing about this machine's folders."""
     try:
         yield
     except AppError as error:
-        raise type(error)(error.reason.code, **without_paths(error.reason, folder)) from error
+        raise type(error)(error.reason.code, **redacted_facts(error.reason, folder)) from error
 
 
 def _short(fact: str | int | float, folder: Path) -> str | int | float:

@@ -96,7 +96,7 @@ class BetterInterfaces:
         return False
 
 
-def told(machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> Json:
+def interface_json(machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> Json:
     """Return the chosen interface, why it is not used, and which one would be better."""
     why, instead = preferred.unheeded.get(machine), better.found.get(machine)
     return {

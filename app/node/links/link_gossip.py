@@ -45,7 +45,7 @@ class LinkGossip:
         self._clock = clock
         self._measured_link: dict[MachineId, dict[MachineId, Known]] = {}
 
-    def heard(self, teller: MachineId, message: LinksMeasured, members: Set[MachineId]) -> None:
+    def receive(self, teller: MachineId, message: LinksMeasured, members: Set[MachineId]) -> None:
         """All that `teller` knows of its links; of those that lead to none of these others nothing is kept."""
         now = self._clock()
         by_machine = {MachineId(link.machine): _known(link, now) for link in message.links}

@@ -27,7 +27,7 @@ from app.network.network import Network
 from app.network.rate_limits import BYTES_OF_MBIT, LinkPace
 from app.network.sockets import Address, own_host_towards
 from app.node.known_household import KnownHousehold
-from app.node.links.interface_choice import BetterInterfaces, InterfaceChoice, checked, told
+from app.node.links.interface_choice import BetterInterfaces, InterfaceChoice, checked, interface_json
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ class LinkRegistry:
                 "address": str(link.address),
                 "version": link.hello.build,
                 **(known_json(self._known[machine]) if machine in self._known else {}),
-                **told(machine, self._preferred, self._better),
+                **interface_json(machine, self._preferred, self._better),
             }
             for machine, link in self._network.links.items()
         }
@@ -266,7 +266,7 @@ class LinkRegistry:
             about |= known_json(self._known[machine])
         except AppError as error:
             about |= with_reason("reason", error.reason)
-        return about | told(machine, self._preferred, self._better)
+        return about | interface_json(machine, self._preferred, self._better)
 
     async def prefer(self, machine: MachineId, interface: str | None) -> Json:
         """Dial that machine by this interface from now on; None: by whichever is best.
@@ -281,7 +281,7 @@ class LinkRegistry:
         self._follow_choices()
         self._forget_ways(machine)
         if machine not in self._network.links:
-            return {"id": machine, "reason": None, **told(machine, self._preferred, self._better)}
+            return {"id": machine, "reason": None, **interface_json(machine, self._preferred, self._better)}
         link = await self._measured_by_hand(machine)
         if link["reason"] is not None:
             self._measure_soon(machine)

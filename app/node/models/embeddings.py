@@ -62,7 +62,7 @@ class Ranked:
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class HeldModel:
     """A model that is loaded or loading. wished: loaded by a person, so it stays."""
 
     entry: Entry
@@ -107,20 +107,20 @@ class Embeddings:
         here: Callable[[], tuple[Candidate, int]],
         threads: int,
         changed: Callable[[], None],
-        check_room: SpareMemory,
+        spare_memory: SpareMemory,
     ) -> None:
         self._shelf, self._here, self._threads, self._changed = shelf, here, threads, changed
-        self._check_room = check_room
+        self._spare_memory = spare_memory
         self._turn = asyncio.Lock()
         self._stop = asyncio.Event()  # of the load that is under way
         self._n_ending = 0  # whoever has it end now: until then nothing is loaded
         self._coming: Entry | None = None  # what is checked, or loaded
-        self._held: Held | None = None
+        self._held: HeldModel | None = None
         self._idle: asyncio.TimerHandle | None = None
         self.n_asks = 0  # requests that are answered, or wait
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> HeldModel | None:
         """The model that has memory of this machine now."""
         return None if self._held is None or self._held.is_gone else self._held
 
@@ -179,7 +179,7 @@ class Embeddings:
 
     def plan(self, entry: Entry, order: requests.PlanModel) -> Json:
         """Return the memory a load would take. Raises BadInput or DoesNotFit."""
-        return Held(entry, self._planned(entry.model, order)).json()
+        return HeldModel(entry, self._planned(entry.model, order)).json()
 
     async def load(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Json:
         """Load a model for a person: it stays until it is unloaded, or until a writing model needs its memory.
@@ -246,7 +246,7 @@ class Embeddings:
     async def make_room(self, own_bytes: int) -> None:
         """Unload if a writing model that takes these bytes does not fit beside it. A load ends for that, and so does
         the check of a sample; the text being read is finished."""
-        async with self._check_room.wanted():
+        async with self._spare_memory.wanted():
             await self._make_room(own_bytes)
 
     # inside
@@ -321,7 +321,7 @@ class Embeddings:
             count(made[-1])
         return tuple(made)
 
-    async def _ready(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Held:
+    async def _ready(self, entry: Entry, order: requests.PlanModel, report: Progress) -> HeldModel:
         stopped = StageLost("load_stopped", model=entry.name)
         if self._n_ending:
             raise stopped
@@ -334,15 +334,15 @@ class Embeddings:
         finally:
             self._coming = None
 
-    async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Held:
+    async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Progress) -> HeldModel:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
         plan = self._planned(entry.model, order)  # refused before what is loaded is given up
         await self._close()
-        held = self._held = Held(entry, plan)
+        held = self._held = HeldModel(entry, plan)
         self._changed()
         begun, context = time.monotonic(), plan.workload.context
         try:
-            async with self._check_room.wanted():
+            async with self._spare_memory.wanted():
                 held.embedder = await Embedder.open(entry.path, context, self._threads, held.total_bytes)
         except BaseException as error:
             self._held = None

@@ -32,7 +32,7 @@ HEADERS = {"Content-Type": "application/json"}
 Text = Annotated[str, Meta(max_length=200)]
 
 
-class Offer(msgspec.Struct, frozen=True):
+class OfferedModel(msgspec.Struct, frozen=True):
     """A model that a host answers with."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -47,15 +47,15 @@ class Offer(msgspec.Struct, frozen=True):
     context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # of a conversation, where it is loaded
 
 
-class Offers(msgspec.Struct, frozen=True):
+class HostOffers(msgspec.Struct, frozen=True):
     """A host's offer to its guests. loaded, beside: models that answer at once."""
 
-    models: Annotated[list[Offer], Meta(max_length=4096)]
+    models: Annotated[list[OfferedModel], Meta(max_length=4096)]
     loaded: Text | None = None
     beside: Annotated[list[Text], Meta(max_length=64)] = []
 
 
-class Guesting:
+class GuestAnswers:
     """Forwards a guest's requests to its hosts. Requests for a model loaded on this machine stay here."""
 
     def __init__(self, network: Network, rights: Rights, hosting: ModelManager) -> None:
@@ -133,7 +133,7 @@ class Guesting:
         return self._hosting.loaded.names
 
 
-def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, Offers]]) -> GuestClient | None:
+def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) -> GuestClient | None:
     """Return the host to ask for a model: one that has it loaded before one that has it on disk."""
     for host, offers in offers_by_host:
         if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
@@ -142,14 +142,14 @@ def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, Offers]]) -> G
     return next(having, None)
 
 
-async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:
+async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, HostOffers]]:
     """Return the offers of the hosts that answer; the others explain themselves when they are asked."""
     async with asyncio.TaskGroup() as group:
-        asked_of = [(host, group.create_task(_offers_soon(host), name="ask what a host has")) for host in hosts]
-    return [(host, offers) for host, task in asked_of if (offers := task.result()) is not None]
+        machines_in_use = [(host, group.create_task(_offers_soon(host), name="ask what a host has")) for host in hosts]
+    return [(host, offers) for host, task in machines_in_use if (offers := task.result()) is not None]
 
 
-async def _offers_soon(host: GuestClient) -> Offers | None:
+async def _offers_soon(host: GuestClient) -> HostOffers | None:
     try:
         async with asyncio.timeout(OFFERS_SECONDS):
             return await _offers(host)
@@ -158,13 +158,13 @@ async def _offers_soon(host: GuestClient) -> Offers | None:
         return None
 
 
-async def _offers(host: GuestClient) -> Offers:
+async def _offers(host: GuestClient) -> HostOffers:
     async with host.request("GET", "/models") as answer:
         body = await _whole(host, answer)
         if answer.status != 200:
             raise problem(body, host.host.name)
         try:
-            return decode(body, Offers)
+            return decode(body, HostOffers)
         except (ValueError, RecursionError):
             raise Refused("peer_refused") from None
 

@@ -156,7 +156,7 @@ class LoadRetries:
             self._n = MAX_RECOVERIES
             raise self._error
 
-    def told(self, error: AppError) -> AppError:
+    def final_error(self, error: AppError) -> AppError:
         """Return the error that explains why the model could not be loaded.
 
         The word of one other machine alone makes no file damaged: either may be at fault, and both are named.

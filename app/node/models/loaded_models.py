@@ -32,15 +32,15 @@ def line_json(loaded: LoadedModels) -> list[Json]:
             "seconds": None if waiter.seconds is None else round(waiter.seconds),
         }
         for running in loaded
-        for waiter in running.line()
+        for waiter in running.waiting_requests()
     ]
 
 
 class HostMemory:
     """The memory of this host, shared by its placements."""
 
-    def __init__(self, loaded: LoadedModels, outlook: PlannerInputs, idle: IdleTracker) -> None:
-        self._loaded, self._outlook = loaded, outlook
+    def __init__(self, loaded: LoadedModels, planner_inputs: PlannerInputs, idle: IdleTracker) -> None:
+        self._loaded, self._outlook = loaded, planner_inputs
         self.choosing, self._idle = asyncio.Lock(), idle
 
     def of(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]]) -> Reservation:
@@ -49,11 +49,11 @@ class HostMemory:
 
     async def _make(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]], plan: Plan) -> None:
         """Free memory for a plan. Raises DoesNotFit where another model has taken it meanwhile."""
-        neighbors = alive(self._loaded.but(running))
+        neighbors = alive(self._loaded.except_for(running))
         await shrink_embeddings(bytes_on(plan.host, plan.stages))
-        if machines := _of_spares(plan, spares(neighbors)):
+        if machines := _of_spares(plan, standby_bytes(neighbors)):
             for neighbor in neighbors:
-                await neighbor.holds.give_up_ahead(machines)
+                await neighbor.claims.give_up_ahead(machines)
         if neighbors and not running.order.anyway:
             host, taken = self.here()
             if taken > host.lends_bytes:
@@ -62,7 +62,7 @@ class HostMemory:
     def here(self) -> tuple[Candidate, int]:
         """Return this machine with the memory all its own models may use, and the bytes that the writing models
         have."""
-        released = releases(self._loaded)
+        released = released_bytes(self._loaded)
         host, _ = self._outlook.machines(released, {})
         return host, released.get(host.id, 0)
 
@@ -93,7 +93,7 @@ class LoadedModels:
     def first(self) -> Placement | None:
         """The model for a request without a name: the last one loaded. One that loads beside others counts once it
         answers."""
-        there = [placement for placement in self._held if placement.answerer is not None or placement.ended.is_set()]
+        there = [placement for placement in self._held if placement.completer is not None or placement.ended.is_set()]
         line = there or self._held
         return line[-1] if line else None
 
@@ -111,12 +111,12 @@ class LoadedModels:
         if not name:
             return self.first
         named = (placement for placement in self._held if placement.entry.name == name)
-        return next(named, None) or self.of(name)
+        return next(named, None) or self.by_id(name)
 
-    def of(self, model_id: str) -> Placement | None:
+    def by_id(self, model_id: str) -> Placement | None:
         return next((placement for placement in self._held if placement.entry.model.id == model_id), None)
 
-    def but(self, *excluded: Placement | None) -> tuple[Placement, ...]:
+    def except_for(self, *excluded: Placement | None) -> tuple[Placement, ...]:
         """Return all placements except these."""
         return tuple(placement for placement in self._held if placement not in excluded)
 
@@ -128,7 +128,7 @@ class LoadedModels:
         """Remove a placement. Repeating this is harmless."""
         self._held = [placement for placement in self._held if placement is not running]
 
-    def in_order(self, before: Sequence[str]) -> None:
+    def restore_order(self, before: Sequence[str]) -> None:
         """Restore the earlier order of models, in front of new ones."""
         places = {model_id: place for place, model_id in enumerate(before)}
         self._held.sort(key=lambda placement: places.get(placement.entry.model.id, len(places)))
@@ -142,7 +142,7 @@ class LoadedModels:
         def shown(placement: Placement) -> Json:
             return extend(placement.json() | {"answering": placement.n_answering})
 
-        return shown(first) if first else None, [shown(placement) for placement in self.but(first)]
+        return shown(first) if first else None, [shown(placement) for placement in self.except_for(first)]
 
     @property
     def n_answering(self) -> int:
@@ -154,9 +154,9 @@ class LoadedModels:
         """Return whether an answer is being computed now."""
         return self.n_answering > 0
 
-    def asked_of(self) -> frozenset[MachineId]:
+    def machines_in_use(self) -> frozenset[MachineId]:
         """Return the machines that hold layers of a model with requests now."""
-        in_use = (placement for placement in self._held if placement.n_askers)
+        in_use = (placement for placement in self._held if placement.n_requests)
         return frozenset(stage.machine for placement in in_use for stage in placement.plan.stages)
 
     def uses(self, me: MachineId) -> tuple[int, int]:
@@ -164,7 +164,7 @@ class LoadedModels:
         own = [placement.here(me) for placement in self._held]
         return sum(n for n, _ in own), sum(comes for _, comes in own)
 
-    def stays(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
+    def kept_bytes(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
         """Return the bytes they keep on this machine when this much is freed."""
         return max(0, self.uses(me)[0] - released.get(me, 0))
 
@@ -181,7 +181,7 @@ class LoadedModels:
         return {machine: why for placement in self._held for machine, why in placement.state.replaced.items()}
 
 
-def to_load(shelf: Shelf, order: requests.LoadModel, there: Sequence[str]) -> Entry:
+def entry_to_load(shelf: Shelf, order: requests.LoadModel, there: Sequence[str]) -> Entry:
     """Return the model to load. Part of a name neither replaces nor reloads a loaded model. Raises BadInput."""
     entry = shelf.get(order.model, () if there and not order.beside else None)
     return shelf.get(order.model, ()) if entry.name in there else entry
@@ -192,10 +192,10 @@ def alive(some: Iterable[Placement]) -> list[Placement]:
     return [placement for placement in some if not placement.ended.is_set()]
 
 
-def releases(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
+def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
     """Return the bytes each machine will free beyond its reported free memory if these placements go; the host
     itself knows at once. stays: placements of which only standby layers can be freed."""
-    back = spares(stays)
+    back = standby_bytes(stays)
     for placement in goes:
         for machine, n_bytes in placement.releases().items():
             if machine != placement.plan.host or not placement.ended.is_set():
@@ -203,15 +203,15 @@ def releases(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict
     return back
 
 
-def spares(some: Iterable[Placement]) -> dict[MachineId, int]:
+def standby_bytes(some: Iterable[Placement]) -> dict[MachineId, int]:
     """Return the bytes of standby layers on each machine, which any model may have."""
     n_bytes: dict[MachineId, int] = {}
-    for stage in (stage for placement in alive(some) for stage in placement.holds.ahead()):
+    for stage in (stage for placement in alive(some) for stage in placement.claims.ahead()):
         n_bytes[stage.machine] = n_bytes.get(stage.machine, 0) + stage.total_bytes
     return n_bytes
 
 
-def with_others(chosen: Plan, stays: Sequence[Placement]) -> Plan:
+def with_neighbors(chosen: Plan, stays: Sequence[Placement]) -> Plan:
     """Return the plan with a reason that names the models it leaves in memory."""
     names = ", ".join(placement.entry.name for placement in alive(stays))
     if not names:

@@ -28,14 +28,22 @@ from app.node.control.ndjson import Progress, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
 from app.node.models.load_queue import Load, LoadQueue, LoadRetries
-from app.node.models.loaded_models import MOST_MODELS, HostMemory, LoadedModels, alive, releases, to_load, with_others
-from app.node.models.outcomes import Outcomes, counted
+from app.node.models.loaded_models import (
+    MOST_MODELS,
+    HostMemory,
+    LoadedModels,
+    alive,
+    entry_to_load,
+    released_bytes,
+    with_neighbors,
+)
+from app.node.models.outcomes import Outcomes, counted_answer
 from app.node.placement.failover import Option, notice_json
 from app.node.placement.placement import Placement
 from app.node.placement.placement_state import IdleTracker
-from app.node.placement.stages import Reservation, Sources
+from app.node.placement.stages import PlacementServices, Reservation
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
-from app.node.planning.planning import BATCH_ROWS, Planner, lends
+from app.node.planning.planning import BATCH_ROWS, Planner, lent_bytes_by_machine
 from app.node.snapshot import plan_json, reason_json, with_limits
 
 log = logging.getLogger(__name__)
@@ -52,13 +60,13 @@ class Replanner:
     """Plans lost models and stages again. Other models keep their memory, except standby layers: a lost model needs
     them more."""
 
-    def __init__(self, planner: Planner, outlook: PlannerInputs, loaded: LoadedModels) -> None:
-        self._planner, self._outlook, self._loaded = planner, outlook, loaded
+    def __init__(self, planner: Planner, planner_inputs: PlannerInputs, loaded: LoadedModels) -> None:
+        self._planner, self._outlook, self._loaded = planner, planner_inputs, loaded
 
     async def order(self, lost: Placement) -> requests.LoadModel:
         """Return how the lost model was ordered; without its split when the machines for that are gone."""
         try:
-            back = releases([lost], self._loaded.but(lost))
+            back = released_bytes([lost], self._loaded.except_for(lost))
             await self._planner.plan(lost.entry.model, lost.order, back, {})
         except AppError:
             return msgspec.structs.replace(lost.order, split=None, shape=None)
@@ -73,7 +81,7 @@ class Replanner:
         shape = None if running.state.is_several else was.shape  # of one of several, the split
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
         speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
-        back = releases([running], self._loaded.but(running) if running.news else ())
+        back = released_bytes([running], self._loaded.except_for(running) if running.notice else ())
         inputs = entry.model, order, back, speeds, None, ONE_PIPELINE
         try:
             chosen = await self._planner.plan(*inputs)
@@ -83,7 +91,7 @@ class Replanner:
             order = msgspec.structs.replace(order, split=None, shape=None)
             chosen = await self._planner.plan(inputs[0], order, *inputs[2:])
         kept = await asyncio.to_thread(kept_runs, part or running.plan, chosen, entry.model)
-        return [(option, plan_json(option, entry.model, lends(option))) for option in (chosen, *kept)]
+        return [(option, plan_json(option, entry.model, lent_bytes_by_machine(option))) for option in (chosen, *kept)]
 
 
 # The last status of each lender, as far as plans depend on it: other changes are no reason to plan again.
@@ -106,7 +114,7 @@ class LenderChanges:
         self._known.pop(machine, None)
 
 
-def wants_back(news: Described) -> StageLost | None:
+def memory_reclaimed(news: Described) -> StageLost | None:
     """Return the error that ends a run on this lender if its owner takes the memory back."""
     if news.lending != "draining":
         return None
@@ -120,27 +128,29 @@ class ModelManager:
         self,
         loaded: LoadedModels,
         shelf: Shelf,
-        sources: Callable[[Reservation], Sources],
-        outlook: PlannerInputs,
+        sources: Callable[[Reservation], PlacementServices],
+        planner_inputs: PlannerInputs,
         threads: Threads,
         group: asyncio.TaskGroup,
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
         self.loaded, self._idle = loaded, IdleTracker()
-        self.memory = HostMemory(loaded, outlook, self._idle)
-        self.embeddings = Embeddings(shelf, self.memory.here, threads.begin or threads.most, changed, outlook.checks)
+        self.memory = HostMemory(loaded, planner_inputs, self._idle)
+        self.embeddings = Embeddings(
+            shelf, self.memory.here, threads.begin or threads.most, changed, planner_inputs.spare_memory
+        )
         self._shelf = shelf
         self._sources = sources
-        self.outlook, self._planner = outlook, Planner(outlook, threads)
-        self._replanner = Replanner(self._planner, outlook, self.loaded)
-        self._outcomes, self._lender_news = Outcomes(outlook, group, changed), LenderChanges()
+        self.planner_inputs, self._planner = planner_inputs, Planner(planner_inputs, threads)
+        self._replanner = Replanner(self._planner, planner_inputs, self.loaded)
+        self._outcomes, self._lender_changes = Outcomes(planner_inputs, group, changed), LenderChanges()
         self._group, self._journal, self._changed = group, journal, changed
         self._loads = LoadQueue(self.loaded, journal)
         self._load_failed: Reason | None = None  # why what was to be loaded last is not
         self.n_asks = 0  # answers that are made or wanted
-        self.rested: Callable[[], None] = lambda: None  # an answer is over
-        self.ended: Callable[[Json], None] = lambda _: None  # it was made: its last line
+        self.on_answer_over: Callable[[], None] = lambda: None  # an answer is over
+        self.on_answer_made: Callable[[Json], None] = lambda _: None  # it was made: its last line
         self._n_measuring = 0  # plans and loads that measure now
 
     def busy(self) -> bool:
@@ -163,18 +173,18 @@ class ModelManager:
         await self._planner.plan(entry.model, order, self.released(stays), {})
         speeds = await self._speeds(entry, order, report, measure=True)
         chosen = await self._planner.plan(entry.model, order, self.released(stays), speeds)
-        chosen = with_others(chosen, stays)
+        chosen = with_neighbors(chosen, stays)
         host, *lenders = chosen.machines
         helps = await asyncio.to_thread(advise, host, lenders, entry.model, chosen.workload, chosen)
-        return plan_json(chosen, entry.model, lends(chosen), helps)
+        return plan_json(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
 
     async def load(self, order: requests.LoadModel, report: Progress) -> Json:
         """Place the model and wait until it answers. A cancelled load leaves nothing loaded. Embedding models load
         beside it."""
-        entry = await asyncio.to_thread(to_load, self._shelf, order, self.loaded.names)
+        entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
-        self.outlook.failures.forget()
+        self.planner_inputs.failures.forget()
         try:
             loading = self._loaded(entry, order, report)
             running = await self._loads.stoppable(Load(entry.name), loading)
@@ -186,7 +196,7 @@ class ModelManager:
             raise
         return {"loaded": running.json()}
 
-    def forget_failed(self, name: str) -> None:
+    def forget_failed_load(self, name: str) -> None:
         """Forget the failed load of a model that was removed."""
         if self._load_failed is not None and self._load_failed.facts["model"] == name:
             self._load_failed = None
@@ -203,16 +213,16 @@ class ModelManager:
         await self._end(self._end_soon(only.name if only else None))
         return [*(placement.entry.name for placement in was), *([vectors] if vectors else [])]
 
-    def without(self, machine: MachineId, why: StageLost) -> None:
+    def machine_lost(self, machine: MachineId, why: StageLost) -> None:
         """Record that a machine is no longer available: what it holds of placements is lost."""
         for running in self.loaded:
             if running.uses(machine):
                 running.give_up(why, machine)
 
-    def lender_told(self, news: Described) -> None:
+    def lender_changed(self, news: Described) -> None:
         """Handle a lender's status. One that drains gets its memory back: its answers go on without it, or it waits
         for them."""
-        is_new, why = self._lender_news.is_new(news), wants_back(news)
+        is_new, why = self._lender_changes.is_new(news), memory_reclaimed(news)
         for running in self.loaded:
             if is_new:
                 running.household_changed()
@@ -223,7 +233,7 @@ class ModelManager:
 
     def lender_left(self, machine: MachineId) -> None:
         """Note that the link to a lender has ended."""
-        self._lender_news.left(machine)
+        self._lender_changes.left(machine)
 
     def close(self) -> None:
         """End all work and load nothing any more; `unload` then waits for the end."""
@@ -233,9 +243,9 @@ class ModelManager:
 
     def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
         """Yield one answer as lines: progress while a model loads first, deltas, and a summary."""
-        return self.answered(order.model, always(question_of(order)))
+        return self.answer(order.model, always(question_of(order)))
 
-    async def answered(self, name: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[Json, None]:
+    async def answer(self, name: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[Json, None]:
         """Yield an answer whose request depends on the model, as `ask` does. `brings` False: no model is loaded for
         it.
 
@@ -267,12 +277,12 @@ class ModelManager:
                         yield line
         finally:
             self.n_asks -= 1
-            self.rested()
+            self.on_answer_over()
             self._changed()
 
-    def loaded_json(self) -> Json:
+    def loaded_models_json(self) -> Json:
         """Return the loaded models, with the limits each machine has now: its owner may have changed them since."""
-        here = self.outlook.machines(self.released(), {})
+        here = self.planner_inputs.machines(self.released(), {})
         first, beside = self.loaded.json(lambda described: with_limits(described, *here))
         failed = self._load_failed if self.loaded.first is None else None
         failure = failed and {**reason_json(failed), "model": failed.facts["model"]}
@@ -283,20 +293,20 @@ class ModelManager:
         running = min(self.n_asks, self.loaded.n_answering)
         return {"running": running, "waiting": self.n_asks - running}
 
-    def word(self, of_lending: str) -> str:
+    def state_word(self, lending_word: str) -> str:
         """Return the state of this machine: an answer of its own counts as work too."""
         own = self.answers()["running"] or self.embeddings.n_asks
-        return "working" if own and of_lending in ("off", "ready", "lending") else of_lending
+        return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
 
     async def _answer(self, question: GenerationRequest, running: Placement) -> AsyncGenerator[Json, None]:
-        if running.answerer is None:
+        if running.completer is None:
             raise BadInput("nothing_loaded")
         with (
             self._outcomes.concurrent.count() as guest,
             self._journal.answering(running.entry.name, question.request, question.whose) as noted,
         ):
             self._changed()
-            async with aclosing(counted(running.answerer, question, self.ended)) as answer:
+            async with aclosing(counted_answer(running.completer, question, self.on_answer_made)) as answer:
                 async for part in answer:
                     if isinstance(part, Delta):
                         if noted.first is None:
@@ -308,7 +318,7 @@ class ModelManager:
                     else:
                         ended = self._outcomes.ended(part, running, guest.alone)
                         noted.done(ended, guest.alone)
-                        self.ended(ended)
+                        self.on_answer_made(ended)
                         yield {"done": ended}
 
     def _at_hand(self, name: str | None, use: ExitStack) -> Placement | None:
@@ -341,9 +351,9 @@ class ModelManager:
             if running is None or not running.is_ready:
                 if not brings:
                     return None
-                stays = self.loaded.but(running) if running else ()
+                stays = self.loaded.except_for(running) if running else ()
                 with self._loads.turn.sparing(stays):
-                    for other in self.loaded.but(*stays):
+                    for other in self.loaded.except_for(*stays):
                         if other.is_ready:
                             await other.state.unused.wait()
                     running = await self._swapped(entry, running, stays, report)
@@ -362,11 +372,11 @@ class ModelManager:
         """Return the model to load for a request. Raises BadInput, also after a failed load: the Guide does not
         stand in for that model."""
         if not name:
-            self.check_not_failed()
+            self.require_load_not_failed()
         there = self.loaded.names or None
         return await asyncio.to_thread(self._shelf.get, name or GUIDE, there)
 
-    def check_not_failed(self) -> None:
+    def require_load_not_failed(self) -> None:
         """Check that the last load did not fail and leave nothing loaded. Raises BadInput."""
         if self._load_failed is not None and self.loaded.first is None:
             raise BadInput(self._load_failed.code, **self._load_failed.facts)
@@ -377,7 +387,7 @@ class ModelManager:
         """Load for a request. `lost`: the lost placement of the same model."""
         if lost is None:
             brought = await self._load(entry, requests.LoadModel(model=entry.name), stays, report)
-            brought.by_question = True
+            brought.loaded_by_request = True
             return brought
         order, before = await self._replanner.order(lost), self.loaded.ids
         try:
@@ -387,11 +397,11 @@ class ModelManager:
             self.loaded.add(lost)
             raise
         finally:
-            self.loaded.in_order(before)
+            self.loaded.restore_order(before)
 
     def _stays(self, entry: Entry, order: requests.PlanModel) -> tuple[Placement, ...]:
         """Return the placements that a load of this model keeps."""
-        return self.loaded.but(self.loaded.of(entry.model.id)) if order.beside else ()
+        return self.loaded.except_for(self.loaded.by_id(entry.model.id)) if order.beside else ()
 
     async def _loaded(self, entry: Entry, order: requests.LoadModel, report: Progress) -> Placement:
         async with self._loads.turn:
@@ -417,7 +427,7 @@ class ModelManager:
         await self._planner.plan(entry.model, order, self.released(stays), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
         await self._planner.plan(entry.model, order, self.released(stays), speeds)
-        await self._end(goes := self.loaded.but(*stays))
+        await self._end(goes := self.loaded.except_for(*stays))
         tries = LoadRetries(entry.name)
         while True:
             try:
@@ -425,7 +435,7 @@ class ModelManager:
                 break
             except AppError as error:
                 if not tries.go_on(error):
-                    raise tries.told(error) from error
+                    raise tries.final_error(error) from error
                 log.warning("%s is loaded again: %s", entry.name, error.reason)
         for event in tries.events(running.plan):
             self._journal.note(event)
@@ -441,11 +451,11 @@ class ModelManager:
         tries: LoadRetries,
     ) -> Placement:
         async with self.memory.choosing:
-            back = releases(gone, self._loads.turn.spared)
+            back = released_bytes(gone, self._loads.turn.spared)
             chosen = await self._chosen(entry, order, back, speeds, tries)
             tries.begin(chosen)
-            chosen = with_others(chosen, self._loads.turn.spared)
-            described = plan_json(chosen, entry.model, lends(chosen))
+            chosen = with_neighbors(chosen, self._loads.turn.spared)
+            described = plan_json(chosen, entry.model, lent_bytes_by_machine(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
             running = Placement(entry, order, chosen, described, sizes, self._idle, self._changed)
             self.loaded.add(running, order.first)
@@ -466,14 +476,14 @@ class ModelManager:
             if not running.is_ready:
                 self.loaded.drop(running)
             self._changed()
-            self.rested()
+            self.on_answer_over()
         return running
 
     async def _chosen(
         self, entry: Entry, order: requests.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
     ) -> Plan:
         """Choose the placement, without machines that failed it just now where possible. Raises AppError."""
-        often = self.outlook.failures.left_out()
+        often = self.planner_inputs.failures.left_out()
         for failed in dict.fromkeys((often | tries.without, tries.without)):
             if not (failed := failed - set(order.without)):
                 continue
@@ -511,13 +521,15 @@ class ModelManager:
 
     def released(self, stays: Sequence[Placement] = ()) -> Mapping[MachineId, int]:
         """Return the bytes each machine frees when the loaded models go; of those in `stays`, only standby layers."""
-        return releases(self.loaded.but(*stays), stays)
+        return released_bytes(self.loaded.except_for(*stays), stays)
 
     async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Progress, *, measure: bool) -> Speeds:
         """Return the speed of each machine; known speeds only, where nothing is to be chosen."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:
-            return await self.outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure, without=order.without)
+            return await self.planner_inputs.speeds(
+                entry, BATCH_ROWS, report, known_only=not measure, without=order.without
+            )
         finally:
             self._n_measuring -= measure

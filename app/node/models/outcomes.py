@@ -49,17 +49,17 @@ def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
     return replace(machine, speed=now.speed, link=now.link, factor=now.factor, way_factor=now.way_factor)
 
 
-async def measure_again(running: Placement, outlook: PlannerInputs) -> bool:
+async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:
     """Measure the doubted speeds again as soon as the model is idle, and refresh the forecast; return whether all
     could be measured."""
     used = {stage.machine for stage in running.plan.stages}
     for _ in range(MOST_TRIES):
         await asyncio.sleep(REST_S)
-        if time.monotonic() - running.asked_s < REST_S:
+        if time.monotonic() - running.last_request_s < REST_S:
             continue
-        speeds = await outlook.speeds(running.entry, BATCH_ROWS, lambda _: None)
+        speeds = await planner_inputs.speeds(running.entry, BATCH_ROWS, lambda _: None)
         if all(speeds.get(machine) for machine in used):
-            host, lenders = outlook.machines({}, speeds)
+            host, lenders = planner_inputs.machines({}, speeds)
             refresh_forecast(running, (host, *lenders))
             log.info("%s: what its forecast was made from was measured again", running.entry.name)
             return True
@@ -92,8 +92,8 @@ class ConcurrentAnswers:
             self._guests.remove(guest)
 
 
-async def counted(
-    answerer: Completer, question: GenerationRequest, left: Callable[[Json], None]
+async def counted_answer(
+    completer: Completer, question: GenerationRequest, left: Callable[[Json], None]
 ) -> AsyncGenerator[Part, None]:
     """Yield the same answer. `left` receives the token counts of an answer that was cut off, as for complete ones."""
     n_read, ids, is_whole = 0, list[int](), False
@@ -105,7 +105,7 @@ async def counted(
             question.read(n_tokens)
 
     try:
-        async with aclosing(answerer.answer(replace(question, read=read))) as parts:
+        async with aclosing(completer.answer(replace(question, read=read))) as parts:
             async for part in parts:
                 if isinstance(part, Delta):
                     ids += part.token_ids
@@ -120,8 +120,8 @@ async def counted(
 class Outcomes:
     """The outcomes of all answers of this host. `group` outlives the answers; `concurrent`: those made now."""
 
-    def __init__(self, outlook: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]) -> None:
-        self._outlook, self._group, self._changed = outlook, group, changed
+    def __init__(self, planner_inputs: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]) -> None:
+        self._outlook, self._group, self._changed = planner_inputs, group, changed
         self.concurrent = ConcurrentAnswers()
 
     def ended(self, summary: Summary, running: Placement, alone: bool) -> Json:
@@ -132,7 +132,7 @@ class Outcomes:
         expected = forecasts.expected(chosen, model, computed, len(summary.token_ids))
         if alone and not summary.recoveries and (outcome := forecasts.learn(chosen, model, summary)):
             running.outcome = outcome
-            refresh_forecast(running, forecasts.anew(running.plan).machines)
+            refresh_forecast(running, forecasts.with_corrections(running.plan).machines)
             self._group.create_task(self._noted(running, chosen, outcome), name="note what came of a forecast")
         elif alone and summary.recoveries:
             running.outcome = forecasts.interrupted(chosen, model, summary) or running.outcome
@@ -151,5 +151,5 @@ class Outcomes:
             await asyncio.to_thread(forecasts.save, forecasts.content())
             with suppress(StageLost):
                 over = StageLost("load_stopped", model=running.entry.name)
-                await run_until(running.ended, measure_again(running, self._outlook), over)
+                await run_until(running.ended, remeasure(running, self._outlook), over)
             self._changed()

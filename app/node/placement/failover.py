@@ -51,7 +51,7 @@ class Failover:
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
-        self.checks: Verifier | None = None  # of what lenders compute for it
+        self.verifier: Verifier | None = None  # of what lenders compute for it
         self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
@@ -60,7 +60,7 @@ class Failover:
         requests."""
         if self._state.is_several:
             return self.intends
-        return self._state.n_askers > 0 or self._state.is_moving
+        return self._state.n_requests > 0 or self._state.is_moving
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
         self._state.news.clear()

@@ -95,7 +95,7 @@ class StageAnswers:
             del self._waiting[machine, pipeline]
             future.cancel()  # and an error that came too late to be waited for is not logged
 
-    def heard(
+    def receive(
         self, machine: MachineId, name: str, message: messages.StageReady | messages.StageFailed | messages.StageLost
     ) -> None:
         future = self._waiting.get((machine, pipeline_id(message.pipeline)))
@@ -106,7 +106,7 @@ class StageAnswers:
         else:
             future.set_exception(_error(machine, name, message))
 
-    def gone(self, machine: MachineId, name: str) -> None:
+    def link_lost(self, machine: MachineId, name: str) -> None:
         """Fail what still waits for this lender: its link is down."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():

@@ -45,7 +45,7 @@ from app.node.control.ndjson import Progress
 from app.node.placement.failover import notice_json
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacement, ReplicaSupervisor
-from app.node.placement.stages import MemoryClaims, Sources
+from app.node.placement.stages import MemoryClaims, PlacementServices
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planning import Sizes
 from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json
@@ -74,11 +74,11 @@ class Placement:
     ) -> None:
         self.state = PlacementState(entry, order, plan, described, idle, changed)
         self._sizes = sizes
-        self.holds = MemoryClaims(self.state)
-        self.answerer: Completer | None = None
+        self.claims = MemoryClaims(self.state)
+        self.completer: Completer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
         self.ended = asyncio.Event()
-        self.by_question = False  # a question brought it, where nothing of it was
+        self.loaded_by_request = False  # a question brought it, where nothing of it was
         self._supervisor: ReplicaSupervisor | None = None
         self._leaving: set[MachineId] = set()  # others take over what they hold
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -150,9 +150,9 @@ class Placement:
         self.state.household_changed()
 
     @property
-    def asked_s(self) -> float:
+    def last_request_s(self) -> float:
         """The time of the last request to it or a model beside it (monotonic clock); now, while one runs."""
-        return self.state.asked_s
+        return self.state.last_request_s
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
         """Leave a machine that wants its memory back. Other machines load its layers while it still computes; then
@@ -186,7 +186,7 @@ class Placement:
         """Give up for a machine that still waits for its memory; a machine that the placement has left already has it
         back."""
         back = [machine for machine in self._wanted_back if self.uses(machine) and machine not in self._leaving]
-        if back and not (self.n_askers or self.state.is_moving):
+        if back and not (self.n_requests or self.state.is_moving):
             self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
@@ -196,23 +196,23 @@ class Placement:
             with self.state.in_use():
                 yield
         finally:
-            if not self.n_askers:
+            if not self.n_requests:
                 self._give_up_unused()
 
     @property
-    def n_askers(self) -> int:
+    def n_requests(self) -> int:
         """The number of requests now."""
-        return self.state.n_askers
+        return self.state.n_requests
 
     def releases(self) -> dict[MachineId, int]:
         """Return the bytes each machine will still free beyond its reported free memory."""
         if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
             return {}
-        return self.holds.released(self._present(), over=self.ended.is_set())
+        return self.claims.released(self._present(), over=self.ended.is_set())
 
     def here(self, me: MachineId) -> tuple[int, int]:
         """Return the bytes of this machine that it holds or will hold, and how many of them are not allocated yet."""
-        return (0, 0) if self.ended.is_set() else self.holds.here(me)
+        return (0, 0) if self.ended.is_set() else self.claims.here(me)
 
     def _present(self) -> list[PlannedStage]:
         """Return its stages without those of lost replicas."""
@@ -245,18 +245,18 @@ class Placement:
         """The number of answers that have a slot."""
         return self._replicas.n_running if self._replicas else 0
 
-    def line(self) -> tuple[QueuedRequest, ...]:
+    def waiting_requests(self) -> tuple[QueuedRequest, ...]:
         """Return the requests that wait for a slot."""
         return self._replicas.line() if self._replicas and self.is_ready else ()
 
     @property
-    def news(self) -> Notice | None:
+    def notice(self) -> Notice | None:
         """The last notice of the recovery under way; None while there is none."""
         return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
     def json(self) -> Json:
-        news = self.news
-        notice = news or (self._replicas.leaves if self._replicas and self.is_ready else None)
+        recovery = self.notice
+        notice = recovery or (self._replicas.leaves if self._replicas and self.is_ready else None)
         present, known = self._present(), self.state.described.get("forecast")
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
@@ -267,9 +267,9 @@ class Placement:
             "holders": list(dict.fromkeys(stage.machine for stage in present)),
             "state": self._state_word(),
             "stopping": self._stop.is_set() and not self.ended.is_set(),
-            **trouble_json(news.reason if news else self._lost_because()),
+            **trouble_json(recovery.reason if recovery else self._lost_because()),
             "recovery": notice_json(notice) if notice else None,
-            "ahead": [stage_json(stage) for stage in self.holds.ahead()],
+            "ahead": [stage_json(stage) for stage in self.claims.ahead()],
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),
             "shape_ordered": self.order.shape,
@@ -294,7 +294,7 @@ class Placement:
 
     def _template_facts(self) -> Json:
         """Return the abilities of its chat template; None before it is read, and for a file without one."""
-        known = self.answerer.vocabulary if self.answerer else None
+        known = self.completer.vocabulary if self.completer else None
         if known is None or not known.has_template:
             return {"tools": None, "thinks": None}
         return {"tools": known.calls is not None, "thinks": not known.reasoning.is_habit}
@@ -304,7 +304,7 @@ class Placement:
         """The replicas in the order of the plan; empty for a single machine or a split."""
         return self._replicas.held if self._replicas and self.state.is_several else ()
 
-    async def run(self, sources: Sources, report: Progress, replan: ReplanPlacement) -> None:
+    async def run(self, sources: PlacementServices, report: Progress, replan: ReplanPlacement) -> None:
         """Open, prove and serve until stopped or lost, then close. Never raises."""
 
         def tell(progress: Json) -> None:
@@ -314,12 +314,12 @@ class Placement:
 
         try:
             async with AsyncExitStack() as stack:
-                replicas, stage_sets = self.state.pipelines, self.holds.stage_sets
+                replicas, stage_sets = self.state.pipelines, self.claims.stage_sets
                 opener = PipelineOpener(self.state, sources, self._sizes, tell, stage_sets)
                 supervisor = ReplicaSupervisor(self.state, opener, replan, self._replicas_changed)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(supervisor.end)
-                stack.callback(self.holds.end)
+                stack.callback(self.claims.end)
                 try:
                     start = time.monotonic()
                     text = await self._unless_stopped(self._opened(supervisor, group, stack))
@@ -337,15 +337,15 @@ class Placement:
             self._fail(StageLost("bug"))
         finally:
             self._fail(StageLost("load_stopped", model=self.entry.name))
-            self.answerer = None
+            self.completer = None
             self._step(Closed(time.monotonic()))
             self.ended.set()
             self.state.changed()
 
     def _begin(self, text: Text, replicas: Replicas, supervisor: ReplicaSupervisor) -> None:
         """Start answering."""
-        self.holds.is_loaded = True
-        self._supervisor, self.answerer = supervisor, Completer(text, replicas)
+        self.claims.is_loaded = True
+        self._supervisor, self.completer = supervisor, Completer(text, replicas)
         self._progress.clear()
         self._step(Opened())
         self._step(Noticed(replicas.news))

@@ -15,7 +15,7 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Topology
 from app.core.planner.topologies import with_part
 from app.inference.pipeline.replica_set import Replicas
-from app.node.planning.planning import lends
+from app.node.planning.planning import lent_bytes_by_machine
 from app.node.snapshot import plan_json
 
 Json = dict[str, Any]
@@ -25,20 +25,20 @@ class IdleTracker:
     """Tracks whether any model of this host is asked, and since when none is."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()  # somebody asks, or layers move
+        self.busy = asyncio.Event()  # somebody asks, or layers move
         self.since_s = time.monotonic()  # while nobody does
         self._n_askers = self._n_moves = 0
 
     @property
-    def asked_s(self) -> float:
+    def last_request_s(self) -> float:
         """The time of the last request (monotonic clock); now, while one runs."""
-        return time.monotonic() if self.asked.is_set() else self.since_s
+        return time.monotonic() if self.busy.is_set() else self.since_s
 
     @contextmanager
     def request(self) -> Iterator[None]:
         """Count a request while the block runs."""
         self._n_askers += 1
-        self.asked.set()
+        self.busy.set()
         try:
             yield
         finally:
@@ -52,7 +52,7 @@ class IdleTracker:
         """Count a transfer of layers while the block runs: background work waits for it and goes on right
         afterwards."""
         self._n_moves += 1
-        self.asked.set()
+        self.busy.set()
         try:
             yield
         finally:
@@ -61,7 +61,7 @@ class IdleTracker:
 
     def _rest(self) -> None:
         if not (self._n_askers or self._n_moves):
-            self.asked.clear()
+            self.busy.clear()
 
 
 class PlacementState:
@@ -83,7 +83,7 @@ class PlacementState:
         self.made_s = self.placed_s = time.monotonic()  # when its layers came to where they are
         self.n_changes = 0  # of the household, and of what is placed
         self.news = asyncio.Event()  # the household is another
-        self.n_askers = 0  # who ask it now
+        self.n_requests = 0  # who ask it now
         self.unused = asyncio.Event()  # nobody asks it now
         self.unused.set()
         self.pipelines = Replicas()  # those that are open
@@ -109,7 +109,7 @@ class PlacementState:
         if self.n_parts > 1:
             self._parts[place] = part
             part = with_part(self.plan, place, part, self.entry.model)
-            described = plan_json(part, self.entry.model, lends(part))
+            described = plan_json(part, self.entry.model, lent_bytes_by_machine(part))
         self.plan, self.described = part, described
         self.placed_s = time.monotonic()
         self.n_changes += 1
@@ -120,26 +120,26 @@ class PlacementState:
         self.news.set()
 
     @property
-    def asked(self) -> asyncio.Event:
+    def busy(self) -> asyncio.Event:
         """The event set while this model or one beside it is asked, or is about to be."""
-        return self.idle.asked
+        return self.idle.busy
 
     @property
-    def asked_s(self) -> float:
+    def last_request_s(self) -> float:
         """The time of the last request to it or a model beside it (monotonic clock); now, while one runs."""
-        return time.monotonic() if self.is_moving else max(self.made_s, self.idle.asked_s)
+        return time.monotonic() if self.is_moving else max(self.made_s, self.idle.last_request_s)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Count a request while the block runs."""
-        self.n_askers += 1
+        self.n_requests += 1
         self.unused.clear()
         try:
             with self.idle.request():
                 yield
         finally:
-            self.n_askers -= 1
-            if not self.n_askers:
+            self.n_requests -= 1
+            if not self.n_requests:
                 self.unused.set()
 
     def replace_slow(self, machine: MachineId | None) -> None:

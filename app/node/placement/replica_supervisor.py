@@ -26,10 +26,10 @@ from app.inference.stages.verification_samples import Samples
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import Failover, Option, Replan
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.stages import Sources, StageSet
+from app.node.placement.stages import PlacementServices, StageSet
 from app.node.placement.standby import StandbyManager
 from app.node.planning.planning import Sizes
-from app.node.verification.verifier import Recompute, Verifier
+from app.node.verification.verifier import SampleRecomputer, Verifier
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,12 @@ class PipelineOpener:
     `stage_sets`."""
 
     def __init__(
-        self, state: PlacementState, sources: Sources, sizes: Sizes, report: Progress, stage_sets: list[StageSet]
+        self,
+        state: PlacementState,
+        sources: PlacementServices,
+        sizes: Sizes,
+        report: Progress,
+        stage_sets: list[StageSet],
     ) -> None:
         self._state, self._sources, self._sizes, self._report = state, sources, sizes, report
         self._entry, self._stage_sets = state.entry, stage_sets
@@ -56,7 +61,7 @@ class PipelineOpener:
         stage_set = StageSet(self._entry, sources, self._sizes, stack, self._report)
         self._stage_sets.append(stage_set)
         stack.callback(self._stage_sets.remove, stage_set)
-        failover = Failover(stage_set, replan, self._state, place, sources.outlook.failures)
+        failover = Failover(stage_set, replan, self._state, place, sources.planner_inputs.failures)
         try:
             pipeline = await self._opened(plan, stack, stage_set, failover)
         except AppError:
@@ -86,8 +91,8 @@ class PipelineOpener:
             trained=model.context_length,
         )
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
-        again = Recompute(self._entry, sources.shelf, sources.stages, sizes, sources.outlook.checks)
-        failover.checks = Verifier(samples, stage_set, again, sources.outlook.quarantine)
+        again = SampleRecomputer(self._entry, sources.shelf, sources.stages, sizes, sources.planner_inputs.spare_memory)
+        failover.verifier = Verifier(samples, stage_set, again, sources.planner_inputs.quarantine)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, failover, samples))
         await self._prove(plan, pipeline, shape)
         return pipeline

@@ -63,7 +63,7 @@ async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def ended(group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None) -> None:
+async def end_group(group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None) -> None:
     """End a task group that was entered by hand. An error from outside cancels its tasks and is not wrapped by the
     group."""
     if error is not None:
@@ -81,19 +81,19 @@ def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class PlacementServices:
     """The services a placement uses, shared by all models. outlook: the quarantine and the memory of sample checks;
     room: frees memory for the plan."""
 
     shelf: Shelf
     stages: StageStore
     lenders: Lenders
-    outlook: PlannerInputs
+    planner_inputs: PlannerInputs
     room: Reservation
 
 
 @dataclass(slots=True)
-class Held:
+class OpenRun:
     """An open run of this placement, and the stack that closes it."""
 
     stage: PlannedStage
@@ -109,14 +109,16 @@ class StageSet:
     `stack` closes all that it opens.
     """
 
-    def __init__(self, entry: Entry, sources: Sources, sizes: Sizes, stack: AsyncExitStack, report: Progress) -> None:
+    def __init__(
+        self, entry: Entry, sources: PlacementServices, sizes: Sizes, stack: AsyncExitStack, report: Progress
+    ) -> None:
         self.room = sources.room
         self._entry, self._sources, self._sizes = entry, sources, sizes
         self._stack, self._report = stack, report
         self._epoch = 0
         self._worker: Worker | None = None
         self._host: MachineId | None = None  # this machine, as the last plan has it
-        self._held: dict[Key, Held] = {}
+        self._held: dict[Key, OpenRun] = {}
         self._on_disk: set[Key] = set()  # of lenders, as far as this placement sent it
         self._turn = asyncio.Lock()  # what is opened ahead is so before, or after, what is wanted
         self._hurry = asyncio.Event()  # somebody waits: nothing is opened ahead now
@@ -144,7 +146,7 @@ class StageSet:
         if not self._is_open:
             self._is_open = True
             await self._leaving.__aenter__()
-            self._stack.push_async_exit(lambda *why: ended(self._leaving, self._left, why[1]))
+            self._stack.push_async_exit(lambda *why: end_group(self._leaving, self._left, why[1]))
             self._stack.callback(self._hurry.set)  # what is opened ahead is nobody's from now on
         self._epoch += 1
         self.failed = None
@@ -248,7 +250,7 @@ class StageSet:
         """Return the stages of a plan that have to be loaded for it."""
         return [stage for stage in plan.stages if not self._stays(self._held.get(_key(stage)))]
 
-    def _stays(self, held: Held | None) -> bool:
+    def _stays(self, held: OpenRun | None) -> bool:
         """Return whether a run can go on serving."""
         if held is None or _is_lost(held.client):
             return False
@@ -269,7 +271,7 @@ class StageSet:
                     self._leave(held)
         await self._has_left(machines)
 
-    def _leave(self, held: Held) -> None:
+    def _leave(self, held: OpenRun) -> None:
         """Close a stage in the background: a hanging machine takes seconds, for which nothing waits."""
         name = f"give layers back on {held.stage.name}"
         task = self._leaving.create_task(self._given_back(held), name=name)
@@ -281,7 +283,7 @@ class StageSet:
         if tasks := [task for task, machine in self._left.items() if machine in machines]:
             await asyncio.wait(tasks)
 
-    async def _given_back(self, held: Held) -> None:
+    async def _given_back(self, held: OpenRun) -> None:
         try:
             await held.closing.aclose()
         except asyncio.CancelledError:  # the placement ends, and it is told then
@@ -318,12 +320,12 @@ class StageSet:
             self.failed = self.failed or stage
             raise
 
-    def _keep(self, held: Held, closing: AsyncExitStack) -> None:
+    def _keep(self, held: OpenRun, closing: AsyncExitStack) -> None:
         held.closing = closing
         self._held[_key(held.stage)] = held
         self._stack.push_async_callback(closing.aclose)
 
-    async def _renewed(self, held: Held, worker: Worker | None) -> StageClient:
+    async def _renewed(self, held: OpenRun, worker: Worker | None) -> StageClient:
         """Renew an open run for this epoch: its weights stay, its KV cache is empty."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
@@ -335,7 +337,7 @@ class StageSet:
         held.run = run
         return held.client
 
-    async def _open_here(self, worker: Worker, stage: PlannedStage, closing: AsyncExitStack) -> Held:
+    async def _open_here(self, worker: Worker, stage: PlannedStage, closing: AsyncExitStack) -> OpenRun:
         run = self._run(stage)
         path = self._entry.path
         if stage.role is not Role.WHOLE:
@@ -345,7 +347,7 @@ class StageSet:
         await open_run(worker, run, self._sizes.context, config)
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, PipeLink(worker, run.pipeline))
-        return Held(stage, run, path, client, closing)
+        return OpenRun(stage, run, path, client, closing)
 
     def _client(self, stage: PlannedStage, run: Run, link: PipeLink) -> StageClient:
         name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"
@@ -365,7 +367,7 @@ class StageSet:
         closing.callback(self._sources.stages.release, stage_id)
         return str(await in_thread(lambda report: self._sources.stages.fill(cut, report), tell))
 
-    async def _open_there(self, stage: PlannedStage, closing: AsyncExitStack) -> Held:
+    async def _open_there(self, stage: PlannedStage, closing: AsyncExitStack) -> OpenRun:
         run = self._run(stage)
         pipeline = PipelineId(run.pipeline)
         cut = await self._sent(stage, pipeline)
@@ -374,7 +376,7 @@ class StageSet:
         self._tell(stage, "loading", 0, 1)
         client = await self._ordered(stage, run, cut.manifest.id, closing)
         self._tell(stage, "loading", 1, 1)
-        return Held(stage, run, cut.manifest.id, client, closing)
+        return OpenRun(stage, run, cut.manifest.id, client, closing)
 
     async def _ordered(self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack) -> StageClient:
         """Make the lender load the stage, or begin an epoch on one that is loaded, and connect to it."""

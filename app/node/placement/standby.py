@@ -116,7 +116,7 @@ class StandbyManager:
     def _look_again(self, is_done: bool) -> None:
         """Schedule the next look, also when nothing is new: a doubted machine still serves, a request interrupted the
         work, or a refusal may not last; after refusals less and less often."""
-        was_refused = not is_done and self._placement.asked_s <= self._looked_s
+        was_refused = not is_done and self._placement.last_request_s <= self._looked_s
         longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
         self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
         settled = is_done and not self._doubted()
@@ -125,7 +125,7 @@ class StandbyManager:
     async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do the work until a request comes; return whether it was finished."""
         try:
-            await run_until(self._placement.asked, work, StageLost("pipeline_closed"))
+            await run_until(self._placement.busy, work, StageLost("pipeline_closed"))
         except AppError as error:
             log.info("no more is done ahead now: %s", error.reason)
         except Exception:  # the outer wall of this task: the placement serves on without it
@@ -136,8 +136,8 @@ class StandbyManager:
 
     async def check(self) -> None:
         """Compare a waiting sample of a lender's work, if there is one."""
-        if self._failover.checks is not None:
-            await self._failover.checks.look(self._plan)
+        if self._failover.verifier is not None:
+            await self._failover.verifier.check_oldest(self._plan)
 
     async def look(self) -> None:
         """Look once: first for a better placement, then for layers that the loss of a machine would leave missing."""
@@ -169,7 +169,7 @@ class StandbyManager:
     def _is_time(self) -> bool:
         """Return whether it is idle, and something has changed since the last look or a retry is due."""
         now, placement = self._clock(), self._placement
-        if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
+        if now - placement.last_request_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
         failed = self._failover.left_out()  # until some minutes have passed, which is news as well
         odd = frozenset(self._slowness.slow) | self._doubted() | failed
@@ -178,12 +178,12 @@ class StandbyManager:
         return is_new or now >= self._again_s
 
     def _checks_are_due(self) -> bool:
-        checks, now = self._failover.checks, self._clock()
-        return checks is not None and checks.is_due and now - self._placement.asked_s >= QUIET_S
+        checks, now = self._failover.verifier, self._clock()
+        return checks is not None and checks.is_due and now - self._placement.last_request_s >= QUIET_S
 
     def _doubted(self) -> frozenset[MachineId]:
         """Return its machines that computed wrong numbers."""
-        checks, stages = self._failover.checks, self._plan.stages
+        checks, stages = self._failover.verifier, self._plan.stages
         return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.quarantine)
 
     async def _without_doubted(self) -> Option | None:
@@ -196,7 +196,7 @@ class StandbyManager:
             return None  # each of its answers says so
 
     def _may_move(self) -> bool:
-        return may_move(self._clock(), self._placement.asked_s, self._placement.placed_s)
+        return may_move(self._clock(), self._placement.last_request_s, self._placement.placed_s)
 
     async def _better(self) -> Option | None:
         """Return today's best placement if it is clearly better than the current one."""

@@ -92,7 +92,7 @@ class ForecastHistory:
         """Return the machine with its learned corrections."""
         return self._corrections.corrected(machine)
 
-    def anew(self, plan: Plan) -> Plan:
+    def with_corrections(self, plan: Plan) -> Plan:
         """Return the plan with its machines' corrections of now: it was made some answers ago."""
         return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
 
@@ -101,8 +101,8 @@ class ForecastHistory:
         machines' corrections."""
         habit = self._habits.get(key_of(plan, model))
         if habit is None:
-            return predicted(self.anew(plan), model, prompt, output)
-        plain = predicted(_plain(plan), model, prompt, output)
+            return forecast_alone(self.with_corrections(plan), model, prompt, output)
+        plain = forecast_alone(_plain(plan), model, prompt, output)
         return habit.expects(plain) if plain else None
 
     def unlearn(self, machines: Container[MachineId]) -> None:
@@ -118,7 +118,7 @@ class ForecastHistory:
         """Compare an answer that had the pool to itself with its forecast. Return None without a forecast, or where
         speculation changed the speed."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
-        known = predicted(self.anew(plan), model, computed, n_tokens)
+        known = forecast_alone(self.with_corrections(plan), model, computed, n_tokens)
         expected = self.expected(plan, model, computed, n_tokens)
         if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
@@ -127,7 +127,7 @@ class ForecastHistory:
         outcome = self._outcome(plan, model, summary, expected or known)
         self._outcomes.append(outcome)
         if computed >= FEWEST_READ:
-            self._get_used(plan, model, computed, summary)
+            self._learn_habit(plan, model, computed, summary)
         return outcome
 
     def interrupted(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
@@ -150,7 +150,7 @@ class ForecastHistory:
             interruptions=len(summary.recoveries),
         )
 
-    def reading(self, model: str) -> float | None:
+    def reading_ratio(self, model: str) -> float | None:
         """Return the measured over the forecast time of reading this model's prompts; None before one worth counting
         was read."""
         ratios = [
@@ -198,9 +198,9 @@ class ForecastHistory:
                 machine, times.get(Part.MACHINE, 0.0), times.get(Part.LINK, 0.0), measured_s
             )
 
-    def _get_used(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
+    def _learn_habit(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
         """Update the placement's own habit from its answer."""
-        plain, key = (predicted(_plain(plan), model, computed, len(summary.token_ids)), key_of(plan, model))
+        plain, key = (forecast_alone(_plain(plan), model, computed, len(summary.token_ids)), key_of(plan, model))
         if plain is not None:
             habit = self._habits.pop(key, Habit())
             self._habits[key] = habit.learned(plain, summary.ttft_s, summary.decode_tok_s)
@@ -220,7 +220,7 @@ class ForecastHistory:
             log.warning("what came of forecasts cannot be kept: %s", error)
 
 
-def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
+def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
     """Return the forecast of an answer with these token counts, made alone; None where part of the plan was not
     measured."""
     prompt, output = max(1, prompt), max(1, output)

@@ -31,7 +31,7 @@ from app.core.recovery import fault_table
 from app.inference.worker.layer_benchmark import DEPTH
 from app.network import messages
 from app.node.control.ndjson import Progress
-from app.node.lending.stage_uploads import without_paths
+from app.node.lending.stage_uploads import redacted_facts
 from app.node.planning.own_speed import Cooldown, OwnSpeed
 
 log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class LenderLink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SpeedRequest:
     """A shape to measure, and the receiver of the progress."""
 
     shape: ModelShape
@@ -147,7 +147,7 @@ class Measuring:
         # of these: nobody need be asked again, or that machine is to measure again
         self._holds: set[tuple[MachineId, ModelShape, int]] = set()
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
-        self._rarely = Cooldown()  # are they doubted
+        self._cooldown = Cooldown()  # are they doubted
         self._answering: set[MachineId] = set()
         self._unforecast: dict[str, Reason] = {}  # by a model's id
         self._failed: dict[str, Reason] = {}  # by a machine's name, the last time it was tried
@@ -179,7 +179,7 @@ class Measuring:
             log.info("%s cannot be measured: %s", entry.name, error.reason)
             self._unforecast[entry.model.id] = error.reason
             return dict.fromkeys((me[0], *lenders))
-        return await self.like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
+        return await self.speeds_like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
 
     def unforecast(self, model_id: str) -> Reason | None:
         """Return why a model's speed cannot be forecast; None where it can, or no forecast was wanted."""
@@ -189,7 +189,7 @@ class Measuring:
         """Return why a machine could not be measured the last time."""
         return self._failed.get(name)
 
-    async def like(
+    async def speeds_like(
         self,
         basis: Basis,
         me: tuple[MachineId, str],
@@ -207,7 +207,7 @@ class Measuring:
         one_at_a_time = asyncio.Semaphore(1 if one_by_one else len(lenders) + 1)
 
         async def measured(machine: MachineId, name: str, of: Basis) -> Speed | None:
-            question = Question(of.shape, batch_rows, report)
+            question = SpeedRequest(of.shape, batch_rows, report)
             here = machine == me[0]
             work = self._here(name, question) if here else self._of(machine, name, question)
             return of.speed(await self._or_none(machine, name, work, within_s), batch_rows)
@@ -267,16 +267,16 @@ class Measuring:
             return set()  # off by what its layers are not like, whatever is measured again
         shape = basis.shape
         own = {me} if await self._own.doubt(shape, batch_rows) else set()
-        doubted = {key for key in self._holds if key[1] == shape and self._rarely.may(key)}
+        doubted = {key for key in self._holds if key[1] == shape and self._cooldown.may(key)}
         self._doubted |= doubted
         self._holds -= doubted
         for key in doubted:
-            self._rarely.done(key)
+            self._cooldown.done(key)
         return own | {machine for machine, _, _ in doubted}
 
     # what comes by the network
 
-    async def asked(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
+    async def answer_request(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
         """Answer a host's question when the speed is known. One question of a member at a time."""
         if member.id in self._answering:
             reason = Reason("speed_busy")
@@ -289,7 +289,7 @@ class Measuring:
             return
         await _send(send, self._refused(order, reason))
 
-    def heard(self, machine: MachineId, answer: Answer) -> None:
+    def receive(self, machine: MachineId, answer: Answer) -> None:
         """Take a lender's answer. One that nothing waits for changes nothing."""
         if self._unanswered.get(machine) == answer.request:
             del self._unanswered[machine]
@@ -298,7 +298,7 @@ class Measuring:
         if future is not None and not future.done():
             future.set_result(answer)
 
-    def gone(self, machine: MachineId, name: str) -> None:
+    def link_lost(self, machine: MachineId, name: str) -> None:
         """Note that the link is down: no answer will come, and the machine may return as another build."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
@@ -343,13 +343,13 @@ class Measuring:
     def _basis(self, entry: Entry) -> Basis:
         return basis_of(self._shelf.header(entry), entry.model)
 
-    async def _here(self, name: str, question: Question) -> Speed:
+    async def _here(self, name: str, question: SpeedRequest) -> Speed:
         def tell(done: int, total: int) -> None:
             question.tell(name, done, total)
 
         return await self._own.for_user(question.shape, question.batch_rows, tell)
 
-    async def _of(self, machine: MachineId, name: str, question: Question) -> Speed:
+    async def _of(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
         """Return a lender's answer. Raises its refusal, or StageLost."""
         key = (machine, question.shape, question.batch_rows)
         if key in self._holds:
@@ -371,7 +371,7 @@ class Measuring:
         question.tell(name, 1, 1)
         return speed
 
-    async def _measure_remote(self, machine: MachineId, question: Question, *, again: bool) -> Answer:
+    async def _measure_remote(self, machine: MachineId, question: SpeedRequest, *, again: bool) -> Answer:
         self._request = (self._request + 1) % MOST_REQUEST
         waiting = (machine, self._request)
         self._unanswered[machine] = self._request
@@ -405,7 +405,7 @@ class Measuring:
         await _send(send, answer)
 
     def _refused(self, order: messages.MeasureSpeed, reason: Reason) -> messages.SpeedRefused:
-        facts = messages.sent_facts(without_paths(reason, self._own.root))
+        facts = messages.sent_facts(redacted_facts(reason, self._own.root))
         return messages.SpeedRefused(request=order.request, code=reason.code, facts=facts)
 
 

@@ -110,7 +110,7 @@ class Hardware:
         return engines.describe(self.processor, self._engines)[:MAX_DEVICE_TEXT]
 
     @property
-    def told(self) -> tuple[str, tuple[str, ...]]:
+    def announced(self) -> tuple[str, tuple[str, ...]]:
         """The device and the engine that runs layers, with its version once probed, as reported to other machines."""
         known = [engine for engine in self._engines if engine.name == LLAMACPP and not engine.missing]
         version = known[0].version[:40] if known else ""
@@ -207,7 +207,7 @@ class Cooldown:
         self._done_s[key] = self._now()
 
 
-class Borrowed(Protocol):
+class LentWork(Protocol):
     """The use of this machine by others."""
 
     @property
@@ -222,10 +222,10 @@ class Answering(Protocol):
     def answering(self) -> bool: ...
 
 
-class Terms(Protocol):
+class LendingTerms(Protocol):
     """The owner's rules."""
 
-    check_room: SpareMemory
+    spare_memory: SpareMemory
 
     def require(self) -> None: ...
     def lent_bytes(self) -> int: ...
@@ -233,13 +233,13 @@ class Terms(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class LocalWork:
     """The work on this machine that a trial could disturb, read again before each of its steps."""
 
     hardware: Hardware
-    borrowed: Borrowed
+    borrowed: LentWork
     own: Answering
-    terms: Terms
+    terms: LendingTerms
 
     def busy(self) -> bool:
         """Return whether an answer is computed here for anyone, or layers are being loaded for others."""
@@ -258,10 +258,10 @@ class Here:
 class OwnSpeed:
     """The trials of this machine. `root` holds the cache and, during a trial, a folder for its files."""
 
-    def __init__(self, here: Here, root: Path) -> None:
+    def __init__(self, here: LocalWork, root: Path) -> None:
         self._here, self.root = here, root
         self._book = SpeedCache(root / "speeds.json")
-        self._rarely = Cooldown()  # is it doubted
+        self._cooldown = Cooldown()  # is it doubted
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 
@@ -308,7 +308,7 @@ class OwnSpeed:
             try:
                 speed = await self._tried(key, shape, gauge, self._unwelcome, silent)
                 if again:
-                    self._rarely.done(key)
+                    self._cooldown.done(key)
                 return speed
             finally:
                 now = time.monotonic()
@@ -320,14 +320,14 @@ class OwnSpeed:
         key = key_of(setup, shape, head=True)
         if not self._may_doubt(key):
             return False
-        self._rarely.done(key)
+        self._cooldown.done(key)
         await asyncio.to_thread(self._book.doubt, key)
         return True
 
     def _may_doubt(self, key: str) -> bool:
         """Return whether the speed may be doubted again: a doubt confirmed once is settled, unless other programs
         disturbed the trial."""
-        return self._rarely.may(key, SOON_S if self._book.was_disturbed(key) else WHILE_S)
+        return self._cooldown.may(key, SOON_S if self._book.was_disturbed(key) else WHILE_S)
 
     def _unwelcome(self) -> bool:
         """Return whether a trial for another machine must end: work came, or the owner wants the machine."""
@@ -342,7 +342,7 @@ class OwnSpeed:
         other_load = await asyncio.to_thread(other_programs_share)
         began = time.monotonic()
         folder = self.root / "measuring"
-        async with self._here.terms.check_room.wanted():  # no check computes beside it
+        async with self._here.terms.spare_memory.wanted():  # no check computes beside it
             speed = await measure(shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
         log.info(

@@ -35,7 +35,7 @@ class PlannerInputs:
     links: LinkRegistry
     forecasts: ForecastHistory
     quarantine: Quarantine
-    checks: SpareMemory  # what samples of their work may take here
+    spare_memory: SpareMemory  # what samples of their work may take here
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
 
     async def speeds(
@@ -59,7 +59,9 @@ class PlannerInputs:
     async def speeds_like(self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool) -> Speeds:
         """Return the same for a model that is not here, from a plain layer in its place."""
         me, names, shared = await self._everybody(known_only=known_only)
-        return await self.measures.like(basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only)
+        return await self.measures.speeds_like(
+            basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
+        )
 
     def unforecast(self, model: Model) -> Reason | None:
         """Return why the speed of a model cannot be forecast."""

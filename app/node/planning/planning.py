@@ -91,12 +91,12 @@ class Sizes:
 
 class StateRule:
     """The rule of one host for recurrent states. The speed of copying memory is measured once; `reading`:
-    ForecastHistory.reading."""
+    ForecastHistory.reading_ratio."""
 
     def __init__(self, reading: Callable[[str], float | None]) -> None:
         self._byte_s, self._reading = 0.0, reading
 
-    async def told(self, plan: Plan, model: Model) -> Plan:
+    async def with_reason(self, plan: Plan, model: Model) -> Plan:
         """Return the plan with a sentence on the states kept, for a model that has states."""
         if not model.state_bytes:
             return plan
@@ -129,9 +129,9 @@ def _reason(costs: StateCosts) -> Reason:
 class Planner:
     """The planner of one host. `threads`: those of its own worker."""
 
-    def __init__(self, outlook: PlannerInputs, threads: Threads) -> None:
-        self._outlook, self._threads = outlook, threads
-        self._states = StateRule(outlook.forecasts.reading)
+    def __init__(self, planner_inputs: PlannerInputs, threads: Threads) -> None:
+        self._outlook, self._threads = planner_inputs, threads
+        self._states = StateRule(planner_inputs.forecasts.reading_ratio)
 
     async def plan(
         self,
@@ -184,9 +184,9 @@ class Planner:
         except AppError as error:
             raise known.explain(error) from error
         chosen = replace(chosen, reasons=(*chosen.reasons, *known.reasons))
-        chosen = said_why(chosen, self._outlook.unforecast(model) if speeds else None)
-        chosen = why_unmeasured(chosen, self._outlook.unmeasured)
-        return await self._states.told(chosen, model)
+        chosen = with_forecast_basis(chosen, self._outlook.unforecast(model) if speeds else None)
+        chosen = with_unmeasured_causes(chosen, self._outlook.unmeasured)
+        return await self._states.with_reason(chosen, model)
 
     def sizes(self, chosen: Plan, order: requests.LoadModel, model: Model) -> Sizes:
         """Return the sizes common to all stages of the plan."""
@@ -203,7 +203,7 @@ class Planner:
         )
 
 
-def said_why(chosen: Plan, unforecast: Reason | None) -> Plan:
+def with_forecast_basis(chosen: Plan, unforecast: Reason | None) -> Plan:
     """Return the plan with the basis of its forecast, or the reason why there is none."""
     if chosen.forecast is not None:
         return replace(chosen, reasons=(*chosen.reasons, Reason(_basis(chosen, chosen.forecast))))
@@ -219,7 +219,7 @@ def _basis(chosen: Plan, forecast: Forecast) -> str:
     return "plan_measured_links" if len(chosen.machines) > 1 else "plan_measured"
 
 
-def why_unmeasured(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
+def with_unmeasured_causes(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
     """Return the plan with the cause for each machine that could not be measured."""
     reasons = []
     for reason in chosen.reasons:
@@ -229,6 +229,6 @@ def why_unmeasured(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
     return replace(chosen, reasons=tuple(reasons))
 
 
-def lends(chosen: Plan) -> dict[MachineId, int]:
+def lent_bytes_by_machine(chosen: Plan) -> dict[MachineId, int]:
     """Return the bytes lent by each machine that was considered."""
     return {machine.id: machine.lends_bytes for machine in chosen.machines}

@@ -30,10 +30,10 @@ Json = dict[str, Any]
 MOST_CONTEXT = 1 << 24  # where nobody says
 
 
-async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> Json | None:
+async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Json | None:
     """Return the model of the catalogue to begin with; None where none fits with room to spare. Nothing is measured."""
     known = await asyncio.to_thread(shipped)
-    host, lenders = outlook.machines(released, {})
+    host, lenders = planner_inputs.machines(released, {})
     together = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     versions: dict[str, tuple[Offer, OfferedFile]] = {}
     for offer in (*known.starters(), *known.other_starters()):
@@ -44,7 +44,7 @@ async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> 
     options: list[StarterOption] = []
     for offer, version in versions.values():
         order = requests.Judge([_sketch(offer, version)], place=True)
-        known_verdicts |= (await verdicts(order, outlook, released, lambda _: None))["verdicts"]
+        known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None))["verdicts"]
         options.append(_option(offer, version, known_verdicts[offer.id]))
         if options[-1].suits:  # the best come first: what follows is not asked
             break
@@ -90,7 +90,7 @@ def _option(offer: Offer, file: OfferedFile, verdict: Json) -> StarterOption:
 
 
 async def verdicts(
-    order: requests.Judge, outlook: PlannerInputs, released: Mapping[MachineId, int], report: Progress
+    order: requests.Judge, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Progress
 ) -> Json:
     """Return one verdict per sketch, by its key; with `place` also the plan and its estimated speed."""
     by_key = {}
@@ -109,8 +109,8 @@ async def verdicts(
         basis = _basis(sketch, model) if order.place else None
         speeds: Mapping[MachineId, Any] = {}
         if basis is not None:
-            speeds = await outlook.speeds_like(basis, BATCH_ROWS, report, known_only=not order.measure)
-        host, lenders = outlook.machines(released, speeds)
+            speeds = await planner_inputs.speeds_like(basis, BATCH_ROWS, report, known_only=not order.measure)
+        host, lenders = planner_inputs.machines(released, speeds)
         there = [lender for lender in lenders if lender.id not in order.without]
         # some milliseconds each, and there may be many: not on the loop
         verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))

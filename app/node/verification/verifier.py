@@ -54,7 +54,7 @@ WAYS = (True, False)  # with flash attention, and without: two ways through the 
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Recomputed:
     """The same rows as this machine computes them in two ways, in f32."""
 
     one: bytes
@@ -68,7 +68,7 @@ class Check:
 
     plan: Plan
     sample: Sample
-    again: Again
+    again: Recomputed
 
     def of(self, payload: bytes, machine: MachineId, name: str = "") -> Finding:
         """Return the finding about a machine that returned these rows. Run it in a thread: many values take a while."""
@@ -92,16 +92,18 @@ class Check:
 class Verifier:
     """Verifies the lenders of one pipeline until it is closed."""
 
-    def __init__(self, samples: Samples, stage_set: StageSet, computing: Recompute, quarantine: Quarantine) -> None:
+    def __init__(
+        self, samples: Samples, stage_set: StageSet, computing: SampleRecomputer, quarantine: Quarantine
+    ) -> None:
         self.quarantine = quarantine
-        self._samples, self._placing, self._computing = samples, stage_set, computing
+        self._samples, self._stage_set, self._recomputer = samples, stage_set, computing
 
     @property
     def is_due(self) -> bool:
         """Return whether a sample waits to be computed again."""
         return self._samples.oldest is not None
 
-    async def look(self, plan: Plan) -> None:
+    async def check_oldest(self, plan: Plan) -> None:
         """Check the oldest sample. Cancelled, it leaves nothing behind, and the sample waits for another try.
 
         Raises StageLost when stages are needed meanwhile.
@@ -121,18 +123,18 @@ class Verifier:
         n_tries = self._samples.put_off(sample)
         if n_tries < MOST_TRIES:
             return False
-        stage = self._placing.stage_of(sample.run)
+        stage = self._stage_set.stage_of(sample.run)
         name = stage.name if stage else "a machine that left"
         log.info("a sample of %s is forgotten: none of %d tries came to an end", name, n_tries)
         return True
 
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
         """Return whether another try with this sample would find nothing more."""
-        stage = self._placing.stage_of(sample.run)
+        stage = self._stage_set.stage_of(sample.run)
         if stage is None or stage.machine in self.quarantine:
             return True
         try:
-            again = await self._computing.rows(stage, sample)
+            again = await self._recomputer.rows(stage, sample)
         except AppError as error:
             log.info("a sample of %s is not computed again: %s", stage.name, error.reason)
             return not isinstance(error, DoesNotFit) and error.reason.code != "pipeline_closed"
@@ -161,14 +163,14 @@ class Verifier:
         """Return a third machine's finding on the same rows, if a trusted one has these layers. Raises AppError."""
         sample = check.sample
         step = Step.of([Segment(0, sample.n_rows, 0)], (), sample.given)
-        answer = await self._placing.computed_elsewhere(stage, step)
+        answer = await self._stage_set.computed_elsewhere(stage, step)
         if answer is None or answer[0].machine in self.quarantine:
             return None
         other, payload = answer
         return await asyncio.to_thread(check.of, payload, other.machine, other.name)
 
 
-class Recompute:
+class SampleRecomputer:
     """Recomputes samples of one model."""
 
     def __init__(self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: SpareMemory) -> None:
@@ -176,14 +178,14 @@ class Recompute:
         self._sizes, self._room = sizes, room
         self._folder = _folder(stages.folder)
 
-    async def rows(self, stage: PlannedStage, sample: Sample) -> Again:
+    async def rows(self, stage: PlannedStage, sample: Sample) -> Recomputed:
         """Return this machine's result for the sample of that stage.
 
         Cancelled, or when its memory is needed, the worker ends at once and leaves nothing. Raises AppError.
         """
         return await self._room.within(partial(self._rows, stage, sample))
 
-    async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Again:
+    async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Recomputed:
         parts = self._parts(stage, room_bytes)
         reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
         await asyncio.to_thread(self._clear)
@@ -205,14 +207,16 @@ class Recompute:
         except OSError as error:
             raise disk_error(self._folder, error, 0) from error
 
-    async def in_parts(self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample) -> Again:
+    async def in_parts(
+        self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample
+    ) -> Recomputed:
         """Compute the sample in this worker, one part of the stage's layers after another."""
         rows = await asyncio.to_thread(_as_f32, sample)
         row_sets = [rows, rows]
         for part in parts:
             row_sets = await self._through(worker, replace(stage, layers=part), row_sets)
         with_flash, other = row_sets
-        return Again(with_flash, other, await asyncio.to_thread(self._chooses))
+        return Recomputed(with_flash, other, await asyncio.to_thread(self._chooses))
 
     def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
         """Return the fewest runs that the memory allows, to be computed one after another. Raises DoesNotFit."""

@@ -41,17 +41,17 @@ def test_where_the_context_is_too_short_one_may_leave_out(
 def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage) -> None:
     """And not that it was as long as allowed: to continue helps only once there is room."""
 
-    def asked_of(n_words: int) -> tuple[int, Message]:
+    def machines_in_use(n_words: int) -> tuple[int, Message]:
         page.open_chat(page.history.begin().id)
         ask(qtbot, page, "Is it free? " + "free " * n_words)
         last = tree.path(page.chat)[-1]
         return int(last.details[FIGURES]["prompt_tokens"]), last
 
-    (few, _), (many, _) = asked_of(100), asked_of(200)
+    (few, _), (many, _) = machines_in_use(100), machines_in_use(200)
     loaded = page.services.pool.now.loaded
     assert loaded is not None
     left = loaded.context - ROOM - many
-    tokens, last = asked_of(200 + left * 100 // (many - few))
+    tokens, last = machines_in_use(200 + left * 100 // (many - few))
     assert tokens + int(last.details[FIGURES]["tokens"]) == loaded.context
     assert last.details[ENDED] == FULL
     shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.node.downloads.download_ledger import Live
+from app.node.downloads.download_ledger import DownloadProgress
 
 
 def test_a_check_has_a_pace_of_its_own() -> None:
-    live = Live(100)
+    live = DownloadProgress(100)
     live.checking(100)
     live.checked(0, 100)
     live.checked(50, 100)

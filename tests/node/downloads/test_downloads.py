@@ -43,7 +43,7 @@ async def test_a_download_keeps_to_the_limit_of_the_network(place: Place, server
     key = (await place.start())["id"]
     held = await place.until(key, lambda one: one["done_bytes"] > 0)
     await asyncio.sleep(0.1)
-    assert place.downloads.one(key)["done_bytes"] == sum(came) == held["done_bytes"]
+    assert place.downloads.record_json(key)["done_bytes"] == sum(came) == held["done_bytes"]
     assert held["done_bytes"] < held["total_bytes"]
     may_go_on.set()
     assert (await place.ended(key))["state"] == "done"
@@ -138,7 +138,7 @@ async def test_a_paused_one_stays_paused_over_a_restart(server: HubServer, tmp_p
         kept = (await before.downloads.pause(key))["done_bytes"]
     async with running(Place(server, tmp_path)) as after:
         await after.news.wait()
-        now = after.downloads.one(key)
+        now = after.downloads.record_json(key)
         assert (now["state"], now["done_bytes"]) == ("paused", kept)
 
 
@@ -191,7 +191,7 @@ async def test_two_at_once_and_the_third_waits(place: Place) -> None:
         keys.append((await place.start(file=place.server.file))["id"])
         if number < 2:
             await place.until(keys[-1], lambda one: one["state"] == "running")
-    assert place.downloads.one(keys[2])["state"] == "waiting"
+    assert place.downloads.record_json(keys[2])["state"] == "waiting"
     await place.downloads.remove(keys[0])
     await place.until(keys[2], lambda one: one["state"] == "running")
     place.server.faults.hold.set()
@@ -240,7 +240,7 @@ async def test_a_file_that_cannot_be_deleted_is_told_with_the_cause(
         await place.downloads.forget(path)
     assert caught.value.reason.code == "model_file_stays"
     assert caught.value.reason.facts == {"path": str(path), "why": Reason("os_erofs")}
-    assert place.downloads.one(key)["state"] == "done"
+    assert place.downloads.record_json(key)["state"] == "done"
     assert (await place.downloads.remove(key))["freed_bytes"] == 0  # only the line: it has no part
 
 
@@ -254,7 +254,7 @@ async def test_a_part_that_cannot_be_deleted_stays_on_the_list(place: Place, mon
         with pytest.raises(BadInput) as caught:
             await place.downloads.remove(key)
         assert caught.value.reason.code == "disk_failed"
-        assert place.downloads.one(key)["state"] == "paused"
+        assert place.downloads.record_json(key)["state"] == "paused"
     assert (await place.downloads.remove(key))["freed_bytes"] > 0
 
 

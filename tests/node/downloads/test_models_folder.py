@@ -270,7 +270,7 @@ async def test_a_download_whose_disk_is_away_waits_for_it_or_for_a_person(
     await computer.rested()
     asked = len(computer.place.server.ranges)
     await asyncio.sleep(0.1)
-    one = computer.place.downloads.one(key)
+    one = computer.place.downloads.record_json(key)
     assert (one["state"], one["code"]) == ("failed", "models_folder_away")
     assert len(computer.place.server.ranges) == asked
     put(tmp_path / "in the drawer", disk)

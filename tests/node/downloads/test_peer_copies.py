@@ -24,7 +24,7 @@ from app.network.network import Network
 from app.network.peer.listener import MODELS_PATH
 from app.network.rate_limits import LinkPace
 from app.node.downloads import downloads
-from app.node.downloads.download_source import Copy
+from app.node.downloads.download_source import PeerCopy
 from app.node.downloads.model_peers import ModelServer, PeerCopies
 from testbed import tiny
 from tests.catalog.hub_server import HubServer, closed_hub
@@ -72,7 +72,7 @@ class Household:
     den: Node
     attic: Node
     place: Place
-    copy: Copy
+    copy: PeerCopy
     catalogue: Catalogue
 
     async def start(self) -> Json:
@@ -103,7 +103,7 @@ async def home(server: HubServer, tmp_path: Path) -> AsyncGenerator[Household, N
         place = Place(closed, tmp_path / "attic", catalogue, copies.files_of)
         await stack.enter_async_context(running(place))
         try:
-            yield Household(source, den, attic, place, Copy(den.network.id, "den"), catalogue)
+            yield Household(source, den, attic, place, PeerCopy(den.network.id, "den"), catalogue)
         finally:
             source.go_on.set()
 
@@ -229,7 +229,7 @@ async def test_a_file_that_nobody_knows_by_its_hash_is_not_copied(
 ) -> None:
     async with running(Place(server, tmp_path, catalogue_of(server, promised))) as place:
         with pytest.raises(BadInput) as refused:
-            await place.start(copy=Copy("a" * 64, "den", told))
+            await place.start(copy=PeerCopy("a" * 64, "den", told))
         assert refused.value.reason.code == "copy_no_hash"
 
 

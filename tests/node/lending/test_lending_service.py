@@ -330,8 +330,8 @@ async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
 
 async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
     """What the node is told by its network; the rest of it has no part in that."""
-    nobody = SimpleNamespace(gone=lambda *_: None, lender_left=lambda _: None)
-    household = SimpleNamespace(tell=lambda _: None)
+    nobody = SimpleNamespace(link_lost=lambda *_: None, lender_left=lambda _: None)
+    household = SimpleNamespace(apply=lambda _: None)
     lenders = SimpleNamespace(answers=nobody)
     node = SimpleNamespace(_lenders=lenders, measuring=nobody, model_manager=nobody, household=household)
     node.lending_service = bench.lending

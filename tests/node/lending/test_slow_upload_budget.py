@@ -51,7 +51,7 @@ async def computed() -> bool:
 
 async def checks_run(bench: Bench) -> bool:
     try:
-        return await bench.terms.check_room.within(lambda _: computed())
+        return await bench.terms.spare_memory.within(lambda _: computed())
     except AppError:
         return False
 
@@ -72,7 +72,7 @@ async def test_who_trickles_keeps_no_check_from_running(bench: Bench, clock: Clo
     assert all(ran[2:])
     assert len(ran) > 2
     assert await checks_run(bench)
-    assert bench.terms.check_room._n_wanting == 0
+    assert bench.terms.spare_memory._n_wanting == 0
 
 
 async def test_short_uploads_count_together_and_of_each_member_alone(bench: Bench, clock: Clock) -> None:

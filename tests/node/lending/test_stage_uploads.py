@@ -117,4 +117,4 @@ def test_facts_for_others(fact: str | int, told: str | int) -> None:
     folder = Path("/some where")
     given = fact.replace("FOLDER", str(folder)) if isinstance(fact, str) else fact
     reason = AppError("bug", cause=given, path="/x", folder="/y").reason
-    assert stage_uploads.without_paths(reason, folder) == {"cause": told, **stage_uploads.NEUTRAL}
+    assert stage_uploads.redacted_facts(reason, folder) == {"cause": told, **stage_uploads.NEUTRAL}

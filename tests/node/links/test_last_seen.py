@@ -32,24 +32,24 @@ def _wait(file: Path, text: str) -> None:
 async def test_it_is_known_after_a_restart_and_forgotten_with_the_machine(tmp_path: Path) -> None:
     file = tmp_path / "seen.json"
     first = LastSeen(file, lambda: 5.0)
-    assert first.told(MEMBER) == MEMBER
-    first.told(Connected(ATTIC, "10.0.0.2"))
+    assert first.record(MEMBER) == MEMBER
+    first.record(Connected(ATTIC, "10.0.0.2"))
     await written(file, "5.0")  # who is killed now knows at least that
-    first.told(Disconnected(ATTIC, None, 7.0))
+    first.record(Disconnected(ATTIC, None, 7.0))
     await written(file, "7.0")
     again = LastSeen(file)
-    machine = apply(Household(), again.told(MEMBER)).machines[ATTIC]
+    machine = apply(Household(), again.record(MEMBER)).machines[ATTIC]
     assert (machine.online, machine.seen_at) == (False, 7.0)
-    again.told(Removed(ATTIC))
-    again.told(Disconnected(ATTIC, None, 9.0))  # the link to it ends after that
+    again.record(Removed(ATTIC))
+    again.record(Disconnected(ATTIC, None, 9.0))  # the link to it ends after that
     await written(file, "{}")
-    assert LastSeen(file).told(MEMBER) == MEMBER
+    assert LastSeen(file).record(MEMBER) == MEMBER
 
 
 async def test_a_file_that_is_damaged_or_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "seen.json").write_text('{"seen": 5}')
-    LastSeen(tmp_path / "none" / "seen.json").told(Connected(ATTIC, "10.0.0.2"))
-    assert LastSeen(tmp_path / "seen.json").told(MEMBER) == MEMBER
+    LastSeen(tmp_path / "none" / "seen.json").record(Connected(ATTIC, "10.0.0.2"))
+    assert LastSeen(tmp_path / "seen.json").record(MEMBER) == MEMBER
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ def heard(between: LinkGossip, teller: MachineId, far: MachineId, link: Link, at
     """As it comes over the wire."""
     message = decode(encode(message_of({far: Known(link, "10.0.0.2:1", at)}, NOW)))
     assert isinstance(message, LinksMeasured)
-    between.heard(teller, message, {DEN, ATTIC, STUDIO})
+    between.receive(teller, message, {DEN, ATTIC, STUDIO})
 
 
 def test_a_link_is_shown_once_as_it_was_measured_last() -> None:
@@ -50,10 +50,10 @@ def test_only_members_that_are_there_are_shown() -> None:
     heard(between, ATTIC, STUDIO, LINK, NOW)
     assert between.json([ATTIC]) == between.json([STUDIO]) == {}
     stranger = message_of({MachineId("d" * 64): Known(LINK, "", NOW)}, NOW)
-    between.heard(ATTIC, stranger, {DEN, ATTIC, STUDIO})
+    between.receive(ATTIC, stranger, {DEN, ATTIC, STUDIO})
     assert between.json([ATTIC, STUDIO, MachineId("d" * 64)]) == {}  # and the old word is gone
     heard(between, ATTIC, STUDIO, LINK, NOW)
-    between.heard(STUDIO, LinksMeasured(links=[]), {DEN, STUDIO})  # the attic was removed
+    between.receive(STUDIO, LinksMeasured(links=[]), {DEN, STUDIO})  # the attic was removed
     assert between.json([ATTIC, STUDIO]) == {}
 
 
@@ -65,7 +65,7 @@ def test_what_a_system_or_another_machine_calls_an_interface_is_fit_to_be_shown(
     assert message.links[0].age_s == 0.0
     between = LinkGossip(lambda: NOW)
     forged = msgspec.structs.replace(message.links[0], interface="a\x1b[2Jb")
-    between.heard(ATTIC, LinksMeasured(links=[forged]), {ATTIC, STUDIO})
+    between.receive(ATTIC, LinksMeasured(links=[forged]), {ATTIC, STUDIO})
     assert between.json([ATTIC, STUDIO])[ATTIC][STUDIO]["interface"] == "a[2Jb"
 
 

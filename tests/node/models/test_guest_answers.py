@@ -18,7 +18,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import machine_id
 from app.node.known_household import Rights
-from app.node.models.guest_answers import MOST_BYTES, Guesting
+from app.node.models.guest_answers import MOST_BYTES, GuestAnswers
 
 ME = machine_id("a" * 64)
 GUEST = {ME: Member(ME, b"", "visitor", frozenset({Role.GUEST}))}
@@ -67,14 +67,14 @@ def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
     return {"models": [{"name": name} for name in names], "loaded": loaded}
 
 
-def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> Guesting:
+def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> GuestAnswers:
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[own] if own else [])))
-    made = Guesting(cast("Any", None), Rights(cast("Any", Members(members))), hosting)
+    made = GuestAnswers(cast("Any", None), Rights(cast("Any", Members(members))), hosting)
     made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
     return made
 
 
-async def lines(one: Guesting) -> list[dict[str, Any]]:
+async def lines(one: GuestAnswers) -> list[dict[str, Any]]:
     return [line async for line in one.ask(requests.Ask(prompt="Hello", conversation="c"))]
 
 
@@ -106,7 +106,7 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
         },
     )
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
-    made = Guesting(network, Rights(cast("Any", Members(GUEST))), hosting)
+    made = GuestAnswers(network, Rights(cast("Any", Members(GUEST))), hosting)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
     assert made.json() == {"hosts": ["attic", "den"]}
 

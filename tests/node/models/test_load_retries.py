@@ -34,7 +34,7 @@ def test_two_machines_that_say_the_same_mean_the_file() -> None:
     assert tries.without == {ATTIC}
     last = says("loft", "worker_crashed")
     assert not failed(tries, last, LOFT, "loft")
-    assert tries.told(last).reason == Reason("model_ends_process", {"model": "m"})
+    assert tries.final_error(last).reason == Reason("model_ends_process", {"model": "m"})
 
 
 def test_what_this_machine_says_of_a_crash_means_the_file() -> None:
@@ -43,7 +43,7 @@ def test_what_this_machine_says_of_a_crash_means_the_file() -> None:
     assert failed(tries, crash, None)  # once it may be chance
     assert tries.without == set()
     assert not failed(tries, crash, None)
-    assert tries.told(crash).reason.code == "model_ends_process"
+    assert tries.final_error(crash).reason.code == "model_ends_process"
 
 
 @pytest.mark.parametrize("code", ["stage_silent", "stage_garbled", "peer_offline"])
@@ -53,7 +53,7 @@ def test_who_is_lost_is_left_out_or_tried_again_and_the_file_is_not_blamed(code:
     for _ in range(MAX_RECOVERIES):
         assert failed(tries, lost, ATTIC, "attic")
     assert not failed(tries, lost, ATTIC, "attic")
-    assert tries.told(lost) is lost
+    assert tries.final_error(lost) is lost
     assert tries.without == ({ATTIC} if code != "peer_offline" else set())
 
 
@@ -66,7 +66,7 @@ def test_where_it_cannot_be_without_those_that_failed_the_last_end_is_told() -> 
         tries.check_may_repeat()
     assert found.value is error
     assert not tries.go_on(error)
-    assert tries.told(error).reason == Reason("model_fails_there", {"model": "m", "machine": "attic"})
+    assert tries.final_error(error).reason == Reason("model_fails_there", {"model": "m", "machine": "attic"})
 
 
 def test_what_a_request_got_wrong_is_tried_once() -> None:

@@ -32,7 +32,7 @@ from app.node.models.loaded_models import LoadedModels
 from app.node.models.model_manager import ModelManager
 from app.node.placement import placement as running_module
 from app.node.placement.placement import Placement
-from app.node.placement.stages import Sources
+from app.node.placement.stages import PlacementServices
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.verification.quarantine import Quarantine
@@ -93,7 +93,7 @@ class NoSpeeds:
         self.asked.append(set(lenders))
         return dict.fromkeys((me[0], *lenders))
 
-    async def like(self, basis: Any, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
+    async def speeds_like(self, basis: Any, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
         return dict.fromkeys((me[0], *lenders))
 
     def unforecast(self, _: str) -> None: ...
@@ -129,7 +129,7 @@ class FakeRunning(Placement):
                     self.failed = Loss(*self.scene.blames, error.reason, 0.0)
                 raise error
             await self._unless_stopped(self.scene.may_load.wait())
-            self.answerer = FakeAnswerer(self, self.scene)  # type: ignore[assignment]
+            self.completer = FakeAnswerer(self, self.scene)  # type: ignore[assignment]
             self._step(Opened())
             self._outcome.set_result(None)
             await self._stop.wait()
@@ -143,7 +143,7 @@ class FakeRunning(Placement):
         self._over()
 
     def _over(self) -> None:
-        self.answerer = None
+        self.completer = None
         self._step(Closed(time.monotonic()))
         self.ended.set()
 
@@ -171,14 +171,14 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
     speeds: Any = NoSpeeds()
     links: Any = NoLinks()
     async with asyncio.TaskGroup() as group:
-        outlook = PlannerInputs(
+        planner_inputs = PlannerInputs(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
             speeds, links, ForecastHistory(tmp_path / "lessons.json"),
             Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
-        sources = partial(Sources, shelf, nothing, nothing, outlook)
-        made = ModelManager(LoadedModels(), shelf, sources, outlook, Threads(1), group, journal, lambda: None)
+        sources = partial(PlacementServices, shelf, nothing, nothing, planner_inputs)
+        made = ModelManager(LoadedModels(), shelf, sources, planner_inputs, Threads(1), group, journal, lambda: None)
         yield made
         made.close()
         await made.unload()
@@ -248,10 +248,10 @@ async def test_after_a_failed_load_nobody_else_answers_in_its_place(hosting: Mod
     scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
     assert await load(hosting, "one") == "model_not_loaded"
     assert await ask(hosting) == "last_load_failed"
-    hosting.forget_failed("another")
+    hosting.forget_failed_load("another")
     assert await ask(hosting) == "last_load_failed"
     with pytest.raises(BadInput) as told:
-        hosting.check_not_failed()
+        hosting.require_load_not_failed()
     words = said(told.value)
     assert words.startswith("one could not be loaded")
     assert "it is odd" in words
@@ -266,8 +266,8 @@ async def test_the_failed_load_of_a_model_that_is_removed_stands_in_nobody_s_way
 ) -> None:
     scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
     assert await load(hosting, "one") == "model_not_loaded"
-    hosting.forget_failed("one")
-    assert hosting.loaded_json()["load_failed"] is None
+    hosting.forget_failed_load("one")
+    assert hosting.loaded_models_json()["load_failed"] is None
     assert await ask(hosting) == "model_builtin_missing"
 
 
@@ -278,7 +278,7 @@ async def test_a_load_that_somebody_stopped_has_not_failed(hosting: ModelManager
         await until(lambda: scene.placed)
         await hosting.unload()
     assert loading.result() == "load_stopped"
-    hosting.check_not_failed()
+    hosting.require_load_not_failed()
 
 
 async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: ModelManager, shelf: Shelf) -> None:
@@ -402,7 +402,7 @@ async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can
     hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kitchen = Candidate(MachineId("c" * 64), "kitchen", 1 << 40)
-    failures = hosting.outlook.failures
+    failures = hosting.planner_inputs.failures
     monkeypatch.setattr(failures, "forget", lambda: None)  # as if this were the third try
     for _ in range(2):
         failures.note(Loss(ATTIC, "attic", Reason("worker_died"), 0.0))
@@ -526,11 +526,11 @@ async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: ModelManag
     assert await load(hosting, "one") == "loaded"
     running: Any = hosting.loaded.first
     told = Described(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
-    hosting.lender_told(told)
+    hosting.lender_changed(told)
     known = running.state.n_changes
-    hosting.lender_told(replace(told, hottest_c=61, about=SelfDescription(watts=40)))
+    hosting.lender_changed(replace(told, hottest_c=61, about=SelfDescription(watts=40)))
     assert running.state.n_changes == known
-    hosting.lender_told(replace(told, lends_bytes=1 << 30))
+    hosting.lender_changed(replace(told, lends_bytes=1 << 30))
     assert running.state.n_changes == known + 1
 
 

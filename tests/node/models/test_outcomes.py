@@ -27,13 +27,13 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
     quarantine = Quarantine(tmp_path / "doubts.json")
     forecasts = SimpleNamespace(learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None)
-    outlook: Any = SimpleNamespace(quarantine=quarantine, forecasts=forecasts)
+    planner_inputs: Any = SimpleNamespace(quarantine=quarantine, forecasts=forecasts)
     entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
     summary = Summary("a", (5,), 30, 0, 0.0, 0.0, 0.1, 9.0, "stop", None, figures)
     async with asyncio.TaskGroup() as group:
-        outcomes = Outcomes(outlook, group, lambda: None)
+        outcomes = Outcomes(planner_inputs, group, lambda: None)
         assert outcomes.ended(summary, running, alone=True)["doubted"] == []
         await quarantine.differs(ATTIC.id, "attic")
         (said,) = outcomes.ended(summary, running, alone=True)["doubted"]
@@ -44,14 +44,14 @@ async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp
     made = model([100 * MIB] * 8)
     chosen = plan(DEN, [ATTIC], made, Workload(context=1024), [1, 6, 1])
     forecasts = ForecastHistory(tmp_path / "forecasts.json")
-    outlook: Any = SimpleNamespace(quarantine=Quarantine(tmp_path / "doubts.json"), forecasts=forecasts)
+    planner_inputs: Any = SimpleNamespace(quarantine=Quarantine(tmp_path / "doubts.json"), forecasts=forecasts)
     entry = SimpleNamespace(model=made, name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen, outcome=None)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
     lost = Recovered("attic", Reason("stage_lost", {"machine": "attic"}), 0.1, 1.5)
     summary = Summary("a", (5,) * 20, 64, 0, 0.0, 0.0, 1.6, 9.0, "stop", None, figures)
     async with asyncio.TaskGroup() as group:
-        outcomes = Outcomes(outlook, group, lambda: None)
+        outcomes = Outcomes(planner_inputs, group, lambda: None)
         outcomes.ended(replace(summary, recoveries=(lost,)), running, alone=True)
     assert (running.outcome.output_tokens, running.outcome.interruptions) == (20, 1)
     assert forecasts.json()["answers"] == 0

@@ -93,13 +93,13 @@ class Scene:
         default_factory=lambda: PlacementState(ENTRY, ORDER, MIXED, {}, IdleTracker(), lambda: None)
     )
     opened: Opened = field(init=False)
-    asked_s: float | None = None  # None: just now, so it is not quiet
+    last_request_s: float | None = None  # None: just now, so it is not quiet
 
     def __post_init__(self) -> None:
         self.opened = Opened(self.state)
         self.state.placed_s = LONG_AGO
-        if self.asked_s is not None:
-            self.state.made_s = self.state.idle.since_s = self.asked_s
+        if self.last_request_s is not None:
+            self.state.made_s = self.state.idle.since_s = self.last_request_s
 
     @property
     def replicas(self) -> Replicas:
@@ -179,7 +179,7 @@ async def shrunk(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its layers lie there before anything is let go; the whole replica keeps its own machine."""
-    scene = Scene(asked_s=LONG_AGO)
+    scene = Scene(last_request_s=LONG_AGO)
     async with shrunk(scene, monkeypatch) as (split, why):
         await until(lambda: why)
         assert [(one.machine, one.why.code, one.is_gone) for one in why] == [("", "recovery_joining", False)]
@@ -197,7 +197,7 @@ async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(monke
 
 @pytest.mark.parametrize("cause", ["somebody asks", "placed just now", "not clearly better"])
 async def test_a_split_stays_small(monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
-    scene = Scene() if cause == "somebody asks" else Scene(asked_s=LONG_AGO)
+    scene = Scene() if cause == "somebody asks" else Scene(last_request_s=LONG_AGO)
     if cause == "placed just now":
         scene.state.placed_s = time.monotonic()
     if cause == "not clearly better":

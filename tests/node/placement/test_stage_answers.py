@@ -27,7 +27,7 @@ TOO_LARGE = messages.StageFailed(
 async def answered(message: messages.StageReady | messages.StageFailed) -> messages.StageReady:
     answers = StageAnswers()
     with answers.expect(ATTIC, ONE) as ready:
-        answers.heard(ATTIC, "attic", message)  # before anybody waits
+        answers.receive(ATTIC, "attic", message)  # before anybody waits
         return await ready()
 
 
@@ -63,7 +63,7 @@ async def test_an_order_that_was_not_sent_leaves_nothing() -> None:
 
     async def unsent() -> None:
         with answers.expect(ATTIC, ONE):
-            answers.gone(ATTIC, "attic")
+            answers.link_lost(ATTIC, "attic")
             raise Unreachable("link_lost", name="attic")
 
     with pytest.raises(Unreachable):
@@ -88,7 +88,7 @@ async def test_a_link_that_ends_ends_the_waiting() -> None:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(waiting(), name="wait for an answer")
         await asyncio.sleep(0)
-        answers.gone(ATTIC, "attic")
+        answers.link_lost(ATTIC, "attic")
     error = task.result()
     assert isinstance(error, StageLost)
     assert error.reason.code == "stage_unreachable"

@@ -27,7 +27,7 @@ from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.placement import lenders
 from app.node.placement.lenders import StageAnswers
-from app.node.placement.stages import Reservation, Sources, StageSet
+from app.node.placement.stages import PlacementServices, Reservation, StageSet
 from app.node.planning.planning import Sizes
 from backends.contract import Number
 from testbed import tiny
@@ -81,7 +81,7 @@ class Lender:
             raise Unreachable("link_lost", name="attic")
         assert isinstance(message, messages.OpenStage)
         ready = messages.StageReady(pipeline=message.pipeline, epoch=1, memory_bytes=1, fetched_bytes=0)
-        self.answers.heard(ATTIC, "attic", ready)
+        self.answers.receive(ATTIC, "attic", ready)
 
 
 class Place:
@@ -105,7 +105,7 @@ class Place:
             self.begun.set()
 
         nobody: Any = None  # no sample is checked
-        sources = Sources(self.shelf, self.stages, lender, nobody, Reservation(self.make_room))
+        sources = PlacementServices(self.shelf, self.stages, lender, nobody, Reservation(self.make_room))
         return StageSet(self.entry, sources, SIZES, stack, tell)
 
     async def make_room(self, plan: Plan) -> None:

@@ -45,7 +45,7 @@ class Scene(PlacementState):
         self.steps: dict[MachineId, float] = {}
         self.told: list[MachineId | None] = []  # that this one is replaced, or none any more
         self.prepared: list[tuple[str, bool]] = []
-        self.checks: Any = None  # of samples
+        self.verifier: Any = None  # of samples
         self.failed: frozenset[MachineId] = frozenset()  # again and again
         self.ahead = StandbyManager(self, 0, self, self, lambda: self.clock_s)  # type: ignore[arg-type]
 
@@ -56,7 +56,7 @@ class Scene(PlacementState):
         self.told.append(next(iter(self.replaced), None))
 
     @property
-    def asked_s(self) -> float:
+    def last_request_s(self) -> float:
         return self.asked_at_s
 
     def looked(self, **steps: float) -> Scene:
@@ -220,11 +220,11 @@ async def test_a_question_ends_it_and_it_is_taken_up_again(monkeypatch: pytest.M
     async with asyncio.TaskGroup() as group:
         task = group.create_task(scene.ahead.run())
         await until(lambda: bool(begun))
-        scene.asked.set()
+        scene.busy.set()
         scene.asked_at_s = scene.waits(LEAST_BETWEEN_SECONDS).clock_s
         await asyncio.sleep(0.1)
         assert len(begun) == 1
-        scene.asked.clear()
+        scene.busy.clear()
         scene.waits(QUIET_S)
         await until(lambda: len(begun) == 3)
         task.cancel()
@@ -284,7 +284,7 @@ class Checking:
         self.begun = asyncio.Event()
         self.until = asyncio.Event()
 
-    async def look(self, plan: Plan) -> None:
+    async def check_oldest(self, plan: Plan) -> None:
         self.begun.set()
         await self.until.wait()
         self.looked += 1
@@ -294,7 +294,7 @@ class Checking:
 async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_for_a_better_speed() -> None:
     now = spread(ATTIC, sizes=[1, 6, 1])
     scene = Scene(now, KITCHEN)  # the planner has left it out already
-    scene.checks = Checking(ATTIC.id)
+    scene.verifier = Checking(ATTIC.id)
     await scene.ahead.look()
     [right] = scene.moved
     assert {stage.name for stage in right.stages} == {"den", "kitchen"}
@@ -303,7 +303,7 @@ async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_fo
 
 async def test_where_nobody_can_replace_it_the_placement_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]))
-    scene.checks = Checking(ATTIC.id)
+    scene.verifier = Checking(ATTIC.id)
 
     async def short(_: frozenset[MachineId]) -> Any:
         raise DoesNotFit("nothing_fits")
@@ -317,7 +317,7 @@ async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch
     """At the usual pauses, though nothing else is new."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN).waits(QUIET_S)
-    scene.checks, prepare, n_tries = Checking(ATTIC.id), scene.prepare, 0
+    scene.verifier, prepare, n_tries = Checking(ATTIC.id), scene.prepare, 0
 
     async def fails_first(*given: Any, **how: Any) -> None:
         nonlocal n_tries
@@ -339,7 +339,7 @@ async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch
 
 async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN)
-    checks = scene.checks = Checking(ATTIC.id)
+    checks = scene.verifier = Checking(ATTIC.id)
 
     async def used_again(*_: Any, **__: Any) -> None:
         checks.quarantine.clear()
@@ -353,19 +353,19 @@ async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(monkeypa
     """The order of events, not their times: asked, answered, and only then is the check done, another time."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), ATTIC)
-    checks = scene.checks = Checking(is_due=True)
+    checks = scene.verifier = Checking(is_due=True)
     scene.ahead._seen = (0, True, frozenset())
     scene.asked_at_s = scene.clock_s - QUIET_S
     scene.placed_s = scene.clock_s - SETTLED_S
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         running = group.create_task(scene.ahead.run(), name="ahead")
         await checks.begun.wait()
-        scene.asked.set()  # somebody asks; what is answered needs nothing of the check
+        scene.busy.set()  # somebody asks; what is answered needs nothing of the check
         await asyncio.sleep(0.05)
         assert (checks.looked, checks.is_due) == (0, True)
         checks.begun.clear()
         scene.asked_at_s = scene.clock_s  # it was answered
-        scene.asked.clear()
+        scene.busy.clear()
         await asyncio.sleep(0.05)
         assert not checks.begun.is_set()  # not so soon after an answer
         scene.clock_s += QUIET_S

@@ -16,7 +16,7 @@ from app.core.planner.speed_estimates import Speed
 from app.inference.pipeline.completion import Summary
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.node.models.outcomes import ConcurrentAnswers
-from app.node.planning.forecast_history import ForecastHistory, predicted
+from app.node.planning.forecast_history import ForecastHistory, forecast_alone
 from testbed.households import MIB, link, machine, model
 from tests.node.pool import paired
 
@@ -32,7 +32,7 @@ SPLIT = plan(DEN, [ATTIC], MODEL, Workload(1024), [1, 9, 6])
 
 def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summary:
     """An answer in which everything took `slower` times as long as forecast."""
-    known = predicted(chosen, MODEL, 64, n_tokens)
+    known = forecast_alone(chosen, MODEL, 64, n_tokens)
     assert known is not None
     busy = dict.fromkeys((stage.machine for stage in chosen.stages), 0.0)
     for share in known.shares:
@@ -49,7 +49,7 @@ def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summar
 
 def corrected_rate(forecasts: ForecastHistory) -> float:
     machines = tuple(forecasts.corrected(one) for one in SPLIT.machines)
-    known = predicted(replace(SPLIT, machines=machines), MODEL, 64, 100)
+    known = forecast_alone(replace(SPLIT, machines=machines), MODEL, 64, 100)
     assert known is not None
     return known.decode_tok_s
 
@@ -90,7 +90,7 @@ def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhe
         once = answered(slower)
         forecasts.learn(SPLIT, MODEL, replace(once, ttft_s=once.ttft_s * late))
     forecasts.learn(other, MODEL, answered(0.8, other))
-    plain = predicted(SPLIT, MODEL, 64, 100)
+    plain = forecast_alone(SPLIT, MODEL, 64, 100)
     known = forecasts.expected(SPLIT, MODEL, 64, 100)
     assert plain is not None
     assert known is not None
@@ -129,18 +129,18 @@ def test_how_fast_prompts_are_read_is_known_of_each_model(tmp_path: Path) -> Non
         assert forecasts.learn(SPLIT, MODEL, summary)
         forecasts.unlearn({DEN.id, ATTIC.id})  # else the forecasts themselves become better
 
-    assert forecasts.reading(MODEL.name) is None
+    assert forecasts.reading_ratio(MODEL.name) is None
     for slower in (1.5, 3.0, 1.5):
         learn(answered(slower))
-    assert forecasts.reading(MODEL.name) == pytest.approx(1.5)
-    assert forecasts.reading("another") is None
+    assert forecasts.reading_ratio(MODEL.name) == pytest.approx(1.5)
+    assert forecasts.reading_ratio("another") is None
     for _ in range(10):
         learn(answered(0.5))
-    assert forecasts.reading(MODEL.name) == pytest.approx(0.5)  # it became quicker
+    assert forecasts.reading_ratio(MODEL.name) == pytest.approx(0.5)  # it became quicker
     short = replace(answered(9.0), prompt_tokens=8)
     for _ in range(10):
         learn(short)
-    assert forecasts.reading(MODEL.name) == pytest.approx(0.5)
+    assert forecasts.reading_ratio(MODEL.name) == pytest.approx(0.5)
 
 
 def test_what_cannot_be_compared_teaches_nothing(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from app.network import messages
 from app.network.messages import MeasureSpeed, SpeedMeasured, SpeedRefused
 from app.node.planning import measuring
 from app.node.planning.measuring import Measuring
-from app.node.planning.own_speed import Hardware, Here, OwnSpeed
+from app.node.planning.own_speed import Hardware, LocalWork, OwnSpeed
 from app.node.verification.spare_memory import SpareMemory
 from testbed import tiny
 from tests.node.pool import paired
@@ -74,7 +74,7 @@ class Machine:
     lent: int = GIB
     used_bytes: int = 0
     why: str = ""
-    check_room: SpareMemory = field(default_factory=lambda: SpareMemory(lambda: GIB))
+    spare_memory: SpareMemory = field(default_factory=lambda: SpareMemory(lambda: GIB))
 
     def busy(self) -> bool:
         return False
@@ -108,7 +108,7 @@ class Side:
     async def answer(self, order: MeasureSpeed, member: Member = HOST) -> Any:
         """What comes back when a member asks."""
         told: asyncio.Queue[Any] = asyncio.Queue()
-        await self.measuring.asked(member, order, told.put)
+        await self.measuring.answer_request(member, order, told.put)
         return await told.get()
 
 
@@ -124,7 +124,7 @@ async def side(folder: Path, link: Callable[[MachineId], Any] | None = None) -> 
     """A machine with one tiny model."""
     shelf, entry = shelf_in(folder)
     machine = Machine()
-    own = OwnSpeed(Here(Known(Threads(1), lambda: None), machine, machine, machine), folder)
+    own = OwnSpeed(LocalWork(Known(Threads(1), lambda: None), machine, machine, machine), folder)
     async with asyncio.TaskGroup() as group:
         yield Side(Measuring(own, shelf, link or nobody, group), machine, own, entry)
 
@@ -207,7 +207,7 @@ async def test_one_trial_at_a_time_and_a_rest_after_it(tmp_path: Path) -> None:
     async with side(tmp_path / "lender") as lender:
         told: asyncio.Queue[Any] = asyncio.Queue()
         for member in (HOST, HOST, other):
-            await lender.measuring.asked(member, order_of(lender), told.put)
+            await lender.measuring.answer_request(member, order_of(lender), told.put)
         answers = [await told.get() for _ in range(3)]
         codes = sorted(getattr(answer, "code", "measured") for answer in answers)
         assert codes == ["measured", "speed_busy", "speed_busy"]
@@ -220,7 +220,7 @@ async def test_an_answer_that_begins_ends_the_trial(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 1e9)
     async with side(tmp_path / "lender") as lender:
         told: asyncio.Queue[Any] = asyncio.Queue()
-        await lender.measuring.asked(HOST, order_of(lender), told.put)
+        await lender.measuring.answer_request(HOST, order_of(lender), told.put)
         await asyncio.sleep(0.3)
         lender.machine.answering = True
         async with asyncio.timeout(30):
@@ -255,7 +255,7 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
         async def answer(order: MeasureSpeed) -> None:
             lender.machine.answering = len(link.asked) < 3
             told = await lender.answer(order)
-            host.measuring.heard(LENDER, messages.decode(messages.encode(told)))  # type: ignore[arg-type]
+            host.measuring.receive(LENDER, messages.decode(messages.encode(told)))  # type: ignore[arg-type]
 
         link = Link(answer)
         async with side(tmp_path / "host", lambda _: link) as host:
@@ -276,7 +276,7 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
             assert asked == [False] * 3 + [True] * (len(asked) - 3)
             assert await host.measuring.doubt(host.entry, ROWS, ME) == set()  # that was looked at
             assert await measured(host) == anew
-            host.measuring.gone(LENDER, "attic")
+            host.measuring.link_lost(LENDER, "attic")
             n_asked = len(link.asked)
             await measured(host)
             assert len(link.asked) == n_asked + 1
@@ -288,7 +288,7 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
     async with side(tmp_path / "lender") as lender:
 
         async def answer(order: MeasureSpeed) -> None:
-            host.measuring.heard(LENDER, await lender.answer(order))
+            host.measuring.receive(LENDER, await lender.answer(order))
 
         async def known() -> dict[MachineId, Speed | None]:
             me, lenders = (ME, "den"), {LENDER: "attic"}
@@ -302,7 +302,7 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
             for _ in range(2):
                 await host.measuring.doubt(host.entry, ROWS, ME)
                 assert await known() == found
-            host.measuring.gone(LENDER, "attic")
+            host.measuring.link_lost(LENDER, "attic")
             assert await known() == found
             anew = await measured(host)
             assert {order.again for order in link.asked[1:]} == {True}
@@ -325,7 +325,7 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
                 request=order.request, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6,
                 chunk_s=0.05, step_s=2e-4,
             )  # fmt: skip
-        host.measuring.heard(LENDER, told)
+        host.measuring.receive(LENDER, told)
 
     link = Link(answer)
     async with side(tmp_path / "host", lambda _: link) as host:
@@ -347,17 +347,17 @@ def to(link: Link, _: MachineId) -> Link:
 async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
     async def refuse(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})
-        host.measuring.heard(LENDER, said)
+        host.measuring.receive(LENDER, said)
 
     async def another(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request + 1, code="speed_shape_odd")
-        host.measuring.heard(LENDER, said)
+        host.measuring.receive(LENDER, said)
 
     async def silent(order: MeasureSpeed) -> None:
         pass
 
     async def leave(order: MeasureSpeed) -> None:
-        host.measuring.gone(LENDER, "attic")
+        host.measuring.link_lost(LENDER, "attic")
 
     async def unreachable(order: MeasureSpeed) -> None:
         raise Unreachable("peer_offline", name="attic")
@@ -390,10 +390,10 @@ async def test_nobody_waits_a_second_time_for_who_is_silent_until_it_answers(tmp
         assert time.monotonic() - began < 0.5
         assert len(link.asked) == 1
         assert host.measuring.unmeasured("attic") == Reason("speed_silent", {"machine": "attic"})
-        host.measuring.heard(LENDER, late(link.asked[0].request + 1))  # to nothing that was asked
+        host.measuring.receive(LENDER, late(link.asked[0].request + 1))  # to nothing that was asked
         await measured(host, within_s=1.0)
         assert len(link.asked) == 1
-        host.measuring.heard(LENDER, late(link.asked[0].request))
+        host.measuring.receive(LENDER, late(link.asked[0].request))
         await measured(host, within_s=0.1)
         assert len(link.asked) == 2
 
@@ -404,7 +404,7 @@ async def test_a_person_s_own_question_is_asked_whoever_was_silent(tmp_path: Pat
 
     async def refuse(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})
-        host.measuring.heard(LENDER, said)
+        host.measuring.receive(LENDER, said)
 
     link = Link(silent)
     lender = household.Machine(LENDER, "attic", online=True, roles=("lender",))
@@ -426,7 +426,7 @@ async def test_why_a_machine_could_not_be_measured_is_kept_and_said(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     async def leave(order: MeasureSpeed) -> None:
-        host.measuring.gone(LENDER, "attic")
+        host.measuring.link_lost(LENDER, "attic")
 
     works = layer_benchmark._measured
     monkeypatch.setattr(layer_benchmark, "_measured", full)

@@ -14,7 +14,7 @@ import pytest
 
 from app.core.planner.placement import Workload
 from app.core.planner.plan import plan
-from app.node.models.outcomes import measure_again, refresh_forecast
+from app.node.models.outcomes import refresh_forecast, remeasure
 from testbed.households import MIB, link, machine, model, speed
 from tests.node.pool import BUSY, node
 
@@ -28,7 +28,7 @@ def running() -> Any:
     chosen = plan(DEN, [ATTIC], MODEL, Workload(context=1024), [1, 6, 1])
     return SimpleNamespace(
         plan=chosen, state=SimpleNamespace(described={"model": "m", "forecast": None}),
-        entry=SimpleNamespace(model=MODEL, name="m"), asked_s=time.monotonic(),
+        entry=SimpleNamespace(model=MODEL, name="m"), last_request_s=time.monotonic(),
     )  # fmt: skip
 
 
@@ -56,17 +56,17 @@ async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(monkey
         tries.append(1)
         return {DEN.id: DEN.speed, ATTIC.id: ATTIC.speed if len(tries) > 1 else None}
 
-    outlook: Any = SimpleNamespace(speeds=speeds, machines=lambda *_: (DEN, [ATTIC]))
+    planner_inputs: Any = SimpleNamespace(speeds=speeds, machines=lambda *_: (DEN, [ATTIC]))
 
     async def asks() -> None:
         for _ in range(10):
-            one.asked_s = time.monotonic()
+            one.last_request_s = time.monotonic()
             await asyncio.sleep(0.02)
         assert not tries
 
     async with asyncio.TaskGroup() as group:
         group.create_task(asks())
-        assert await measure_again(one, outlook)
+        assert await remeasure(one, planner_inputs)
     assert len(tries) == 2
     assert one.state.described["forecast"] is not None
 

@@ -17,7 +17,7 @@ from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
 from app.inference.worker.layer_benchmark import DEPTH
 from app.node.planning.measuring import Basis, basis_of
-from app.node.planning.planning import said_why, why_unmeasured
+from app.node.planning.planning import with_forecast_basis, with_unmeasured_causes
 
 FAMILIES = Path(__file__).parents[2] / "families"
 PACE = Bottleneck(Part.MACHINE, MachineId("0"), "den", 0.9)
@@ -90,8 +90,8 @@ def test_the_plan_says_it_in_place_of_what_was_not_measured() -> None:
     why = Reason("unforecast_indexer", {"architecture": "deepseek32"})
     missing = Reason("plan_unmeasured", {"machine": "den"})
     placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), missing))
-    assert [one.code for one in said_why(placed, why).reasons] == ["plan_fits_host", why.code]
-    assert said_why(placed, None) == placed
+    assert [one.code for one in with_forecast_basis(placed, why).reasons] == ["plan_fits_host", why.code]
+    assert with_forecast_basis(placed, None) == placed
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_forecast_names_what_it_is_computed_from(machines: int, is_estimate: b
     forecast = Forecast(1.0, 9.0, 9.0, 9.0, (), PACE, is_estimate)
     those = tuple(Candidate(MachineId(str(n)), "den", 1 << 30) for n in range(machines))
     placed = Plan((), Workload(512), (), forecast=forecast, machines=those)
-    assert [one.code for one in said_why(placed, None).reasons] == [code]
+    assert [one.code for one in with_forecast_basis(placed, None).reasons] == [code]
 
 
 def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:
@@ -118,8 +118,8 @@ def test_a_plan_by_memory_says_why_a_machine_could_not_be_measured() -> None:
     missing = tuple(Reason("plan_unmeasured", {"machine": name}) for name in ("den", "attic"))
     placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), *missing))
     full = Reason("disk_failed", {"folder": "here", "why": "No space left on device"})
-    told = why_unmeasured(placed, {"den": full}.get).reasons
+    told = with_unmeasured_causes(placed, {"den": full}.get).reasons
     assert [one.code for one in told] == ["plan_fits_host", "plan_unmeasurable", "plan_unmeasured"]
     assert "den could not be measured" in said(told[1])
     assert "No space left on device" in said(told[1])
-    assert why_unmeasured(placed, lambda _: None) == placed
+    assert with_unmeasured_causes(placed, lambda _: None) == placed

@@ -54,8 +54,8 @@ class Around:
 
 async def test_where_no_first_model_fits_another_that_does_is_named() -> None:
     """The window and `pull` else said that none fits, above a list in which one does."""
-    outlook: Any = Around()
-    found = await starter(outlook, {})
+    planner_inputs: Any = Around()
+    found = await starter(planner_inputs, {})
     assert found is not None
     assert found["id"] in {one.id for one in shipped().other_starters()}
     sketch = {one.id: one for one in shipped().models}[found["id"]]

@@ -40,11 +40,11 @@ def placed(of: Model, lends_mib: int, speed: Speed | None = SPEED) -> Plan:
 
 async def test_a_hybrids_plan_says_what_is_kept() -> None:
     hybrid, rule = model("qwen3-5"), StateRule(unread)
-    found = await rule.told(placed(hybrid, 1000), hybrid)
+    found = await rule.with_reason(placed(hybrid, 1000), hybrid)
     assert found.reasons[-1].code == "states_by_cost"
     assert "reading a token again" in said(found.reasons[-1])
     assert rule.keep(found, hybrid) == Keep(KEPT_STATES, 1)  # tiny states, a slow machine
-    unknown = await rule.told(placed(hybrid, 1000, speed=None), hybrid)
+    unknown = await rule.with_reason(placed(hybrid, 1000, speed=None), hybrid)
     assert unknown.reasons[-1].code == "states_kept"
 
 
@@ -58,7 +58,7 @@ async def test_what_reading_takes_is_forecast_until_it_was_measured(monkeypatch:
     row_ms, rows = found.forecast.ttft_s / found.workload.prompt * 1000, []
     for measured in (None, 1.0, 4.0, 0.25):
         rule = StateRule({large.name: measured}.get)
-        told = await rule.told(found, large)
+        told = await rule.with_reason(found, large)
         assert told.reasons[-1].facts["row_ms"] == round(row_ms * (measured or 1), 2)
         rows.append(rule.keep(found, large).least_rows)
     forecast, as_forecast, slower, quicker = rows
@@ -69,7 +69,7 @@ async def test_large_states_on_a_quick_machine_are_read_again() -> None:
     hybrid, rule = model("qwen3-5"), StateRule(unread)
     large = replace(hybrid, state_bytes=tuple(64 * one * 1024 for one in hybrid.state_bytes))
     quick = Speed(1e-6, 1e-7, 0, 1e-5, 0, 1e-6, 1e-6, 1e-6)
-    found = await rule.told(placed(large, 1 << 20, quick), large)
+    found = await rule.with_reason(placed(large, 1 << 20, quick), large)
     assert rule.keep(found, large).least_rows > 100
 
 
@@ -79,7 +79,7 @@ async def test_without_room_nothing_is_kept() -> None:
     needs = sum(stage.total_bytes for stage in found.stages)
     reserved = KEPT_STATES * found.workload.slots * sum(hybrid.state_bytes)
     tight = Candidate(found.machines[0].id, "den", needs - reserved)
-    found = await rule.told(replace(found, machines=(tight,)), hybrid)
+    found = await rule.with_reason(replace(found, machines=(tight,)), hybrid)
     assert found.reasons[-1].code == "states_no_room"
     assert rule.keep(found, hybrid).marks == 0
 
@@ -88,7 +88,7 @@ async def test_without_room_nothing_is_kept() -> None:
 async def test_models_without_states_say_nothing_of_them(name: str) -> None:
     plain, rule = model(name), StateRule(unread)
     found = placed(plain, 1000)
-    assert await rule.told(found, plain) == found
+    assert await rule.with_reason(found, plain) == found
     assert rule.keep(found, plain) == KEEP_ALL
 
 

@@ -23,7 +23,7 @@ from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from app.node.planning.planning import Sizes
 from app.node.verification.spare_memory import SpareMemory
-from app.node.verification.verifier import FOLDER, Recompute
+from app.node.verification.verifier import FOLDER, SampleRecomputer
 from backends.contract import Layers, Number, Role
 from testbed import tiny
 
@@ -44,7 +44,7 @@ class Place:
         self.plan: Plan = plan(machines[0], machines[1:], self.entry.model, Workload(512), (1, 2, 1))
         self.spare, self.own = 2 * GIB, folder / FOLDER
         self.room = SpareMemory(lambda: self.spare)
-        self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
+        self.computing = SampleRecomputer(self.entry, self.shelf, self.stages, SIZES, self.room)
 
     async def rows(self) -> Any:
         return await self.computing.rows(self.plan.stages[1], SAMPLE)

@@ -31,7 +31,7 @@ from app.node.placement import stages as stages_module
 from app.node.planning.planning import Sizes
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
-from app.node.verification.verifier import FOLDER, MOST_TRIES, Again, Check, Recompute, Verifier
+from app.node.verification.verifier import FOLDER, MOST_TRIES, Check, Recomputed, SampleRecomputer, Verifier
 from backends.contract import Layers, Number, Role, Segment
 from backends.wire_numbers import to_wire
 from testbed import tiny
@@ -63,7 +63,7 @@ class Scene:
         self.stage: PlannedStage = self.plan.stages[1]
         self.spare = MUCH
         self.room = SpareMemory(lambda: self.spare)
-        self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
+        self.computing = SampleRecomputer(self.entry, self.shelf, self.stages, SIZES, self.room)
         self.samples = Samples(lambda: 0.0, lambda: float("inf"))
         self.quarantine = Quarantine(self.folder / "doubts.json", lambda why: self.said.append(why.code))
         self.checks = Verifier(self.samples, self, self.computing, self.quarantine)  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ async def computed_once(scene: Scene, sample: Sample, monkeypatch: pytest.Monkey
     """This machine's own rows are known from now on."""
     again = await scene.computing.rows(scene.stage, sample)
 
-    async def known(*_: Any) -> Again:
+    async def known(*_: Any) -> Recomputed:
         return again
 
     monkeypatch.setattr(scene.computing, "rows", known)
@@ -199,7 +199,7 @@ async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
         scene.said.clear()
         scene.quarantine._since.clear()
         kept(scene, one)
-        await scene.checks.look(scene.plan)
+        await scene.checks.check_oldest(scene.plan)
         assert scene.said == said
         assert (ATTIC in scene.quarantine) == ("log_machine_doubted" in said)
         assert not scene.checks.is_due  # it is forgotten
@@ -213,10 +213,10 @@ async def test_while_a_third_machine_fails_to_answer_nobody_is_blamed(
     await computed_once(scene, sample, monkeypatch)
     wrong, scene.third = with_error(sample, 0.3), Unreachable("peer_offline", name="shed")
     kept(scene, wrong)
-    await scene.checks.look(scene.plan)
+    await scene.checks.check_oldest(scene.plan)
     tries = [scene.checks.is_due]
     scene.third = hurry = StageLost("pipeline_closed")
-    assert await failed(scene.checks.look(scene.plan)) is hurry
+    assert await failed(scene.checks.check_oldest(scene.plan)) is hurry
     tries.append(scene.checks.is_due)
     assert (tries, scene.said) == ([True, True], [])
 
@@ -232,7 +232,7 @@ async def test_huge_values_of_a_row_in_8_bits_blame_nobody(scene: Scene, n_huge:
     one, other = (bytes(to_wire(rows * np.float32(by), Number.F32)) for by in (1, 1.001))
     run = Run(bytes(16), Role.MIDDLE, width, Number.Q8)
     honest, wrong = (bytes(to_wire(has, Number.Q8)) for has in (rows, lied))
-    check = Check(scene.plan, Sample(run, 16, b"", honest), Again(one, other))
+    check = Check(scene.plan, Sample(run, 16, b"", honest), Recomputed(one, other))
     assert largest_distance(rows_of(honest, width, Number.Q8), rows_of(one, width, Number.F32)) < 0.013
     assert check.of(honest, ATTIC) is Finding.AGREES
     assert check.of(wrong, ATTIC) is Finding.DIFFERS
@@ -244,7 +244,7 @@ def test_it_is_known_whose_layers_choose(tmp_path: Path, name: str, chooses: boo
     shelf = Shelf(tmp_path / "models", tmp_path / "no-guide", stages)
     entry = shelf.import_file(FAMILIES / f"{name}.gguf")
     room = SpareMemory(lambda: MUCH)
-    assert Recompute(entry, shelf, stages, SIZES, room)._chooses() is chooses
+    assert SampleRecomputer(entry, shelf, stages, SIZES, room)._chooses() is chooses
 
 
 @pytest.mark.long
@@ -255,7 +255,7 @@ async def test_what_a_doubted_machine_computes_is_neither_checked_nor_believed(
     scene.third = wrong.answered  # it says the same, but it was wrong before
     await scene.quarantine.differs(SHED, "shed")
     kept(scene, wrong)
-    await scene.checks.look(scene.plan)
+    await scene.checks.check_oldest(scene.plan)
     assert scene.said == ["log_machine_doubted"] * 2
 
     async def never(*_: Any) -> None:
@@ -263,13 +263,13 @@ async def test_what_a_doubted_machine_computes_is_neither_checked_nor_believed(
 
     monkeypatch.setattr(scene.computing, "rows", never)
     kept(scene, wrong)
-    await scene.checks.look(scene.plan)
+    await scene.checks.check_oldest(scene.plan)
     assert not scene.checks.is_due
 
 
 async def test_a_sample_nobody_can_compute_again_is_forgotten(scene: Scene, sample: Sample) -> None:
     kept(scene, replace(sample, run=replace(sample.run, width=8)))
-    await scene.checks.look(scene.plan)
+    await scene.checks.check_oldest(scene.plan)
     assert (scene.checks.is_due, scene.said) == (False, [])
 
 
@@ -280,7 +280,7 @@ async def test_a_sample_waits_for_memory_and_is_given_up_in_the_end(
     kept(scene, with_error(sample, 0.3))
     with caplog.at_level("INFO"):
         for n in range(1, MOST_TRIES + 1):
-            await scene.checks.look(scene.plan)
+            await scene.checks.check_oldest(scene.plan)
             assert scene.checks.is_due is (n < MOST_TRIES)
     assert scene.said == []
     told = [one.getMessage() for one in caplog.records if "forgotten" in one.getMessage()]
@@ -305,7 +305,7 @@ async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
         asked, gone = asyncio.Event(), StageLost("pipeline_closed")
         begun.clear()
         async with asyncio.TaskGroup() as group:
-            look = run_until(asked, scene.checks.look(scene.plan), gone)
+            look = run_until(asked, scene.checks.check_oldest(scene.plan), gone)
             checking = group.create_task(failed(look), name="check")
             await begun.wait()
             asked.set()
