@@ -24,7 +24,7 @@ from app.catalog.gguf.model_shape_reader import measured_runs, shape_of
 from app.catalog.stages import synthetic_stage
 from app.catalog.stages.cut import Job, assembled, read
 from app.core.model import Model
-from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.layer_benchmark import DEPTH, TrialRun, Watched, silent
 from app.inference.worker.worker import Worker

@@ -19,7 +19,7 @@ from app.catalog.stages import synthetic_stage
 from app.core.model import Model
 from app.core.model_shape import LayerRun, ModelShape
 from app.core.verification import as_f16, rows_of
-from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.node.planning.measuring import basis_of

@@ -16,8 +16,7 @@ from app.catalog.shelf import Entry
 from app.core.errors import StageLost
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
-from app.inference.pipeline.step import Run, Step
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import PipeLink, close_run, open_run
 from app.inference.worker.worker import Worker
 from backends import orders

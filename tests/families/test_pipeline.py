@@ -16,7 +16,7 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.speed_measurement import RequestFigures
-from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import lent_stage
 from app.network.peer.frame_channel import MemoryChannel

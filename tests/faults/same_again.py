@@ -26,8 +26,7 @@ from app.core.recovery.recovery import Loss, Misfit, Planned
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
-from app.inference.pipeline.step import Run
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Run, StageClient
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker

@@ -17,8 +17,7 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import Deadlines
-from app.inference.pipeline.step import Run
-from app.inference.stages.stage_client import FrameChannel, StageClient
+from app.inference.stages.stage_client import FrameChannel, Run, StageClient
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker

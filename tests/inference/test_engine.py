@@ -13,8 +13,7 @@ import pytest
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
-from app.inference.pipeline.step import Run
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Run, StageClient
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import lent_stage, open_run, own_stage
 from app.inference.worker.tokenizer import Text

@@ -18,9 +18,8 @@ from app.core.errors import StageLost
 from app.core.reasons import said
 from app.inference.pipeline.sequence import Token
 from app.inference.pipeline.speed_measurement import Deadlines
-from app.inference.pipeline.step import Run
 from app.inference.stages import stage_links
-from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_links import lent_stage
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Role, Segment

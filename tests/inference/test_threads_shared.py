@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker.layer_benchmark import TrialRun, Watched, silent
 from app.inference.worker.worker import Worker, threads_now

@@ -11,8 +11,7 @@ import pytest
 
 from app.api import requests
 from app.core.planner.placement import Candidate, Plan
-from app.inference.pipeline.step import Run
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Run, StageClient
 from app.node.models.model_manager import ModelManager
 from app.node.placement.stages import OpenRun, StageSet, _key
 from tests.node.models.test_model_manager import ATTIC, Scene, hosting, load, scene, shelf

@@ -32,8 +32,7 @@ from app.inference.pipeline.sequence import Finish, Request, Token, heard, repla
 from app.inference.pipeline.sequence import Sequence as Asking
 from app.inference.pipeline.speculative_tokens import go_ahead
 from app.inference.pipeline.speed_measurement import StageFigures
-from app.inference.pipeline.step import Step
-from app.inference.stages.stage_client import PriorityLock, SlotOrder, StageClient
+from app.inference.stages.stage_client import PriorityLock, SlotOrder, StageClient, Step
 from app.inference.stages.verification_samples import Samples
 from app.inference.worker.worker_errors import slots_of
 from backends.contract import keeps_apart

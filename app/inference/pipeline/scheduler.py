@@ -37,8 +37,7 @@ from app.core.scheduler.speculation import Gain
 from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
 from app.inference.pipeline.speculative_tokens import Guess, take_back
 from app.inference.pipeline.speed_measurement import StageFigures
-from app.inference.pipeline.step import Step
-from app.inference.stages.stage_client import SlotOrder, StageClient
+from app.inference.stages.stage_client import SlotOrder, StageClient, Step
 from backends.contract import KEEP_ALL, Keep, Kept, Segment
 from backends.frames import Frame
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.core.scheduler.speculation import Gain, Lookup, Score, TokenMatch, TokenOrigin
-from app.inference.pipeline.step import Step
-from app.inference.stages.stage_client import StageClient, forget
+from app.inference.stages.stage_client import StageClient, Step, forget
 
 
 class Wrong(Exception):

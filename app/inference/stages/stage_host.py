@@ -15,8 +15,7 @@ from typing import Self
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageLost
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import Deadlines
-from app.inference.pipeline.step import Run
-from app.inference.stages.stage_client import CREDIT, FrameChannel
+from app.inference.stages.stage_client import CREDIT, FrameChannel, Run
 from app.inference.stages.stage_links import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
 from app.machine.hardware.cores import Threads

@@ -14,8 +14,7 @@ from typing import Protocol
 from app.core.errors import AppError, Refused, StageLost, Unreachable
 from app.core.recovery.recovery import RECONNECT_S
 from app.inference.pipeline.speed_measurement import Deadlines
-from app.inference.pipeline.step import Run
-from app.inference.stages.stage_client import FrameChannel, StageClient
+from app.inference.stages.stage_client import FrameChannel, Run, StageClient
 from app.inference.worker.worker import ORDER_S, Worker
 from app.inference.worker.worker_errors import refused
 from backends import orders

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.verification import takes_sample
-from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_client import Run, Step
 from backends.contract import Role
 from backends.frames import SEGMENT
 

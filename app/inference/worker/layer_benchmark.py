@@ -22,8 +22,7 @@ from app.core.model_shape import LayerRun, ModelShape
 from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import work_bytes
 from app.core.verification import as_f16
-from app.inference.pipeline.step import Run, Step
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware.cores import Threads

@@ -24,8 +24,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.stage_memory import work_bytes
-from app.inference.pipeline.step import Run
-from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, Passed, StageHost, Wanted
 from app.machine.hardware.cores import Threads
 from app.network import messages

@@ -18,8 +18,7 @@ from app.core.errors import AppError, StageLost
 from app.core.ids import MachineId, PipelineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.recovery.fault_table import RUN_STAYS
-from app.inference.pipeline.step import Run, Step
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread, run_until

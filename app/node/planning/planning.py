@@ -14,7 +14,7 @@ from app.core.model import Model
 from app.core.planner.placement import ALL_TOPOLOGIES, LEAST_SLOTS, Forecast, Plan, PlannedStage, Topology, Workload
 from app.core.planner.plan import plan, plan_with_wire, with_proved
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
-from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import Run
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import memory_copy_s_per_byte

@@ -33,7 +33,7 @@ from app.core.verification import (
     noise_of,
     rows_of,
 )
-from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.stages.verification_samples import Sample, Samples
 from app.inference.worker.worker import HERE, Worker

@@ -11,8 +11,7 @@ import pytest
 from app.core.errors import Unreachable
 from app.inference.pipeline.pipeline import WATCH_S, Pipeline
 from app.inference.pipeline.speed_measurement import Deadlines, StageMeter
-from app.inference.pipeline.step import Run, Step
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink
 from app.node.placement.lenders import ASK_SECONDS
 from backends.contract import Number, Role, Segment

@@ -13,8 +13,8 @@ import pytest
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import said
-from app.inference.pipeline.step import Run
 from app.inference.stages import stage_host
+from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker_errors import lost_of

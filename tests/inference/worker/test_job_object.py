@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker import worker
 from app.inference.worker.worker import Job, Limits, Worker, limits

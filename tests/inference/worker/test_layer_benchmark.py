@@ -23,7 +23,7 @@ from app.catalog.gguf.model_shape_reader import shape_of
 from app.core.errors import Busy, DoesNotFit, StageLost
 from app.core.model_shape import ModelShape, Setting
 from app.core.planner.speed_estimates import Speed
-from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker import layer_benchmark
 from app.inference.worker.layer_benchmark import Gauge, TrialRun, Watched, longest_run, measure, needed_bytes

@@ -21,7 +21,7 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
 from app.core.verification import Finding, largest_distance, rows_of
-from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.stages.verification_samples import Sample, Samples
 from app.inference.worker.worker import Worker
