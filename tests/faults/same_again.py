@@ -91,7 +91,7 @@ class House:
         if self._lender is not None:
             await self._lender.aclose()
 
-    # as app/inference/pipeline/recovering.py asks it
+    # as app/inference/pipeline/recovery_loop.py asks it
 
     def wanted(self) -> bool:
         return False

@@ -26,7 +26,7 @@ from app.core.recovery.recovery import (
 )
 from app.core.scheduler.routing import COLD_STEPS, ReplicaState, pace_of
 from app.core.scheduler.schedule import Limits, QueuedRequest
-from app.inference.pipeline.recovering import Rebuilder, recovered
+from app.inference.pipeline.recovery_loop import Rebuilder, recovered
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
 from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s
 from app.inference.pipeline.sequence import Sequence as Asking

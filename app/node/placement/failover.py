@@ -1,4 +1,4 @@
-"""Failover: replans a model under its running answers for app/inference/pipeline/recovering.py, on real machines."""
+"""Failover: replans a model under its running answers for app/inference/pipeline/recovery_loop.py, on real machines."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from app.core.recovery.fault_table import Fault, Retry
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.known_answer import Proof, is_asked_whole, prove
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.recovering import loss_of
+from app.inference.pipeline.recovery_loop import loss_of
 from app.inference.pipeline.replica_set import Replica
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.stages.verification_samples import Samples
