@@ -61,7 +61,7 @@ class Entry:
     tensors: dict[str, str]  # name -> SHA-256 in hex
     builtin: bool = False
     format: int = FORMAT
-    proof: TokenProbabilities = ()  # its answer to a known question on one machine: inference/pipeline/known_answer.py
+    proof: TokenProbabilities = ()  # its answer to a known question on one machine: inference/pipeline/result_checks.py
     sha256: str = ""  # of its file or files, where they were imported; a download has its own
     ctime_ns: int = 0  # of any change of the file, also of one that set its time back; 0: not kept by older versions
 

@@ -27,13 +27,13 @@ from app.core.recovery.recovery import (
 from app.core.scheduler.routing import COLD_STEPS, ReplicaState, pace_of
 from app.core.scheduler.schedule import Limits, QueuedRequest
 from app.inference.pipeline.recovery_loop import Rebuilder, recovered
+from app.inference.pipeline.result_checks import Samples
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
 from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s
 from app.inference.pipeline.sequence import Sequence as Asking
 from app.inference.pipeline.speculative_tokens import go_ahead
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import PriorityLock, SlotOrder, StageClient, Step
-from app.inference.stages.verification_samples import Samples
 from app.inference.worker.worker_errors import slots_of
 from backends.contract import keeps_apart
 

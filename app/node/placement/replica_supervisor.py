@@ -17,12 +17,11 @@ from app.core.planner.placement import Plan
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
 from app.core.recovery.recovery import Loss
-from app.inference.pipeline.known_answer import Proof, is_asked_whole, prove
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.recovery_loop import loss_of
 from app.inference.pipeline.replica_set import Replica
+from app.inference.pipeline.result_checks import KnownAnswer, Samples, check_known_answer, fits_whole_prompt
 from app.inference.pipeline.scheduler import PipelineConfig
-from app.inference.stages.verification_samples import Samples
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import Failover, Option, Replan
 from app.node.placement.placement_state import PlacementState
@@ -51,7 +50,7 @@ class PipelineOpener:
     ) -> None:
         self._state, self._sources, self._sizes, self._report = state, sources, sizes, report
         self._entry, self._stage_sets = state.entry, stage_sets
-        self._known = Proof(state.entry.proof) if state.entry.proof else None
+        self._known = KnownAnswer(state.entry.proof) if state.entry.proof else None
         self.fetched_bytes = 0  # weights that crossed the network
         self.failed: Loss | None = None  # what the last `open` that failed was about
 
@@ -103,9 +102,9 @@ class PipelineOpener:
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
         pipeline.is_tried = True
-        proof = await prove(pipeline, shape, self._entry.name, known)
+        proof = await check_known_answer(pipeline.generate, shape, self._entry.name, known)
         pipeline.is_tried = False
-        if here and is_asked_whole(shape):
+        if here and fits_whole_prompt(shape):
             self._known = proof
             await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, proof.steps)
 

@@ -33,9 +33,9 @@ from app.core.verification import (
     noise_of,
     rows_of,
 )
+from app.inference.pipeline.result_checks import Sample, Samples
 from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
-from app.inference.stages.verification_samples import Sample, Samples
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread
 from app.node.placement.stages import StageSet, forwarded

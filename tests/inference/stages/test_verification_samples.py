@@ -6,8 +6,8 @@ import pytest
 
 from app.core.verification import REST_S, largest_distance, rows_of
 from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.result_checks import MOST_RUNS, REST_EACH_S, Samples
 from app.inference.stages.stage_client import Run, Step
-from app.inference.stages.verification_samples import MOST_RUNS, REST_EACH_S, Samples
 from backends.contract import Number, Role, Segment
 from tests.inference.pool import answer, pool, request
 

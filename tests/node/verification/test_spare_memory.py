@@ -17,8 +17,8 @@ from app.core.errors import AppError, DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
+from app.inference.pipeline.result_checks import Sample
 from app.inference.stages.stage_client import Run
-from app.inference.stages.verification_samples import Sample
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from app.node.planning.planning import Sizes

@@ -21,9 +21,9 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
 from app.core.verification import Finding, largest_distance, rows_of
+from app.inference.pipeline.result_checks import Sample, Samples
 from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
-from app.inference.stages.verification_samples import Sample, Samples
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import run_until

@@ -1,0 +1,170 @@
+"""Checks of computed results: a known answer before a placement is used, and samples to recompute later.
+
+Engines differ in the last digits from machine to machine, and a tie may fall either way, so log probabilities are
+compared within a tolerance instead of words.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from app.core.errors import StageFailed, StageLost
+from app.core.recovery.recovery import Notice
+from app.core.verification import takes_sample
+from app.inference.pipeline.scheduler import PipelineConfig
+from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.stages.stage_client import Run, Step
+from backends.contract import GREEDY, Role
+from backends.frames import SEGMENT
+
+PROMPT_IDS = (2, 3, 5, 7, 11, 13, 17, 19)  # primes: nobody's text
+ANSWER_TOKENS = 3
+N_LIKELIEST = 20  # tokens whose probabilities are compared
+REPEAT_TOLERANCE = 0.1  # in natural logs, between two runs of one placement, whatever else is in the batch
+SPLIT_TOLERANCE = 1.0  # between two placements: hidden states may travel in eight bits; wrong results differ far more
+
+Logprobs = tuple[tuple[int, float], ...]  # token id and log probability: first the sampled token, then the likeliest
+Generate = Callable[[Request], AsyncGenerator[Token | Notice | Finish, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAnswer:
+    """A placement's answer to the test prompt: the log probabilities at each generated token."""
+
+    steps: tuple[Logprobs, ...]
+
+
+async def check_known_answer(
+    generate: Generate, config: PipelineConfig, name: str, known: KnownAnswer | None
+) -> KnownAnswer:
+    """Answer the test prompt twice and compare the answers with each other and with `known`, if given.
+
+    known: the model's answer to the whole prompt on a single machine.
+    Raises StageLost if the numbers are not finite, differ between the two runs, or differ from `known`.
+    """
+    request = Request(
+        ids=tuple(prime % config.n_vocab for prime in PROMPT_IDS[: max(1, _prompt_room(config))]),
+        sampling=replace(GREEDY, likely=N_LIKELIEST),
+        max_tokens=ANSWER_TOKENS,
+        is_usual=False,
+    )
+    # two conversations, so that the second reuses nothing from the KV cache and every stage computes all of it again
+    first, second = [await _answer(generate, replace(request, conversation=f"proof {n}")) for n in (1, 2)]
+    if not (_is_finite(first) or _is_finite(second)):
+        raise StageFailed("numbers_not_finite")
+    if not (_is_finite(first) and _is_finite(second) and agree(first, second, REPEAT_TOLERANCE)):
+        raise StageLost("proof_unsteady", model=name)
+    if known is not None and fits_whole_prompt(config) and not agree(known, first, SPLIT_TOLERANCE):
+        raise StageLost("proof_differs", model=name)
+    return first
+
+
+def fits_whole_prompt(config: PipelineConfig) -> bool:
+    """Return whether the context fits the whole test prompt; the answer to a shortened one differs."""
+    return _prompt_room(config) >= len(PROMPT_IDS)
+
+
+def _prompt_room(config: PipelineConfig) -> int:
+    return min(config.context, config.kv_cells) - ANSWER_TOKENS - 1
+
+
+def agree(answer: KnownAnswer, other: KnownAnswer, tolerance: float) -> bool:
+    """Return whether both answers assign similar probabilities, up to the first token where they diverge."""
+    for mine, theirs in zip(answer.steps, other.steps, strict=False):
+        (token, log), logs = mine[0], dict(theirs)
+        if token not in logs or abs(logs[token] - log) > tolerance:
+            return False
+        if token != theirs[0][0]:
+            return True  # a tie; from here on the texts differ
+    return len(answer.steps) == len(other.steps)
+
+
+def _is_finite(answer: KnownAnswer) -> bool:
+    logs = [log for step in answer.steps for _, log in step]
+    return bool(logs) and all(answer.steps) and all(math.isfinite(log) for log in logs)
+
+
+async def _answer(generate: Generate, request: Request) -> KnownAnswer:
+    async with aclosing(generate(request)) as events:
+        return KnownAnswer(tuple([event.likely async for event in events if isinstance(event, Token)]))
+
+
+MOST_RUNS = 16  # of which a sample is kept, or it is remembered when one was
+REST_EACH_S = 30.0  # after a try that came to nothing, for each try so far
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The first positions of one sequence: they depend on nothing that the run computed before.
+
+    They went through the run alone, so that recomputing them does exactly the same.
+    """
+
+    run: Run
+    n_rows: int
+    given: bytes  # in the number type of the run, as they were on the wire
+    answered: bytes
+
+
+class Samples:
+    """The samples of one pipeline. `draw`: a random number from 0 to 1."""
+
+    def __init__(self, draw: Callable[[], float], clock: Callable[[], float] = time.monotonic) -> None:
+        self._draw, self._clock = draw, clock
+        self._kept: dict[bytes, Sample] = {}
+        self._checked_s: dict[bytes, float] = {}
+        self._put_off: dict[bytes, tuple[int, float]] = {}  # tries, and when the next one may be
+
+    def look(self, run: Run, step: Step, after: Step) -> None:
+        """Look at a step that a run has computed, and keep it if it is its turn."""
+        if run.role is not Role.MIDDLE or step.n_segments != 1 or run.pipeline in self._kept:
+            return
+        _, n_rows, pos = SEGMENT.unpack(step.table)
+        if pos:
+            return  # every decoded token comes by here
+        n_bytes = len(step.rows) + len(after.rows)
+        rested_s = self._clock() - self._checked_s.get(run.pipeline, float("-inf"))
+        if takes_sample(n_rows, n_bytes, self._draw(), rested_s):
+            for gone in _bound(self._kept):
+                self._put_off.pop(gone, None)
+            self._kept[run.pipeline] = Sample(run, n_rows, bytes(step.rows), bytes(after.rows))
+
+    @property
+    def oldest(self) -> Sample | None:
+        """Return the sample that has waited longest and is not resting after a try, if any."""
+        now_s, never = self._clock(), (0, float("-inf"))
+        due = (sample for key, sample in self._kept.items() if self._put_off.get(key, never)[1] <= now_s)
+        return next(due, None)
+
+    def put_off(self, sample: Sample) -> int:
+        """Put off a sample that could not be recomputed this time; return how often it was tried.
+
+        The others come first.
+        """
+        pipeline, n_tries = sample.run.pipeline, 1
+        if self._kept.pop(pipeline, None) is not None:
+            n_tries += self._put_off.get(pipeline, (0, 0.0))[0]
+            self._kept[pipeline] = sample
+            self._put_off[pipeline] = n_tries, self._clock() + n_tries * REST_EACH_S
+        return n_tries
+
+    def forget(self, sample: Sample) -> None:
+        """Forget a sample that was recomputed, or no longer can be."""
+        pipeline = sample.run.pipeline
+        self._kept.pop(pipeline, None)
+        self._put_off.pop(pipeline, None)
+        self._checked_s.pop(pipeline, None)
+        _bound(self._checked_s)
+        self._checked_s[pipeline] = self._clock()
+
+
+def _bound(kept: dict[bytes, Sample] | dict[bytes, float]) -> list[bytes]:
+    """Drop the oldest entries, mostly of runs that are gone; return which."""
+    gone = list(kept)[: max(0, len(kept) - MOST_RUNS + 1)]
+    for pipeline in gone:
+        del kept[pipeline]
+    return gone
