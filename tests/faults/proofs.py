@@ -76,7 +76,7 @@ PROOFS = (
         "tests/node/test_samples.py",
         "tests/node/verification/test_verifier.py",
         "tests/core/test_verification.py",
-        "tests/inference/stages/test_verification_samples.py",
+        "tests/inference/pipeline/test_verification_samples.py",
     )),
     Proof("S3", "any bytes as frame, message, order, log, announcement, GGUF, chat; what `make fuzz` has kept", (
         "tests/fuzz/test_corpus.py",
