@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends import orders
+from backends import __main__, orders
+from backends.__main__ import READY_S, FrameWait
 from backends.contract import GREEDY, Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, encode
-from backends.worker import frame_wait
-from backends.worker.frame_wait import READY_S, Waiting
+from backends.worker import process
 from backends.worker.service import Service
 from testbed import tiny
 from tests.backends import cutting
@@ -108,15 +108,15 @@ def test_large_steps_are_not_rehearsed(model: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes have no poll() there")
 def test_it_is_done_now_and_then_while_awake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_wait, "quota_cores", lambda: None)
-    monkeypatch.setattr(frame_wait, "switches", lambda: 0)  # nobody else computes on its core
+    monkeypatch.setattr(process, "quota_cores", lambda: None)
+    monkeypatch.setattr(__main__, "switches", lambda: 0)  # nobody else computes on its core
     read, write = os.pipe()
     times: list[int] = []
-    waits = Waiting(read, lambda: times.append(1))
+    waits = FrameWait(read, lambda: times.append(1))
     waits.wait()  # asleep: before any step there is nothing to be ready for
     assert not times
     waits.computed()
     waits.wait()
-    assert 2 <= len(times) <= frame_wait.AWAKE_S / READY_S + 1
+    assert 2 <= len(times) <= __main__.AWAKE_S / READY_S + 1
     os.close(read)
     os.close(write)

@@ -11,20 +11,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from backends.worker import frame_wait
-from backends.worker.frame_wait import Waiting
+from backends import __main__
+from backends.__main__ import FrameWait
+from backends.worker import process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes have no poll() there")
-SWITCHES = frame_wait.switches
+SWITCHES = __main__.switches
 AWAKE_S, LATE_S = 1.0, 20.0  # long enough to be told from what a crowded machine adds
 
 
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever limits the tests themselves."""
-    monkeypatch.setattr(frame_wait, "quota_cores", lambda: None)
-    monkeypatch.setattr(frame_wait, "AWAKE_S", AWAKE_S)
-    monkeypatch.setattr(frame_wait, "switches", lambda: 0)
+    monkeypatch.setattr(process, "quota_cores", lambda: None)
+    monkeypatch.setattr(__main__, "AWAKE_S", AWAKE_S)
+    monkeypatch.setattr(__main__, "switches", lambda: 0)
 
 
 @pytest.fixture
@@ -35,26 +36,26 @@ def pipe() -> Iterator[tuple[int, int]]:
     os.close(write)
 
 
-def taken(waits: Waiting) -> float:
+def taken(waits: FrameWait) -> float:
     began = time.monotonic()
     waits.wait()
     return time.monotonic() - began
 
 
 def test_before_any_step_it_does_not_stay_awake(pipe: tuple[int, int]) -> None:
-    assert taken(Waiting(pipe[0])) < AWAKE_S / 2
+    assert taken(FrameWait(pipe[0])) < AWAKE_S / 2
 
 
 def test_after_a_step_it_stays_awake_for_a_moment(pipe: tuple[int, int]) -> None:
-    waits = Waiting(pipe[0])
+    waits = FrameWait(pipe[0])
     waits.computed()
     assert AWAKE_S * 0.9 < taken(waits) < AWAKE_S + LATE_S
     assert taken(waits) < AWAKE_S / 2  # and no longer
 
 
 def test_a_frame_ends_the_wait(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_wait, "AWAKE_S", 60.0)
-    waits = Waiting(pipe[0])
+    monkeypatch.setattr(__main__, "AWAKE_S", 60.0)
+    waits = FrameWait(pipe[0])
     waits.computed()
     soon = threading.Timer(0.05, os.write, (pipe[1], b"frame"))
     soon.start()
@@ -64,9 +65,9 @@ def test_a_frame_ends_the_wait(pipe: tuple[int, int], monkeypatch: pytest.Monkey
 
 
 def test_the_end_of_the_pipe_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_wait, "AWAKE_S", 60.0)
+    monkeypatch.setattr(__main__, "AWAKE_S", 60.0)
     read, write = os.pipe()
-    waits = Waiting(read)
+    waits = FrameWait(read)
     waits.computed()
     os.close(write)
     assert taken(waits) < LATE_S
@@ -74,16 +75,16 @@ def test_the_end_of_the_pipe_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_under_a_quota_it_sleeps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_wait, "quota_cores", lambda: 0.5)
-    waits = Waiting(pipe[0])
+    monkeypatch.setattr(process, "quota_cores", lambda: 0.5)
+    waits = FrameWait(pipe[0])
     waits.computed()
     assert taken(waits) < AWAKE_S / 2
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no core can be chosen here")
 def test_it_sleeps_where_another_computes_on_its_core(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_wait, "switches", SWITCHES)
-    monkeypatch.setattr(frame_wait, "ASLEEP_S", 60.0)
+    monkeypatch.setattr(__main__, "switches", SWITCHES)
+    monkeypatch.setattr(__main__, "ASLEEP_S", 60.0)
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -92,7 +93,7 @@ def test_it_sleeps_where_another_computes_on_its_core(pipe: tuple[int, int], mon
             try:
                 assert other.stdout is not None
                 other.stdout.readline()
-                waits = Waiting(pipe[0])
+                waits = FrameWait(pipe[0])
                 waits.computed()
                 assert taken(waits) < AWAKE_S / 2
                 waits.computed()
