@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from backends.contract import HABIT, Layers, LocalTime, ReasoningFormat, Role, Sampling, Scalar, StageConfig
-from backends.templates.call_format import CallFormat
+from backends.contract import HABIT, CallFormat, Layers, LocalTime, ReasoningFormat, Role, Sampling, Scalar, StageConfig
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True):

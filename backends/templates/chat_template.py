@@ -16,8 +16,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from backends.contract import HABIT, LocalTime, ReasoningFormat, Scalar
-from backends.templates.call_format import Refused
+from backends.contract import HABIT, LocalTime, ReasoningFormat, Refused, Scalar
 from backends.templates.template_rendering import TRIAL_SECONDS, bounded, moment, rendered
 
 Message = Mapping[str, Any]

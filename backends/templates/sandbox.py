@@ -13,7 +13,7 @@ from jinja2.nodes import Node
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from backends.templates.call_format import Objected, TemplateFailed
+from backends.contract import Objected, TemplateFailed
 
 __all__ = ["TemplateError", "compiled"]
 

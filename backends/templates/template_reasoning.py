@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar
-from backends.templates.call_format import TemplateFailed
+from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar, TemplateFailed
 from backends.templates.template_rendering import LOOK_SECONDS, render
 
 Chat = Sequence[Mapping[str, Any]]

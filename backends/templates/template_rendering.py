@@ -12,8 +12,7 @@ from datetime import datetime, timedelta, timezone
 from types import FrameType
 from typing import Any, NoReturn
 
-from backends.contract import LocalTime, Scalar
-from backends.templates.call_format import Refused, TemplateFailed
+from backends.contract import LocalTime, Refused, Scalar, TemplateFailed
 from backends.worker import process
 
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7

@@ -13,11 +13,19 @@ import msgspec
 import numpy as np
 
 from backends import orders
-from backends.contract import NO_MEMORY, BadSlots, NotFinite, OutOfMemory, StageError, UnprovedEngine
+from backends.contract import (
+    NO_MEMORY,
+    BadSlots,
+    NotFinite,
+    Objected,
+    OutOfMemory,
+    StageError,
+    TemplateFailed,
+    UnprovedEngine,
+)
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.llamacpp.embedder import LlamaEmbedder
-from backends.templates.call_format import Objected, TemplateFailed
 from backends.templates.chat_template import ChatTemplate, Rendered
 from backends.templates.template_calls import call_format
 from backends.templates.template_reasoning import of_template

@@ -14,7 +14,7 @@ from typing import Any
 from app.core.tools.call_cursor import ArgumentPiece, Call, CallStarted
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.template_messages import for_template
-from backends.templates.call_format import CallFormat, Payload, TemplateFailed
+from backends.contract import CallFormat, Payload, TemplateFailed
 from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
 from backends.templates.template_rendering import LOOK_SECONDS, render
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.tools.template_messages import for_template
-from backends.contract import LocalTime
-from backends.templates.call_format import CallFormat
+from backends.contract import CallFormat, LocalTime
 from backends.templates.chat_template import ChatTemplate, Rendered
 from backends.templates.template_calls import call_format
 from tests.backends.call_samples import ENDS

@@ -16,10 +16,9 @@ import pytest
 from app.core.tools.argument_values import QUOTE
 from app.core.tools.call_grammar import calls_grammar
 from app.core.tools.call_markers import markers_of
-from backends.contract import Layers, Role, Sampling, Segment, Tokens
+from backends.contract import CallFormat, Layers, Payload, Role, Sampling, Segment, Tokens
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import sampler_for
-from backends.templates.call_format import CallFormat, Payload
 from backends.text import LlamaText
 from backends.wire_numbers import VALUE
 from testbed import tiny

@@ -7,9 +7,8 @@ import time
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from backends.contract import LocalTime
+from backends.contract import LocalTime, TemplateFailed
 from backends.templates import sandbox
-from backends.templates.call_format import TemplateFailed
 from backends.templates.template_rendering import render
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from backends.templates.call_format import TemplateFailed
+from backends.contract import TemplateFailed
 from backends.templates.template_rendering import render
 
 HELLO = [{"role": "user", "content": "Hello"}]

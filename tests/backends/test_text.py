@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.contract import LocalTime, StageError
-from backends.templates.call_format import TemplateFailed
+from backends.contract import LocalTime, StageError, TemplateFailed
 from backends.templates.template_rendering import render
 from backends.text import Text, open_text, pieces
 from testbed import tiny

@@ -13,9 +13,8 @@ from app.core.json_schema.json_grammar import Rules, literal
 from app.core.tools.call_cursor import complete_calls
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.call_grammar import calls_grammar, calls_or_json
-from backends.contract import Layers, Role
+from backends.contract import CallFormat, Layers, Payload, Role
 from backends.llamacpp.stage import LlamaStage
-from backends.templates.call_format import CallFormat, Payload
 from testbed import tiny
 from tests.backends import cutting
 from tests.backends.call_samples import of_template

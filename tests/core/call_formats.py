@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.templates.call_format import NUMBER, CallFormat, Ids, PastCalls, Payload
+from backends.contract import NUMBER, CallFormat, Ids, PastCalls, Payload
 
 KINDS = ("string", "integer", "number", "boolean", "object", "array", "null")
 

@@ -30,7 +30,7 @@ from app.core.tools.call_parsers import (
     parser_for,
     python_calls,
 )
-from backends.templates.call_format import CallFormat, Payload
+from backends.contract import CallFormat, Payload
 
 
 def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:

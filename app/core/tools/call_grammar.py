@@ -16,7 +16,7 @@ from app.core.json_schema.json_grammar import Rules, check_size, json_grammar, l
 from app.core.json_schema.schema_types import resolve_reference
 from app.core.tools.argument_values import QUOTE, accepted_values
 from app.core.tools.call_cursor import Tools
-from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Payload
+from backends.contract import ID, NAME, NUMBER, CallFormat, Payload
 
 MAX_CALLS = 8  # of one answer
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}

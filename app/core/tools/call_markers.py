@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Payload
+from backends.contract import ID, NAME, NUMBER, CallFormat, Payload
 
 SLOT = re.compile(f"[{ID}{NUMBER}]")
 TOKEN = re.compile(r"<[^<>]*>?|\[[^\[\]]*\]|[^<\[\s]+|\[")

@@ -27,7 +27,7 @@ from app.core.tools.call_cursor import (
     make_call,
 )
 from app.core.tools.call_markers import KIMI, MISTRAL, MISTRAL_ID, SLOT, Markers, markers_of
-from backends.templates.call_format import ID, CallFormat, Payload
+from backends.contract import ID, CallFormat, Payload
 
 BETWEEN = " \t\r\n;,"
 ARGUMENTS = ("arguments", "parameters")  # models of a family write either

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.core.json_schema.partial_json import to_json
-from backends.templates.call_format import CallFormat, Ids, Payload
+from backends.contract import CallFormat, Ids, Payload
 
 
 def one_system(messages: Sequence[Message]) -> list[Message]:

@@ -31,9 +31,8 @@ from app.core.tools.reasoning import (
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, Text, local_time
-from backends.contract import GREEDY, LocalTime, ReasoningFormat, Sampling, Scalar
+from backends.contract import GREEDY, CallFormat, LocalTime, ReasoningFormat, Sampling, Scalar
 from backends.orders import Vocabulary
-from backends.templates.call_format import CallFormat
 
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from backends.contract import LocalTime
-from backends.templates.call_format import Objected, Refused, TemplateFailed
+from backends.contract import LocalTime, Objected, Refused, TemplateFailed
 from backends.templates.chat_template import TRIAL_TOOL, ChatTemplate
 from backends.templates.template_reasoning import of_template
 from scripts.engine_source import engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.templates.call_format import ID, NUMBER, Ids, Payload
+from backends.contract import ID, NUMBER, Ids, Payload
 from backends.templates.chat_template import ChatTemplate
 from backends.templates.template_calls import call_format
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from backends.contract import HABIT, ReasoningFormat, Scalar
-from backends.templates.call_format import TemplateFailed
+from backends.contract import HABIT, ReasoningFormat, Scalar, TemplateFailed
 from backends.templates.template_reasoning import Chat, reasoning_format
 from backends.templates.template_rendering import render
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.tools.template_messages import counted_ids, for_template, one_by_one, short_ids
-from backends.templates.call_format import CallFormat, Ids, PastCalls, Payload
+from backends.contract import CallFormat, Ids, PastCalls, Payload
 from tests.core.call_formats import FORMATS
 
 USER: dict[str, Any] = {"role": "user", "content": "x"}
