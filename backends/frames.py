@@ -33,7 +33,7 @@ class Kind(IntEnum):
     STALE = 7  # the frame was of an older epoch and changed nothing
     NEED_FROM = 8  # the step left a gap; each segment's `pos` is the position expected
     LOST = 9  # the stage is gone; the payload is JSON: code and facts
-    TEXT = 10  # an order or its answer, JSON, pipe only (backends/orders.py)
+    TEXT = 10  # an order or its answer, JSON, pipe only (backends/worker_orders.py)
     FOLLOW = 11  # a STEP without rows: they are the tokens sampled by the STEP in its payload, pipe only
     LIKELY = 12  # before a SAMPLED: one slot's token and the likeliest ones, if asked for
     BEGIN = 13  # to a whole model elsewhere: a slot starts a sequence; the payload is orders.Begin

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from backends import fake
+from backends import fake_engine
 from backends.contract import StageError
 from backends.llamacpp import binding
 
 PIECES_AT_ONCE = 8192  # a frame of about 200 KiB
-CONTROLS = re.compile("(" + "|".join(map(re.escape, fake.CONTROL)) + ")")
+CONTROLS = re.compile("(" + "|".join(map(re.escape, fake_engine.CONTROL)) + ")")
 FAKE_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -47,7 +47,7 @@ class Text(Protocol):
 
 def open_text(path: str) -> Text:
     """Load a vocabulary. Raises StageError."""
-    return FakeText(path) if path.startswith(fake.PREFIX) else LlamaText(path)
+    return FakeText(path) if path.startswith(fake_engine.PREFIX) else LlamaText(path)
 
 
 def pieces(text: Text) -> Iterator[tuple[int, tuple[bytes, ...]]]:
@@ -125,27 +125,27 @@ class FakeText:
     adds_bos: bool = True
     template: str = FAKE_TEMPLATE
     tools_template: str = FAKE_TEMPLATE
-    bos: int = fake.BOS
-    eos: int = fake.END
-    end_tokens: tuple[int, ...] = (fake.END,)
+    bos: int = fake_engine.BOS
+    eos: int = fake_engine.END
+    end_tokens: tuple[int, ...] = (fake_engine.END,)
 
     def __init__(self, path: str) -> None:
-        self.n_vocab = fake.options(path).vocab
+        self.n_vocab = fake_engine.options(path).vocab
 
     def piece(self, token: int) -> bytes:
-        byte = token - fake.FIRST_BYTE
+        byte = token - fake_engine.FIRST_BYTE
         return bytes([byte]) if 0 <= byte < 256 else b""
 
     def name(self, token: int) -> str:
-        return fake.CONTROL[token] if 0 <= token < len(fake.CONTROL) else ""
+        return fake_engine.CONTROL[token] if 0 <= token < len(fake_engine.CONTROL) else ""
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]:
-        ids = [fake.BOS] if bos else []
+        ids = [fake_engine.BOS] if bos else []
         for part in CONTROLS.split(text) if special else [text]:
-            if special and part in fake.CONTROL:
-                ids.append(fake.CONTROL.index(part))
+            if special and part in fake_engine.CONTROL:
+                ids.append(fake_engine.CONTROL.index(part))
             else:
-                ids += [fake.FIRST_BYTE + byte for byte in part.encode("utf-8", "replace")]
+                ids += [fake_engine.FIRST_BYTE + byte for byte in part.encode("utf-8", "replace")]
         return ids
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ def totals(exact: Sequence[Answer], near: Sequence[Answer]) -> dict[str, Any]:
 def ask(path: Path, prompts: Sequence[str], threads: int, kind: str) -> list[Answer]:
     """Greedy answers, each with a context of its own; `kind`: ggml's name of the KV cache's numbers."""
     from backends.llamacpp import binding
-    from backends.templates.template_rendering import render
+    from backends.templates.sandboxed_rendering import render
 
     number = getattr(binding.load(), f"GGML_TYPE_{kind}")
     llama = binding.whole_model()(

@@ -32,7 +32,7 @@ PREPARED = {
     "app/core/household/operations.py",
     "app/network/membership/code_exchange.py",
     "app/network/messages.py",
-    "backends/orders.py",
+    "backends/worker_orders.py",
 }
 
 

@@ -51,7 +51,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("backends.grammar", {"MAX_BYTES": 64 * KIB}),
     ("backends.grammar_process", {"STEP_SECONDS": 1.0, "GROW_BYTES": 256 * MIB}),
     (
-        "backends.templates.template_rendering",
+        "backends.templates.sandboxed_rendering",
         {"MAX_SECONDS": 1.0, "TRIAL_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB},
     ),
     ("app.catalog.gguf.gguf_check", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),

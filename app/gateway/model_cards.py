@@ -14,7 +14,7 @@ from app.core.errors import AppError
 from app.gateway.answering import Answering
 from app.gateway.api_request import Json
 from app.inference.worker.tokenizer import Text
-from backends import orders
+from backends import worker_orders
 
 MOST_KEPT = 64
 # A function that lists the models stored on this machine, or on the host of a guest.
@@ -60,7 +60,7 @@ class ModelCards:
                     self._kept.popitem(last=False)
             return self._kept[key]
 
-    async def _vocabulary(self, path: str, name: str) -> orders.Vocabulary:
+    async def _vocabulary(self, path: str, name: str) -> worker_orders.Vocabulary:
         """Return the vocabulary, taken from the loaded model if possible. Raises AppError."""
         there = self._answering.ready_models().get(name)
         if there is not None and there.completer is not None:

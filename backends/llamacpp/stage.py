@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from backends.contract import Hidden, Keep, Kept, KvType, Logits, Role, Segment, StageConfig, StageError, Tokens
 from backends.llamacpp import binding
-from backends.llamacpp.embedding import Embedding
 from backends.llamacpp.thread_choice import ThreadChoice
+from backends.llamacpp.token_embedding import Embedding
 from backends.wire_numbers import VALUE, Rows, bytes_of
 
 State = ctypes.Array[ctypes.c_uint8]

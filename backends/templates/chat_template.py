@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import Any
 
 from backends.contract import HABIT, LocalTime, ReasoningFormat, Refused, Scalar
-from backends.templates.template_rendering import TRIAL_SECONDS, bounded, moment, rendered
+from backends.templates.sandboxed_rendering import TRIAL_SECONDS, bounded, moment, rendered
 
 Message = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backends.contract import ID, NAME, NUMBER, CallFormat, Ids, PastCalls, Payload, TemplateFailed
-from backends.templates.template_rendering import LOOK_SECONDS, render
+from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 
 MAX_SECONDS = 3.0  # of computing for all renderings together; the next one is not begun behind it
 TEXT = "Ccontentc"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar, TemplateFailed
-from backends.templates.template_rendering import LOOK_SECONDS, render
+from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 
 Chat = Sequence[Mapping[str, Any]]
 Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, is an answer to begin
@@ -97,10 +97,10 @@ def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
     """Return `reasoning_format` of a template given by its text. tokens: as `render` takes them."""
     if not source:
         return HABIT
-    from backends.templates import sandbox  # heavy, and most workers only compute
+    from backends.templates import jinja_sandbox  # heavy, and most workers only compute
 
-    with suppress(sandbox.TemplateError, TemplateFailed, RecursionError, SyntaxError):
-        sandbox.compiled(source)  # takes longer than all else, and is not to be counted among it
+    with suppress(jinja_sandbox.TemplateError, TemplateFailed, RecursionError, SyntaxError):
+        jinja_sandbox.compiled(source)  # takes longer than all else, and is not to be counted among it
 
     def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
         return render(source, chat, add_generation_prompt=begins, tokens=tokens, options=options, seconds=LOOK_SECONDS)

@@ -26,9 +26,9 @@ from backends.contract import (
 )
 from backends.frames import Agreed, BadFrame, Frame, Kind, check_step
 from backends.grammar import GrammarTooHeavy, forget_all
-from backends.orders import Begin, OpenStage, decode_begin
 from backends.sampling import Greedy, Sampler, sampler_for
 from backends.wire_numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
+from backends.worker_orders import Begin, OpenStage, decode_begin
 
 # Which frames a stage computes, answers from memory or refuses. Pure: SAFETY.md 5, idempotent steps.
 
@@ -181,7 +181,7 @@ def open_engine(config: StageConfig) -> Engine:
 
             return LlamaStage(config)
         case "fake":
-            from backends.fake import FakeStage
+            from backends.fake_engine import FakeStage
 
             return FakeStage(config)
     raise StageError(f"there is no engine called {config.engine}")

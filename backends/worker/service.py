@@ -12,7 +12,7 @@ from typing import assert_never
 import msgspec
 import numpy as np
 
-from backends import orders
+from backends import worker_orders
 from backends.contract import (
     NO_MEMORY,
     BadSlots,
@@ -25,7 +25,7 @@ from backends.contract import (
 )
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.grammar import GrammarRefused, GrammarTooHeavy
-from backends.llamacpp.embedder import LlamaEmbedder
+from backends.llamacpp.text_embedder import LlamaEmbedder
 from backends.templates.chat_template import ChatTemplate, Rendered
 from backends.templates.template_calls import call_format
 from backends.templates.template_reasoning import of_template
@@ -47,7 +47,7 @@ class Vectors:
         self._model: LlamaEmbedder | None = None
         self._context = 0
 
-    def open(self, order: orders.OpenEmbedder) -> orders.EmbedderOpened:
+    def open(self, order: worker_orders.OpenEmbedder) -> worker_orders.EmbedderOpened:
         """Load a model in place of the one before. Raises StageError."""
         self.close()
         most = order.memory_limit_bytes
@@ -57,11 +57,11 @@ class Vectors:
         else:
             self._model = LlamaEmbedder(order.path, order.context, order.threads)
         self._context = order.context
-        return orders.EmbedderOpened(
+        return worker_orders.EmbedderOpened(
             request=order.request, width=self._model.width, memory_bytes=process.resident_bytes()
         )
 
-    def embed(self, order: orders.Embed) -> orders.Embedded:
+    def embed(self, order: worker_orders.Embed) -> worker_orders.Embedded:
         """Return the vector of a text. Raises StageError."""
         if self._model is None:
             raise StageError("no embedding model is loaded here")
@@ -71,16 +71,16 @@ class Vectors:
             # the last token, which many models want at the end of a text, stays
             ids, n_tokens = [*ids[: self._context - 1], ids[-1]], self._context
         vector = b"" if n_tokens > self._context else self._model.embed(ids).tobytes()
-        return orders.Embedded(request=order.request, vector=vector, n_tokens=n_tokens)
+        return worker_orders.Embedded(request=order.request, vector=vector, n_tokens=n_tokens)
 
-    def rank(self, order: orders.Rank) -> orders.Ranked:
+    def rank(self, order: worker_orders.Rank) -> worker_orders.Ranked:
         """Return the score of a text. Raises StageError."""
         if self._model is None:
             raise StageError("no reranker is loaded here")
         ids = self._model.pair(order.query, order.text)
         n_tokens = len(ids)
         score = None if n_tokens > self._context else self._model.score(ids)
-        return orders.Ranked(request=order.request, score=score, n_tokens=n_tokens)
+        return worker_orders.Ranked(request=order.request, score=score, n_tokens=n_tokens)
 
     def close(self) -> None:
         """Release the memory."""
@@ -186,7 +186,7 @@ class Service:
     def _obey(self, frame: Frame) -> Iterator[Frame]:
         self._last = None
         try:
-            order = orders.decode_order(frame.payload)
+            order = worker_orders.decode_order(frame.payload)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             yield _refused(frame, error)
             return
@@ -196,7 +196,7 @@ class Service:
         except (StageError, TemplateFailed) as error:
             complain(error)
             yield told(
-                orders.Failed(
+                worker_orders.Failed(
                     request=order.request,
                     code=_code(order, error),
                     text=str(error),
@@ -207,51 +207,51 @@ class Service:
         except Exception as error:  # noqa: BLE001  the outer wall, as above
             complain(error)
             words = f"{type(error).__name__}: {error}"
-            yield told(orders.Failed(request=order.request, code="worker_refused", text=words))
+            yield told(worker_orders.Failed(request=order.request, code="worker_refused", text=words))
 
-    def _carry_out(self, order: orders.Asked) -> Iterator[orders.Answer]:
+    def _carry_out(self, order: worker_orders.Asked) -> Iterator[worker_orders.Answer]:
         match order:
-            case orders.OpenStage():
+            case worker_orders.OpenStage():
                 yield self._open(order)
-            case orders.CloseStage():
+            case worker_orders.CloseStage():
                 run = self._runs.pop(_pipeline(order.pipeline), None)
                 if run is not None:
                     run.close()
-                yield orders.Closed(request=order.request)
-            case orders.Begin():
+                yield worker_orders.Closed(request=order.request)
+            case worker_orders.Begin():
                 self._run(order.pipeline).begin(order)
-                yield orders.Begun(request=order.request)
-            case orders.Share():
+                yield worker_orders.Begun(request=order.request)
+            case worker_orders.Share():
                 used = [run.share(order.most) for run in self._runs.values()]
-                yield orders.Shared(request=order.request, used=max(used, default=0))
-            case orders.OpenVocabulary():
+                yield worker_orders.Shared(request=order.request, used=max(used, default=0))
+            case worker_orders.OpenVocabulary():
                 yield from self._open_text(order)
-            case orders.Tokenize():
+            case worker_orders.Tokenize():
                 ids = self._tokenize(order.text, special=order.special, bos=order.bos)
-                yield orders.Tokenized(request=order.request, ids=ids)
-            case orders.Render():
+                yield worker_orders.Tokenized(request=order.request, ids=ids)
+            case worker_orders.Render():
                 rendered, number = self._render(order), order.request
                 is_long = len(rendered.text) > SHORT_CHARS
-                answer = orders.Rendered(request=number, text=rendered.text, folded=rendered.folded)
+                answer = worker_orders.Rendered(request=number, text=rendered.text, folded=rendered.folded)
                 if is_long or not order.ids:
                     yield msgspec.structs.replace(answer, last=not order.ids)
                 if order.ids:
                     ids = self._tokenize(rendered.text, special=True, bos=True)
                     yield (
-                        orders.Tokenized(request=number, ids=ids)
+                        worker_orders.Tokenized(request=number, ids=ids)
                         if is_long
                         else msgspec.structs.replace(answer, ids=ids)
                     )
-            case orders.OpenEmbedder():
+            case worker_orders.OpenEmbedder():
                 yield self._vectors.open(order)
-            case orders.Embed():
+            case worker_orders.Embed():
                 yield self._vectors.embed(order)
-            case orders.Rank():
+            case worker_orders.Rank():
                 yield self._vectors.rank(order)
             case _:
                 assert_never(order)
 
-    def _open(self, order: orders.OpenStage) -> orders.Opened:
+    def _open(self, order: worker_orders.OpenStage) -> worker_orders.Opened:
         started = time.monotonic()
         pipeline = _pipeline(order.pipeline)
         present = self._runs.get(pipeline)
@@ -263,7 +263,7 @@ class Service:
             self._runs[pipeline] = _load(order, self._alone)
         seconds = time.monotonic() - started
         held = process.resident_bytes()
-        return orders.Opened(request=order.request, memory_bytes=held, seconds=seconds)
+        return worker_orders.Opened(request=order.request, memory_bytes=held, seconds=seconds)
 
     def _run(self, pipeline: str) -> Run:
         run = self._runs.get(_pipeline(pipeline))
@@ -271,19 +271,19 @@ class Service:
             raise StageError("these layers are not loaded here")
         return run
 
-    def _open_text(self, order: orders.OpenVocabulary) -> Iterator[orders.Answer]:
+    def _open_text(self, order: worker_orders.OpenVocabulary) -> Iterator[worker_orders.Answer]:
         if self._text is not None:
             self._text.close()
             self._text = None
         text = self._text = open_text(order.path)
-        import backends.templates.sandbox  # noqa: F401  now, and not at the first question
+        import backends.templates.jinja_sandbox  # noqa: F401  now, and not at the first question
 
         names = _names(text)
         reasoning = of_template(text.template, names)
         self._template = self._tools_template = ChatTemplate(text.template, names, reasoning)
         if text.tools_template != text.template:
             self._tools_template = ChatTemplate(text.tools_template, names, reasoning)
-        yield orders.Vocabulary(
+        yield worker_orders.Vocabulary(
             request=order.request,
             n_vocab=text.n_vocab,
             end_tokens=text.end_tokens,
@@ -295,7 +295,7 @@ class Service:
         )
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab
-            yield orders.Pieces(request=order.request, first=first, pieces=some, last=last)
+            yield worker_orders.Pieces(request=order.request, first=first, pieces=some, last=last)
 
     def _vocabulary(self) -> Text:
         if self._text is None:
@@ -305,7 +305,7 @@ class Service:
     def _tokenize(self, text: str, *, special: bool, bos: bool) -> tuple[int, ...]:
         return tuple(self._vocabulary().tokenize(text, special=special, bos=bos))
 
-    def _render(self, order: orders.Render) -> Rendered:
+    def _render(self, order: worker_orders.Render) -> Rendered:
         self._vocabulary()
         template = self._tools_template if order.tools else self._template
         return template.render(
@@ -323,7 +323,7 @@ def _names(text: Text) -> dict[str, str]:
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 
 
-def _load(order: orders.OpenStage, alone: bool) -> Run:
+def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
     """Load a run within its limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
@@ -340,7 +340,7 @@ def _load(order: orders.OpenStage, alone: bool) -> Run:
     return run
 
 
-def _run(order: orders.OpenStage) -> Run:
+def _run(order: worker_orders.OpenStage) -> Run:
     try:
         return Run(order)
     except MemoryError:
@@ -368,7 +368,7 @@ def _pipeline(text: str) -> bytes:
     return pipeline
 
 
-def _code(order: orders.Asked, error: Exception) -> str:
+def _code(order: worker_orders.Asked, error: Exception) -> str:
     """Return the app's reason code."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
@@ -384,7 +384,7 @@ def _code(order: orders.Asked, error: Exception) -> str:
         return "template_objects"
     if isinstance(error, TemplateFailed):
         return "template_failed"
-    if isinstance(order, orders.OpenStage | orders.OpenVocabulary | orders.OpenEmbedder):
+    if isinstance(order, worker_orders.OpenStage | worker_orders.OpenVocabulary | worker_orders.OpenEmbedder):
         return "model_not_loaded"
     return "worker_refused"
 
@@ -401,12 +401,12 @@ def _refused(frame: Frame, why: Exception) -> Frame:
         request = msgspec.json.decode(frame.payload, type=_Numbered).request
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise BadFrame(f"no order of ours: {why}") from None
-    return told(orders.Failed(request=request, code="worker_refused", text=str(why)))
+    return told(worker_orders.Failed(request=request, code="worker_refused", text=str(why)))
 
 
-def told(answer: orders.Answer) -> Frame:
+def told(answer: worker_orders.Answer) -> Frame:
     """Return an answer as a frame."""
-    return Frame(Kind.TEXT, payload=orders.encode(answer))
+    return Frame(Kind.TEXT, payload=worker_orders.encode(answer))
 
 
 def _cause(error: Exception) -> str | dict[str, object]:

@@ -15,8 +15,8 @@ from app.core.tools.call_cursor import ArgumentPiece, Call, CallStarted
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.template_messages import for_template
 from backends.contract import CallFormat, Payload, TemplateFailed
+from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
-from backends.templates.template_rendering import LOOK_SECONDS, render
 
 Json = dict[str, Any]
 

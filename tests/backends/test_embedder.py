@@ -8,9 +8,9 @@ import gguf
 import numpy as np
 import pytest
 
-from backends import orders
+from backends import worker_orders
 from backends.contract import StageError
-from backends.llamacpp.embedder import LlamaEmbedder
+from backends.llamacpp.text_embedder import LlamaEmbedder
 from backends.worker.service import Vectors
 from testbed import tiny
 from tests import tiny_bert
@@ -52,18 +52,18 @@ def test_a_model_that_pools_nothing_is_refused(tmp_path: Path) -> None:
 def test_orders_are_carried_out(tmp_path: Path) -> None:
     vectors = Vectors()
     with pytest.raises(StageError, match="no embedding model"):
-        vectors.embed(orders.Embed(request=1, text="x"))
+        vectors.embed(worker_orders.Embed(request=1, text="x"))
     path = str(tiny_bert.bert(tmp_path / "b.gguf"))
     try:
-        order = orders.OpenEmbedder(request=2, path=path, context=16, threads=1, memory_limit_bytes=1 << 30)
+        order = worker_orders.OpenEmbedder(request=2, path=path, context=16, threads=1, memory_limit_bytes=1 << 30)
         opened = vectors.open(order)
         assert (opened.request, opened.width) == (2, tiny_bert.WIDTH)
-        whole = vectors.embed(orders.Embed(request=3, ids=(4, 5)))
+        whole = vectors.embed(worker_orders.Embed(request=3, ids=(4, 5)))
         assert (len(whole.vector), whole.n_tokens) == (4 * tiny_bert.WIDTH, 2)
         long = tuple(range(3, 30))
-        assert vectors.embed(orders.Embed(request=4, ids=long)).vector == b""
-        cut = vectors.embed(orders.Embed(request=5, ids=long, cut=True))
-        asked = vectors.embed(orders.Embed(request=6, ids=(*long[:15], long[-1])))
+        assert vectors.embed(worker_orders.Embed(request=4, ids=long)).vector == b""
+        cut = vectors.embed(worker_orders.Embed(request=5, ids=long, cut=True))
+        asked = vectors.embed(worker_orders.Embed(request=6, ids=(*long[:15], long[-1])))
         assert (cut.vector, cut.n_tokens) == (asked.vector, 16)
     finally:
         vectors.close()
@@ -81,9 +81,9 @@ def test_a_reranker_scores_a_pair_as_its_weights_mean(tmp_path: Path) -> None:
     finally:
         model.close()
     vectors = Vectors()
-    vectors.open(orders.OpenEmbedder(request=1, path=path, context=8, threads=1, memory_limit_bytes=0))
-    short = vectors.rank(orders.Rank(request=2, query="a", text="b"))
-    long = vectors.rank(orders.Rank(request=3, query="a", text="b c d e f g h i j k l m n o p"))
+    vectors.open(worker_orders.OpenEmbedder(request=1, path=path, context=8, threads=1, memory_limit_bytes=0))
+    short = vectors.rank(worker_orders.Rank(request=2, query="a", text="b"))
+    long = vectors.rank(worker_orders.Rank(request=3, query="a", text="b c d e f g h i j k l m n o p"))
     vectors.close()
     assert short.score is not None
     assert (long.score, long.n_tokens > 8) == (None, True)

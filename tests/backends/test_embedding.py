@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backends.contract import StageError
-from backends.llamacpp.embedding import Embedding, native, unpacked
+from backends.llamacpp.token_embedding import Embedding, native, unpacked
 from testbed import tiny
 
 KINDS = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"]

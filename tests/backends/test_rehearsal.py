@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends import __main__, orders
+from backends import __main__, worker_orders
 from backends.__main__ import READY_S, FrameWait
 from backends.contract import GREEDY, Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, encode
@@ -27,16 +27,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_stage(service: Service, model: Path, pipeline: bytes, layers: Layers, role: Role) -> None:
-    order = orders.OpenStage(
+    order = worker_orders.OpenStage(
         request=1, pipeline=pipeline.hex(), epoch=0, number=int(Number.F16), context=CONTEXT,
         memory_limit_bytes=0, config=cutting.config(model, layers, role, WIDTH),
     )  # fmt: skip
     tell(service, order)
 
 
-def tell(service: Service, order: orders.Asked) -> None:
-    (answer,) = service.answer(Frame(Kind.TEXT, payload=orders.encode(order)))
-    assert not isinstance(orders.decode_answer(answer.payload), orders.Failed)
+def tell(service: Service, order: worker_orders.Asked) -> None:
+    (answer,) = service.answer(Frame(Kind.TEXT, payload=worker_orders.encode(order)))
+    assert not isinstance(worker_orders.decode_answer(answer.payload), worker_orders.Failed)
 
 
 def step(pipeline: bytes, seq: int, pos: int, number: Number, payload: bytes) -> Frame:
@@ -48,7 +48,9 @@ def answered(model: Path, rehearsals: int) -> list[bytes]:
     service = Service()
     open_stage(service, model, FIRST, Layers(0, 2), Role.FIRST)
     open_stage(service, model, LAST, Layers(2, 4), Role.LAST)
-    begin = orders.Begin(request=2, pipeline=LAST.hex(), slot=0, due_from=1, sampling=GREEDY, history=(), drawn=0)
+    begin = worker_orders.Begin(
+        request=2, pipeline=LAST.hex(), slot=0, due_from=1, sampling=GREEDY, history=(), drawn=0
+    )
     tell(service, begin)
     token = np.array([7], "<i4").tobytes()
     heard: list[bytes] = []
@@ -86,7 +88,7 @@ def test_what_failed_is_forgotten_or_closed_is_not_rehearsed(model: Path) -> Non
     service.rehearse()
     (out,) = service.answer(step(FIRST, 3, 1, Number.IDS, token))
     assert out.kind is Kind.OUTPUT
-    tell(service, orders.CloseStage(request=3, pipeline=FIRST.hex()))
+    tell(service, worker_orders.CloseStage(request=3, pipeline=FIRST.hex()))
     service.rehearse()
     service.close()
 

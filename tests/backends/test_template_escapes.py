@@ -8,8 +8,8 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from backends.contract import LocalTime, TemplateFailed
-from backends.templates import sandbox
-from backends.templates.template_rendering import render
+from backends.templates import jinja_sandbox
+from backends.templates.sandboxed_rendering import render
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"
 ESCAPES = [
@@ -89,13 +89,13 @@ def test_there_are_fifty_of_them() -> None:
 
 
 def test_a_template_is_compiled_once_and_keeps_nothing_of_a_chat(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, environment = list[str](), sandbox._environment
+    made, environment = list[str](), jinja_sandbox._environment
 
     def noted() -> ImmutableSandboxedEnvironment:
         made.append("compiled")
         return environment()
 
-    monkeypatch.setattr(sandbox, "_environment", noted)
+    monkeypatch.setattr(jinja_sandbox, "_environment", noted)
     counts = (
         "{% set ns = namespace(n=0) %}"
         "{% for m in messages %}{% set ns.n = ns.n + 1 %}{{ m.content }}{% endfor %}{{ ns.n }}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from backends.contract import TemplateFailed
-from backends.templates.template_rendering import render
+from backends.templates.sandboxed_rendering import render
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}

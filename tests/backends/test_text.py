@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backends.contract import LocalTime, StageError, TemplateFailed
-from backends.templates.template_rendering import render
+from backends.templates.sandboxed_rendering import render
 from backends.text import Text, open_text, pieces
 from testbed import tiny
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.reasons import said
 from app.inference.worker.worker_errors import refused
-from backends import orders
+from backends import worker_orders
 from backends.contract import PROVED_ENGINES, Layers, Number, Role, StageConfig
 from backends.llamacpp import binding
 from backends.worker.service import Service, told
@@ -23,15 +23,15 @@ RUNS = [(Role.FIRST, Layers(0, 1)), (Role.MIDDLE, Layers(1, 2)), (Role.LAST, Lay
 
 
 @contextmanager
-def answer(asked: StageConfig) -> Iterator[orders.Answer]:
+def answer(asked: StageConfig) -> Iterator[worker_orders.Answer]:
     """What a worker says that shall open this."""
-    order = orders.OpenStage(
+    order = worker_orders.OpenStage(
         request=1, pipeline="0" * 32, epoch=1, number=int(Number.F32), context=64,
         memory_limit_bytes=0, config=asked,
     )  # fmt: skip
     with closing(Service()) as service:
         (frame,) = service.answer(told(order))  # type: ignore[arg-type]
-        yield orders.decode_answer(frame.payload)
+        yield worker_orders.decode_answer(frame.payload)
 
 
 @pytest.fixture
@@ -48,15 +48,15 @@ def test_a_part_of_a_model_is_for_a_proved_engine(
     asked = config(model, layers, role, WIDTH)
     with answer(asked) as said_so:
         if role is Role.WHOLE or version in PROVED_ENGINES:
-            assert isinstance(said_so, orders.Opened)
+            assert isinstance(said_so, worker_orders.Opened)
             return
-        assert isinstance(said_so, orders.Failed)
+        assert isinstance(said_so, worker_orders.Failed)
         assert said_so.code == "engine_unproved"
         sentence = said(refused(said_so, "this computer"))
         assert f"llama-cpp-python {version}" in sentence
         assert "make setup" in sentence
     with answer(replace(asked, any_engine=True)) as said_so:  # the proof of another engine
-        assert isinstance(said_so, orders.Opened)
+        assert isinstance(said_so, worker_orders.Opened)
 
 
 def test_what_is_proved_is_what_is_installed() -> None:

@@ -17,7 +17,7 @@ import msgspec
 import psutil
 import pytest
 
-from backends import orders
+from backends import worker_orders
 from backends.contract import GREEDY, Layers, Number, Role, Sampling, Segment, StageConfig
 from backends.frames import Frame, Kind, encode
 from backends.wire_numbers import ids_from_wire, ids_to_wire
@@ -39,9 +39,9 @@ def prefill(pipe: Pipe, seq: int = 1, ids: list[int] = PROMPT, pos: int = 0) -> 
 def whole(pipe: Pipe, options: str = "") -> None:
     """Open a whole fake model and a greedy sequence in slot 0."""
     answer = pipe.tell(opened(fake_config(Role.WHOLE, Layers(0, 4), options)))
-    assert isinstance(answer, orders.Opened), answer
+    assert isinstance(answer, worker_orders.Opened), answer
     answer = pipe.tell(begun(0, len(PROMPT), GREEDY))
-    assert isinstance(answer, orders.Begun), answer
+    assert isinstance(answer, worker_orders.Begun), answer
 
 
 def facts(frame: Frame) -> dict[str, object]:
@@ -141,7 +141,7 @@ def test_a_new_epoch_of_the_same_run_starts_empty_and_the_old_one_is_stale() -> 
         whole(pipe)
         prefill(pipe)
         config = fake_config(Role.WHOLE, Layers(0, 4))
-        assert isinstance(pipe.tell(opened(config, epoch=2)), orders.Opened)
+        assert isinstance(pipe.tell(opened(config, epoch=2)), worker_orders.Opened)
         assert prefill(pipe).kind is Kind.STALE
         pipe.send(step(1, (Segment(0, 1, 0),), ids_to_wire([4]), epoch=2))
         assert pipe.receive().kind is Kind.SAMPLED
@@ -174,15 +174,15 @@ def test_a_wrong_step_changes_nothing() -> None:
         (opened(fake_config(Role.WHOLE, Layers(0, 4), "nonsense")), "model_not_loaded"),
         (opened(fake_config(Role.WHOLE, Layers(0, 4), "bytes_per_layer=99000000"), limit=50 << 20),
          "memory_short"),
-        (orders.OpenVocabulary(request=1, path="/nowhere.gguf"), "model_not_loaded"),
+        (worker_orders.OpenVocabulary(request=1, path="/nowhere.gguf"), "model_not_loaded"),
         (begun(0, 1, GREEDY), "worker_refused"),
-        (orders.Tokenize(request=1, text="x"), "worker_refused"),
+        (worker_orders.Tokenize(request=1, text="x"), "worker_refused"),
     ],
 )  # fmt: skip
-def test_an_order_that_fails_says_why(order: orders.Asked, code: str) -> None:
+def test_an_order_that_fails_says_why(order: worker_orders.Asked, code: str) -> None:
     with worker() as pipe:
         answer = pipe.tell(order)
-        assert isinstance(answer, orders.Failed)
+        assert isinstance(answer, worker_orders.Failed)
         assert (answer.code, answer.request) == (code, order.request)
         whole(pipe)
         assert prefill(pipe).kind is Kind.SAMPLED
@@ -192,7 +192,7 @@ def test_an_order_with_an_unknown_field_is_refused() -> None:
     with worker() as pipe:
         pipe.send(Frame(Kind.TEXT, payload=b'{"order":"close","request":7,"pipeline":"","x":1}'))
         answer = pipe.hear()
-        assert isinstance(answer, orders.Failed)
+        assert isinstance(answer, worker_orders.Failed)
         assert answer.request == 7
 
 
@@ -252,8 +252,8 @@ def test_what_native_code_prints_does_not_reach_the_pipe(tmp_path: Path) -> None
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(100))
     with worker() as pipe:
-        answer = pipe.tell(orders.OpenVocabulary(request=3, path=str(broken)))
-        assert isinstance(answer, orders.Failed)
+        answer = pipe.tell(worker_orders.OpenVocabulary(request=3, path=str(broken)))
+        assert isinstance(answer, worker_orders.Failed)
         assert str(broken) in answer.text
         pipe.close()
         pipe.process.wait(GONE_WITHIN_SECONDS)
@@ -274,7 +274,7 @@ def _answer(configs: list[StageConfig], number: Number) -> list[int]:
     with ExitStack() as stack:
         pipes = [stack.enter_context(worker()) for _ in configs]
         for pipe, config in zip(pipes, configs, strict=True):
-            assert isinstance(pipe.tell(opened(config, number=number)), orders.Opened)
+            assert isinstance(pipe.tell(opened(config, number=number)), worker_orders.Opened)
         pipes[-1].tell(begun(0, len(PROMPT), GREEDY))
         ids, pos, said = PROMPT, 0, []
         for seq in range(8):
@@ -303,11 +303,11 @@ def test_sampling_with_a_seed_is_repeated_after_a_replay() -> None:
         pipe.send(Frame(Kind.FORGET, PIPELINE, 1, 20, segments=(Segment(0, 0, 0),)))
         pipe.receive()
         shown = PROMPT + said[:4]
-        again = orders.Begin(
+        again = worker_orders.Begin(
             request=2, pipeline=PIPELINE.hex(), slot=0, due_from=len(shown), sampling=hot,
             history=tuple(shown), drawn=4,
         )  # fmt: skip
-        assert isinstance(pipe.tell(again), orders.Begun)
+        assert isinstance(pipe.tell(again), worker_orders.Begun)
         out = prefill(pipe, 21, shown)
         assert int(ids_from_wire(out.payload)[0]) == said[4]
 
@@ -337,19 +337,19 @@ def test_an_idle_worker_uses_no_time() -> None:
 def test_the_text_of_a_model_through_orders(tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", layers=1, vocab=9000)
     with worker() as pipe:
-        found = pipe.tell(orders.OpenVocabulary(request=1, path=str(path)))
-        assert isinstance(found, orders.Vocabulary)
+        found = pipe.tell(worker_orders.OpenVocabulary(request=1, path=str(path)))
+        assert isinstance(found, worker_orders.Vocabulary)
         assert (found.n_vocab, found.end_tokens, found.has_template) == (9000, (1,), True)
         parts = [pipe.hear(), pipe.hear()]
-        assert [type(part) for part in parts] == [orders.Pieces, orders.Pieces]
+        assert [type(part) for part in parts] == [worker_orders.Pieces, worker_orders.Pieces]
         assert [getattr(part, "last") for part in parts] == [False, True]  # noqa: B009
-        prompt = pipe.tell(orders.Render(request=2, messages=({"role": "user", "content": "hi"},)))
-        assert isinstance(prompt, orders.Rendered)
-        ids = pipe.tell(orders.Tokenize(request=3, text=prompt.text, special=True, bos=False))
-        assert isinstance(ids, orders.Tokenized)
+        prompt = pipe.tell(worker_orders.Render(request=2, messages=({"role": "user", "content": "hi"},)))
+        assert isinstance(prompt, worker_orders.Rendered)
+        ids = pipe.tell(worker_orders.Tokenize(request=3, text=prompt.text, special=True, bos=False))
+        assert isinstance(ids, worker_orders.Tokenized)
         assert ids.ids[0] == 2
-        refused = pipe.tell(orders.Render(request=4, messages=({"role": "user"},)))
-        assert isinstance(refused, orders.Rendered)  # an absent text is empty, as templates expect
+        refused = pipe.tell(worker_orders.Render(request=4, messages=({"role": "user"},)))
+        assert isinstance(refused, worker_orders.Rendered)  # an absent text is empty, as templates expect
 
 
 def test_the_last_run_obeys_a_grammar_of_the_whole_models_vocabulary(tmp_path: Path) -> None:
@@ -357,11 +357,11 @@ def test_the_last_run_obeys_a_grammar_of_the_whole_models_vocabulary(tmp_path: P
     config = cutting.config(path, Layers(1, 2), Role.LAST, 64)
     hidden = bytes(4 * 64)
     with worker() as pipe:
-        assert isinstance(pipe.tell(opened(config)), orders.Opened)
+        assert isinstance(pipe.tell(opened(config)), worker_orders.Opened)
         bad = pipe.tell(begun(0, 1, Sampling(grammar="root ::= (")))
-        assert isinstance(bad, orders.Failed)
+        assert isinstance(bad, worker_orders.Failed)
         assert bad.code == "grammar_refused"
-        assert isinstance(pipe.tell(begun(0, 1, Sampling(grammar='root ::= "7"'))), orders.Begun)
+        assert isinstance(pipe.tell(begun(0, 1, Sampling(grammar='root ::= "7"'))), worker_orders.Begun)
         pipe.send(step(1, (Segment(0, 1, 0),), hidden, Number.F32))
         digit = tiny.FIRST_BYTE + ord("7")
         said = pipe.receive()
@@ -374,7 +374,7 @@ def test_a_model_larger_than_its_limit_is_refused_and_nothing_is_kept(tmp_path: 
     config = cutting.config(path, Layers(0, 4), Role.WHOLE, 256, kv_cells=65536)
     with worker() as pipe:
         answer = pipe.tell(opened(config, limit=64 << 20))
-        assert isinstance(answer, orders.Failed)
+        assert isinstance(answer, worker_orders.Failed)
         assert answer.code == "memory_short"
         assert psutil.Process(pipe.process.pid).memory_info().rss < 200 << 20
         whole(pipe)

@@ -11,8 +11,8 @@ from typing import Any
 
 from app.core.tools.reasoning import AnswerStart, Kind, ThoughtSplitter, answer_start, marker_tokens
 from backends.contract import ReasoningFormat, Scalar
+from backends.templates.sandboxed_rendering import render
 from backends.templates.template_reasoning import of_template
-from backends.templates.template_rendering import render
 from tests.backends import call_samples
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from backends import orders
+from backends import worker_orders
 from backends.contract import Layers, Number, Role, Sampling, Segment, StageConfig
 from backends.frames import Decoder, Frame, Kind, encode
 
@@ -64,15 +64,15 @@ class Pipe:
             self._ready += self._decoder.feed(data)
         return self._ready.pop(0)
 
-    def tell(self, order: orders.Asked) -> orders.Answer:
+    def tell(self, order: worker_orders.Asked) -> worker_orders.Answer:
         """Give an order, return its (first) answer."""
-        self.send(Frame(Kind.TEXT, payload=orders.encode(order)))
+        self.send(Frame(Kind.TEXT, payload=worker_orders.encode(order)))
         return self.hear()
 
-    def hear(self) -> orders.Answer:
+    def hear(self) -> worker_orders.Answer:
         frame = self.receive()
         assert frame.kind is Kind.TEXT, frame
-        answer: orders.Answer = orders.decode_answer(bytes(frame.payload))
+        answer: worker_orders.Answer = worker_orders.decode_answer(bytes(frame.payload))
         return answer
 
     def close(self) -> None:
@@ -107,15 +107,15 @@ def fake_config(role: Role, layers: Layers, options: str = "", slots: int = 4) -
 def opened(
     config: StageConfig, pipeline: bytes = PIPELINE, *, epoch: int = 1, number: Number = Number.F32,
     limit: int = 0,
-) -> orders.OpenStage:  # fmt: skip
-    return orders.OpenStage(
+) -> worker_orders.OpenStage:  # fmt: skip
+    return worker_orders.OpenStage(
         request=1, pipeline=pipeline.hex(), epoch=epoch, number=number, context=256,
         memory_limit_bytes=limit, config=config,
     )  # fmt: skip
 
 
-def begun(slot: int, due_from: int, sampling: Sampling, pipeline: bytes = PIPELINE) -> orders.Begin:
-    return orders.Begin(request=2, pipeline=pipeline.hex(), slot=slot, due_from=due_from, sampling=sampling)
+def begun(slot: int, due_from: int, sampling: Sampling, pipeline: bytes = PIPELINE) -> worker_orders.Begin:
+    return worker_orders.Begin(request=2, pipeline=pipeline.hex(), slot=slot, due_from=due_from, sampling=sampling)
 
 
 def step(

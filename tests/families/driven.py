@@ -19,7 +19,7 @@ from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import PipeLink, close_run, open_run
 from app.inference.worker.worker import Worker
-from backends import orders
+from backends import worker_orders
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
 from backends.frames import Kind, decode
 from backends.wire_numbers import ids_to_wire
@@ -62,7 +62,7 @@ class Overheard(PipeLink):
         self.scores: dict[tuple[int, int], Scores] = {}  # by slot and position
         self.slots: dict[int, int] = {}  # by the length of the prompt
 
-    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
         self.slots[order.due_from] = order.slot
         await super().begin(msgspec.structs.replace(order, logits=True), stage)
 

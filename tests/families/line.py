@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from backends import orders
+from backends import worker_orders
 from backends.contract import GREEDY, Number, Segment, StageConfig
 from backends.frames import Frame, Kind
 from backends.wire_numbers import ids_to_wire
@@ -48,7 +48,7 @@ class Line:
         pipeline = os.urandom(16)
         self._pipelines.append(pipeline)
         self._order(
-            orders.OpenStage(
+            worker_orders.OpenStage(
                 request=1, pipeline=pipeline.hex(), epoch=1, number=int(Number.F32),
                 context=CONTEXT, memory_limit_bytes=0, config=config,
             )
@@ -57,7 +57,9 @@ class Line:
     def begin(self, slot: int, due_from: int) -> None:
         """The last run samples from this position on, and tells its logits."""
         last = self._pipelines[-1].hex()
-        self._order(orders.Begin(request=1, pipeline=last, slot=slot, due_from=due_from, sampling=GREEDY, logits=True))
+        self._order(
+            worker_orders.Begin(request=1, pipeline=last, slot=slot, due_from=due_from, sampling=GREEDY, logits=True)
+        )
 
     def step(self, segments: Sequence[Segment], ids: Sequence[int]) -> dict[int, Scores]:
         """One step through all stages; the scores of each slot that was due."""
@@ -83,8 +85,8 @@ class Line:
                 if answer.kind is Kind.LOST:
                     raise StageRefused(bytes(answer.payload).decode())
 
-    def _order(self, order: orders.Asked) -> None:
+    def _order(self, order: worker_orders.Asked) -> None:
         for frame in self._service.answer(told(order)):  # type: ignore[arg-type]
-            answer = orders.decode_answer(frame.payload)
-            if isinstance(answer, orders.Failed):
+            answer = worker_orders.decode_answer(frame.payload)
+            if isinstance(answer, worker_orders.Failed):
                 raise StageRefused(answer.text)

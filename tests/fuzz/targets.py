@@ -19,7 +19,7 @@ from app.network import messages
 from app.network.discovery import announcement
 from app.network.discovery.announcement import Said
 from app.network.messages import BadMessage
-from backends import frames, orders
+from backends import frames, worker_orders
 from backends.contract import Number, Segment
 from backends.frames import BadFrame, Frame, Kind
 from tests.backends.test_orders import ASKED
@@ -101,8 +101,8 @@ TARGETS = (
         lambda: [messages.encode(one) for one in SOME], ("app/network/messages.py",),
     ),
     Target(
-        "orders", orders.decode_order, (msgspec.MsgspecError, UnicodeDecodeError),
-        lambda: [orders.encode(one) for one in ASKED], ("backends/contract.py", "backends/orders.py"),
+        "orders", worker_orders.decode_order, (msgspec.MsgspecError, UnicodeDecodeError),
+        lambda: [worker_orders.encode(one) for one in ASKED], ("backends/contract.py", "backends/worker_orders.py"),
     ),
     Target(
         "log", operations.decode, (BadOperation,),

@@ -9,7 +9,7 @@ import aiohttp
 import gguf
 import pytest
 
-from backends.llamacpp.embedder import LlamaEmbedder
+from backends.llamacpp.text_embedder import LlamaEmbedder
 from tests import tiny_bert
 from tests.gateway.conftest import Open
 from tests.node.pool import Json

@@ -13,7 +13,7 @@ import pytest
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import BEGIN_BYTES, ID_BYTES, _check
-from backends import orders
+from backends import worker_orders
 from backends.contract import GREEDY, Number, Sampling, Segment
 from backends.frames import Agreed, BadFrame, Frame, Kind, encode
 from tests.inference.pool import answer, pool, request
@@ -74,15 +74,15 @@ async def test_what_stays_with_the_host_is_refused_by_the_worker(changes: dict[s
     name = os.urandom(16)
     config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 2, 256, 64, 1)
     run = Run(
-        orders.OpenStage(
+        worker_orders.OpenStage(
             request=0, pipeline=name.hex(), epoch=1, number=1, context=128, memory_limit_bytes=0,
             config=config,
         )
     )  # fmt: skip
     given = {"request": 0, "pipeline": name.hex(), "slot": 0, "due_from": 5, "sampling": GREEDY}
-    order = orders.Begin(**(given | changes))  # type: ignore[arg-type]
+    order = worker_orders.Begin(**(given | changes))  # type: ignore[arg-type]
     frame = Frame(Kind.BEGIN, name, 1, 1, segments=(Segment(slot, 0, 5),))
-    for payload in (orders.encode(order), b"{}", b"\xff"):
+    for payload in (worker_orders.encode(order), b"{}", b"\xff"):
         with pytest.raises(BadFrame):
             run.begin_from(Frame(Kind.BEGIN, name, 1, 1, segments=frame.segments, payload=payload))
     run.close()

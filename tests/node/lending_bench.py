@@ -20,7 +20,7 @@ from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.lending_service import LendingService
 from app.node.verification.spare_memory import SpareMemory
-from backends import orders
+from backends import worker_orders
 from tests.catalog.conftest import Home
 
 MIB = 1 << 20
@@ -41,13 +41,13 @@ class StandIn(StageHost):
     def used_bytes(self) -> int:
         return len(self.held)
 
-    async def open(self, wanted: Wanted, *, threads: Threads = ONE_THREAD) -> orders.Opened:
+    async def open(self, wanted: Wanted, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
         self.n_opened += 1
         await self.may_open.wait()
         if self.fails is not None:
             raise self.fails
         self.held[wanted.run.pipeline] = wanted
-        return orders.Opened(request=0, memory_bytes=1, seconds=0.0)
+        return worker_orders.Opened(request=0, memory_bytes=1, seconds=0.0)
 
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
         await self.may_close.wait()

@@ -9,7 +9,7 @@ import numpy as np
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from backends.contract import Layers, Role, Segment, Tokens
-from backends.fake import FakeStage
+from backends.fake_engine import FakeStage
 from backends.sampling import sampler_for
 from tests.inference.pool import N_VOCAB, WIDTH, fake
 

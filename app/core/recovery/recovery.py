@@ -1,8 +1,8 @@
 """The recovery of a placement that breaks under its answers: reconnect, plan anew, replay, wait, give up. Pure.
 
 `step` decides what comes next; app/inference/pipeline/recovery_loop.py runs its commands. SAFETY.md 6 in short: a
-broken connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
-memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
+broken connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed;
+where memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
 without all others; then a clear error. A failure that would only repeat itself (app/core/recovery/fault_table.py) ends
 at once, with its own sentence.
 """

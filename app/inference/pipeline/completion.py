@@ -32,7 +32,7 @@ from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, Text, local_time
 from backends.contract import GREEDY, CallFormat, LocalTime, ReasoningFormat, Sampling, Scalar
-from backends.orders import Vocabulary
+from backends.worker_orders import Vocabulary
 
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256

@@ -19,7 +19,7 @@ from app.core.scheduler.routing import Pace
 from app.core.verification import are_usable
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
 from app.inference.worker.worker_errors import lost_of
-from backends import orders
+from backends import worker_orders
 from backends.contract import Number, Role, Sampling, Segment
 from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Kind, decode, read_head
 
@@ -255,7 +255,7 @@ class Link(Protocol):
         """Return whether another machine computes there, whose word counts less than our own."""
         ...
 
-    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
         """Start a sequence in the run that samples."""
         ...
 
@@ -397,7 +397,7 @@ class StageClient:
 
     async def begin(self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0) -> None:
         """A slot of the last run starts a sequence, before the steps sent from now on (orders.Begin)."""
-        order = orders.Begin(
+        order = worker_orders.Begin(
             request=0,
             pipeline=self.run.pipeline.hex(),
             slot=slot,
@@ -408,9 +408,9 @@ class StageClient:
         )
         await self._link.begin(order, self)
 
-    async def begin_there(self, order: orders.Begin) -> None:
+    async def begin_there(self, order: worker_orders.Begin) -> None:
         """Begin as `begin` does, by a frame that is resent like a step and so counts once."""
-        seq, payload = self._next_seq(), orders.encode(order)
+        seq, payload = self._next_seq(), worker_orders.encode(order)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
         table = SEGMENT.pack(order.slot, 0, order.due_from)

@@ -19,7 +19,7 @@ from app.inference.stages.stage_client import CREDIT, FrameChannel, Run
 from app.inference.stages.stage_links import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
 from app.machine.hardware.cores import Threads
-from backends import orders
+from backends import worker_orders
 from backends.contract import Number, StageConfig
 from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step, decode, encode
 
@@ -68,7 +68,7 @@ class Lent:
     wanted: Wanted
     agreed: Agreed
     worker: Worker | None = None
-    opened: orders.Opened | None = None
+    opened: worker_orders.Opened | None = None
     why: Reason | None = None  # it must end, for this reason
     gone: asyncio.Event = field(default_factory=asyncio.Event)  # its memory is given back
     channel: FrameChannel | None = None  # while a host is connected
@@ -166,7 +166,7 @@ class StageHost:
         quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
         return min(quiet, default=float("inf"))
 
-    async def open(self, order: Wanted, *, threads: Threads = ONE_THREAD) -> orders.Opened:
+    async def open(self, order: Wanted, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
         """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
         lent = self._admit(order)
         try:
@@ -188,7 +188,7 @@ class StageHost:
         lent.left_at, lent.opened = time.monotonic(), opened
         return opened
 
-    async def renew(self, pipeline: bytes, epoch: int) -> orders.Opened:
+    async def renew(self, pipeline: bytes, epoch: int) -> worker_orders.Opened:
         """The same run with a new epoch, and nothing in its KV cache: its host plays everything again.
 
         Raises Refused when it is not open here, or StageLost.

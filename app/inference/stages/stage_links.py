@@ -17,7 +17,7 @@ from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import FrameChannel, Run, StageClient
 from app.inference.worker.worker import ORDER_S, Worker
 from app.inference.worker.worker_errors import refused
-from backends import orders
+from backends import worker_orders
 from backends.contract import StageConfig
 from backends.worker.process import bound
 
@@ -119,7 +119,7 @@ class ChannelLink:
         self._given_up.set()
         self._break()
 
-    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
         await stage.begin_there(order)
 
     async def close(self) -> None:
@@ -243,8 +243,8 @@ class PipeLink:
         self.worker.route(self._pipeline, stage)
         raise await self.worker.wait_dead()
 
-    def _begun(self, answer: orders.Answer | StageLost) -> None:
-        if isinstance(answer, orders.Failed):  # steps that count on it are on their way
+    def _begun(self, answer: worker_orders.Answer | StageLost) -> None:
+        if isinstance(answer, worker_orders.Failed):  # steps that count on it are on their way
             self.worker.kill(refused(answer, self.worker.name).reason)
 
     def last_done_at(self) -> float:
@@ -262,10 +262,10 @@ class PipeLink:
     def give_up(self, why: StageLost) -> None:
         self.worker.kill(why.reason)
 
-    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
         sampling = order.sampling
         if sampling.grammar or sampling.logit_bias or order.drawn:
-            await self.worker.ask(order, orders.Begun, OPEN_S)  # refused: nothing of it is computed
+            await self.worker.ask(order, worker_orders.Begun, OPEN_S)  # refused: nothing of it is computed
         else:  # the pipe keeps the order: no need to wait behind the steps under way
             self.worker.tell(order, self._begun)
 
@@ -276,9 +276,9 @@ class PipeLink:
 
 async def open_run(
     worker: Worker, run: Run, context: int, config: StageConfig, memory_limit_bytes: int = 0
-) -> orders.Opened:
+) -> worker_orders.Opened:
     """Load a run into a worker. Raises StageLost, BadInput or DoesNotFit."""
-    order = orders.OpenStage(
+    order = worker_orders.OpenStage(
         request=0,
         pipeline=run.pipeline.hex(),
         epoch=run.epoch,
@@ -289,13 +289,13 @@ async def open_run(
     )
     if memory_limit_bytes:
         worker.may_grow_by(bound(memory_limit_bytes, config.threads))
-    return await worker.ask(order, orders.Opened, OPEN_S)
+    return await worker.ask(order, worker_orders.Opened, OPEN_S)
 
 
 async def close_run(worker: Worker, run: Run) -> None:
     """Release one run's memory while the worker continues."""
-    order = orders.CloseStage(request=0, pipeline=run.pipeline.hex())
-    await worker.ask(order, orders.Closed, ORDER_S)
+    order = worker_orders.CloseStage(request=0, pipeline=run.pipeline.hex())
+    await worker.ask(order, worker_orders.Closed, ORDER_S)
 
 
 def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None) -> StageClient:

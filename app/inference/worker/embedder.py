@@ -14,7 +14,7 @@ from app.catalog.gguf.gguf_check import part_paths
 from app.core.errors import BadInput, Reason, StageLost
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware.cores import Threads
-from backends import orders
+from backends import worker_orders
 
 LOAD_S = 600.0
 EMBED_S = 120.0
@@ -50,11 +50,11 @@ class Embedder:
         """Load it. An answer that is computed beside goes first. Raises BadInput, DoesNotFit or StageLost."""
         reads = part_paths(Path(path))
         worker = await Worker.start(HERE, threads=Threads(threads), low_priority=True, reads=reads)
-        order = orders.OpenEmbedder(
+        order = worker_orders.OpenEmbedder(
             request=0, path=path, context=context, threads=threads, memory_limit_bytes=limit_bytes
         )
         try:
-            opened = await worker.ask(order, orders.EmbedderOpened, LOAD_S)
+            opened = await worker.ask(order, worker_orders.EmbedderOpened, LOAD_S)
         except BaseException:
             await worker.close()
             raise
@@ -69,12 +69,12 @@ class Embedder:
 
         cut: read the beginning of a text that is too long, instead of refusing it.
         """
-        order = orders.Embed(request=0, cut=cut)
+        order = worker_orders.Embed(request=0, cut=cut)
         if isinstance(text, str):
             order = msgspec.structs.replace(order, text=text)
         else:
             order = msgspec.structs.replace(order, ids=text)
-        got = await self._worker.ask(order, orders.Embedded, EMBED_S)
+        got = await self._worker.ask(order, worker_orders.Embedded, EMBED_S)
         if not got.vector:
             raise BadInput("embedding_too_long", tokens=got.n_tokens, most=self.context)
         if len(got.vector) != self.width * VALUE_BYTES:
@@ -84,8 +84,8 @@ class Embedder:
 
     async def rank(self, query: str, text: str) -> Score:
         """Return how well a text answers a query. Raises BadInput, StageLost."""
-        order = orders.Rank(request=0, query=query, text=text)
-        got = await self._worker.ask(order, orders.Ranked, EMBED_S)
+        order = worker_orders.Rank(request=0, query=query, text=text)
+        got = await self._worker.ask(order, worker_orders.Ranked, EMBED_S)
         if got.score is None:
             raise BadInput("embedding_too_long", tokens=got.n_tokens, most=self.context)
         return Score(got.score, got.n_tokens)

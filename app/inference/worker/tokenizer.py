@@ -17,7 +17,7 @@ import msgspec
 from app.catalog.gguf.gguf_check import part_paths
 from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.inference.worker.worker import HERE, Worker
-from backends import orders
+from backends import worker_orders
 from backends.contract import LocalTime, Scalar
 
 VOCABULARY_S = 60.0
@@ -30,7 +30,7 @@ RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
 MOST_OPTIONS, MOST_OPTION_CHARS = 64, 4096
 Message = Mapping[str, Any]  # role, content; what else the chat template is given
-Answers = asyncio.Queue[orders.Answer | StageLost]
+Answers = asyncio.Queue[worker_orders.Answer | StageLost]
 
 
 class Detokenizer:
@@ -108,7 +108,7 @@ class Text:
         self._one_order = asyncio.Lock()
         self._pieces: list[bytes] = []
         self._most_bytes = 0
-        self._vocabulary: orders.Vocabulary | None = None
+        self._vocabulary: worker_orders.Vocabulary | None = None
         self._left: tuple[Worker, Answers] | None = None  # work whose caller has left
 
     @classmethod
@@ -132,7 +132,7 @@ class Text:
         await self.close()
 
     @property
-    def vocabulary(self) -> orders.Vocabulary:
+    def vocabulary(self) -> worker_orders.Vocabulary:
         assert self._vocabulary is not None
         return self._vocabulary
 
@@ -152,11 +152,11 @@ class Text:
         """Return the ids of a text. special: names of control tokens become them. bos: put one first if the model wants
         it."""
         _check_length(len(text))
-        order = orders.Tokenize(request=0, text=text, special=special, bos=bos)
+        order = worker_orders.Tokenize(request=0, text=text, special=special, bos=bos)
         async with self._one_order:
             worker = await self._ready()
             try:
-                return (await worker.ask(order, orders.Tokenized, TOKENIZE_S)).ids
+                return (await worker.ask(order, worker_orders.Tokenized, TOKENIZE_S)).ids
             except StageLost as error:
                 if _took_too_long(error):  # the text's fault, and no machine's
                     raise BadInput("text_too_slow", seconds=TOKENIZE_S) from None
@@ -204,11 +204,13 @@ class Text:
         if self._worker is not None and self._worker.died is None:
             return self._worker
         self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
-        order = orders.OpenVocabulary(request=0, path=self._path)
-        vocabulary, *parts = await self._worker.ask_parts(order, (orders.Vocabulary, orders.Pieces), VOCABULARY_S)
-        assert isinstance(vocabulary, orders.Vocabulary)
+        order = worker_orders.OpenVocabulary(request=0, path=self._path)
+        vocabulary, *parts = await self._worker.ask_parts(
+            order, (worker_orders.Vocabulary, worker_orders.Pieces), VOCABULARY_S
+        )
+        assert isinstance(vocabulary, worker_orders.Vocabulary)
         self._vocabulary = vocabulary
-        pieces = [piece for part in parts if isinstance(part, orders.Pieces) for piece in part.pieces]
+        pieces = [piece for part in parts if isinstance(part, worker_orders.Pieces) for piece in part.pieces]
         if len(pieces) != vocabulary.n_vocab:
             self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": Reason("pieces")}))
             raise StageLost("worker_garbled", worker=HERE, cause=Reason("pieces"))
@@ -220,7 +222,7 @@ class Text:
         assert self._worker is not None
         self._most_bytes = self._worker.resident_bytes() + RENDER_BYTES
 
-    async def _render(self, order: orders.Render) -> Prompt:
+    async def _render(self, order: worker_orders.Render) -> Prompt:
         """Return the text, with its ids if they were requested. Raises BadInput or StageLost."""
         await self._over_with_what_was_left()
         worker = await self._ready()
@@ -232,7 +234,7 @@ class Text:
             return Prompt(rendered.ids, rendered.text, rendered.folded)
         try:
             async with asyncio.timeout(TOKENIZE_S):
-                ids = worker.expected(await answers.get(), orders.Tokenized).ids
+                ids = worker.expected(await answers.get(), worker_orders.Tokenized).ids
                 return Prompt(ids, rendered.text, rendered.folded)
         except TimeoutError:
             error = BadInput("text_too_slow", seconds=TOKENIZE_S)
@@ -247,7 +249,7 @@ class Text:
             with suppress(AppError):
                 await self._rendered(*left)
 
-    async def _rendered(self, worker: Worker, answers: Answers) -> orders.Rendered:
+    async def _rendered(self, worker: Worker, answers: Answers) -> worker_orders.Rendered:
         """Return the rendered chat. A template is a stranger's program: bounded in time and memory, ended by a kill."""
         try:
             return await self._watched(worker, answers)
@@ -255,12 +257,12 @@ class Text:
             self._left = worker, answers
             raise
 
-    async def _watched(self, worker: Worker, answers: Answers) -> orders.Rendered:
+    async def _watched(self, worker: Worker, answers: Answers) -> worker_orders.Rendered:
         looks, ends_at = False, time.monotonic() + RENDER_S
         while True:
             try:
                 async with asyncio.timeout(RENDER_LOOK_S):
-                    rendered = worker.expected(await answers.get(), orders.Rendered)
+                    rendered = worker.expected(await answers.get(), worker_orders.Rendered)
                 if looks:  # a long text: what it leaves behind is not the next one's
                     self._look()
                 return rendered
@@ -311,14 +313,14 @@ def _order(
     begun_at: LocalTime | None,
     ids: bool = False,
     continues: bool = False,
-) -> orders.Render:
+) -> worker_orders.Render:
     check_options(options or {})
     # What tools are, and with what they were called, is told as well.
     called = [message["tool_calls"] for message in messages if "tool_calls" in message]
     beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
     _check_length(sum(len(message["content"]) for message in messages) + beside)
     copies = tuple(dict(message) for message in messages)
-    return orders.Render(
+    return worker_orders.Render(
         request=0,
         messages=copies,
         tools=tuple(tools),

@@ -29,7 +29,7 @@ from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_of, ended, refused, telling
 from app.machine.hardware.cores import Threads, threads_beside_others
 from app.machine.hardware.devices import OtherProgramsLoad
-from backends import orders
+from backends import worker_orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head
 from backends.worker.confine import READS
 from backends.worker.process import ALLOCATOR, FORMS
@@ -201,7 +201,7 @@ def _whole(data: bytes) -> bool:
 
 log = logging.getLogger(__name__)
 HERE = Reason("this_computer")  # the name of a worker that serves this node alone, as its errors say it
-A = TypeVar("A", bound=orders.Order)
+A = TypeVar("A", bound=worker_orders.Order)
 
 ONE_THREAD = Threads(1)
 RUNNING: WeakSet[Worker] = WeakSet()  # of this process
@@ -277,11 +277,11 @@ class PendingOrders:
     """The orders of a worker that are not answered yet, by their request number."""
 
     def __init__(self) -> None:
-        self._answers: dict[int, Callable[[orders.Answer | StageLost], None]] = {}
+        self._answers: dict[int, Callable[[worker_orders.Answer | StageLost], None]] = {}
         self._last = 0
         self._asked_at: list[float] = []
 
-    def add(self, then: Callable[[orders.Answer | StageLost], None]) -> int:
+    def add(self, then: Callable[[worker_orders.Answer | StageLost], None]) -> int:
         """Return the number of a new order; `then` is called with each answer until one says that it is the last."""
         self._last += 1
         self._answers[self._last] = then
@@ -291,7 +291,7 @@ class PendingOrders:
         """Expect no more answers to this order."""
         self._answers.pop(request, None)
 
-    def answered(self, answer: orders.Answer) -> None:
+    def answered(self, answer: worker_orders.Answer) -> None:
         """Pass on an answer; it is dropped if its order no longer waits."""
         if then := self._answers.get(answer.request):
             then(answer)
@@ -407,7 +407,7 @@ class Worker(asyncio.SubprocessProtocol):
                 self._tell_threads(self._share, most)
         self._stdin.write(data)
 
-    async def ask(self, order: orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
+    async def ask(self, order: worker_orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
         """Carry out an order; its `request` number is set here.
 
         Raises StageLost when the worker dies or does not answer in time (it is killed then), BadInput or
@@ -415,10 +415,12 @@ class Worker(asyncio.SubprocessProtocol):
         """
         return (await self.ask_parts(order, (answer,), within_s))[0]
 
-    async def ask_parts(self, order: orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S) -> list[A]:
+    async def ask_parts(
+        self, order: worker_orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S
+    ) -> list[A]:
         """Send an order that has several answers: one of each type, or any number of the last type until one says
         `last`."""
-        queue: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
+        queue: asyncio.Queue[worker_orders.Answer | StageLost] = asyncio.Queue()
         request = self._pending.add(queue.put_nowait)
         got: list[A] = []
         with self._pending.awaited() as asked_at:
@@ -436,7 +438,9 @@ class Worker(asyncio.SubprocessProtocol):
                 self._pending.remove(request)
         return got
 
-    async def _next_answer(self, queue: asyncio.Queue[orders.Answer | StageLost]) -> orders.Answer | StageLost:
+    async def _next_answer(
+        self, queue: asyncio.Queue[worker_orders.Answer | StageLost]
+    ) -> worker_orders.Answer | StageLost:
         """Return the next answer to an order. Raises TimeoutError when the system has stopped the process."""
         while True:
             try:
@@ -446,10 +450,10 @@ class Worker(asyncio.SubprocessProtocol):
                 if self.stands_still_s(time.monotonic()) > STILL_S:
                     raise
 
-    def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
+    def tell(self, order: worker_orders.Asked, then: Callable[[worker_orders.Answer | StageLost], None]) -> None:
         """Send an order without waiting: `then` is called with each answer, or with the reason for none."""
 
-        def heard(answer: orders.Answer | StageLost) -> None:
+        def heard(answer: worker_orders.Answer | StageLost) -> None:
             if getattr(answer, "last", True):
                 self._pending.remove(request)
             then(answer)
@@ -458,11 +462,11 @@ class Worker(asyncio.SubprocessProtocol):
         self.send(encode(_text(msgspec.structs.replace(order, request=request))))
 
     def _tell_threads(self, share: ThreadShare, most: int) -> None:
-        def heard(answer: orders.Answer | StageLost) -> None:
-            if isinstance(answer, orders.Shared):
+        def heard(answer: worker_orders.Answer | StageLost) -> None:
+            if isinstance(answer, worker_orders.Shared):
                 share.used = answer.used
 
-        self.tell(orders.Share(request=0, most=most), heard)
+        self.tell(worker_orders.Share(request=0, most=most), heard)
 
     def route(self, pipeline: bytes, receiver: Receiver) -> None:
         """Send the frames of this run to `receiver` from now on."""
@@ -612,7 +616,7 @@ class Worker(asyncio.SubprocessProtocol):
     def _received(self, data: bytes) -> None:
         kind = data[3]
         if kind == Kind.TEXT:
-            self._pending.answered(orders.decode_answer(memoryview(data)[HEADER.size :]))
+            self._pending.answered(worker_orders.decode_answer(memoryview(data)[HEADER.size :]))
             return
         receiver = self._receivers.get(data[4:20])
         if receiver is not None:
@@ -623,11 +627,11 @@ class Worker(asyncio.SubprocessProtocol):
             self.under_way -= 1
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 
-    def expected(self, answer: orders.Answer | StageLost, kind: type[A]) -> A:
+    def expected(self, answer: worker_orders.Answer | StageLost, kind: type[A]) -> A:
         """Return the answer if it has the right type; otherwise raise as `ask` does."""
         if isinstance(answer, StageLost):
             raise answer
-        if isinstance(answer, orders.Failed):
+        if isinstance(answer, worker_orders.Failed):
             raise refused(answer, self.name)
         if not isinstance(answer, kind):
             self.kill(Reason("worker_garbled", {"worker": self.name, "cause": Reason("answer_mismatched")}))
@@ -650,8 +654,8 @@ _WORK = {  # frames that it answers, each so many times
 _ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.DONE, Kind.STALE, Kind.NEED_FROM, Kind.LOST))
 
 
-def _text(order: orders.Asked) -> Frame:
-    return Frame(Kind.TEXT, NO_PIPELINE, payload=orders.encode(order))
+def _text(order: worker_orders.Asked) -> Frame:
+    return Frame(Kind.TEXT, NO_PIPELINE, payload=worker_orders.encode(order))
 
 
 def _enlarge(transport: asyncio.BaseTransport | None) -> None:

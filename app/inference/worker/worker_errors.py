@@ -12,7 +12,7 @@ from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageL
 from app.core.reasons import SENTENCES, can_be_said
 from app.core.recovery import fault_table
 from app.decoding import decode
-from backends import orders
+from backends import worker_orders
 from backends.contract import NO_MEMORY
 
 MOST_FACT_CHARS = 1000  # of what another machine says
@@ -36,7 +36,7 @@ _WINDOWS_CRASH = 0xC0000000
 _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
-def refused(answer: orders.Failed, worker: Fact) -> AppError:
+def refused(answer: worker_orders.Failed, worker: Fact) -> AppError:
     """Return the error for an order that was not carried out. The worker's own words stay in its facts."""
     kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
     code = answer.code if answer.code in SENTENCES else "worker_refused"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from backends.contract import HABIT, ReasoningFormat, Scalar, TemplateFailed
+from backends.templates.sandboxed_rendering import render
 from backends.templates.template_reasoning import Chat, reasoning_format
-from backends.templates.template_rendering import render
 
 PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
 BEGIN = "{% if add_generation_prompt %}[assistant]{% endif %}"

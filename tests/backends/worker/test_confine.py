@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backends import orders
+from backends import worker_orders
 from backends.contract import Layers, Role
 from backends.worker import confine
 from testbed import tiny
@@ -129,7 +129,7 @@ def test_the_system_itself_says_no_far_beyond_a_limit(tmp_path: Path) -> None:
     with worker() as pipe:
         held = psutil.Process(pipe.process.pid)
         assert held.rlimit(psutil.RLIMIT_DATA)[0] == psutil.RLIM_INFINITY
-        assert isinstance(pipe.tell(opened(config, limit=64 << 20)), orders.Opened)
+        assert isinstance(pipe.tell(opened(config, limit=64 << 20)), worker_orders.Opened)
         most = held.rlimit(psutil.RLIMIT_DATA)[0]
         asked = int(64 * 1.1) + 512 + config.threads * 16
         assert asked << 20 < most < (asked + 512) << 20

@@ -23,9 +23,9 @@ from app.inference.pipeline import completion
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Reader, Summary
 from app.inference.worker import tokenizer as text_module
 from app.inference.worker.tokenizer import Detokenizer, Message, Prompt, Text
-from backends import orders
+from backends import worker_orders
 from backends.contract import GREEDY, LocalTime, Scalar
-from backends.templates.template_rendering import render
+from backends.templates.sandboxed_rendering import render
 from backends.worker.service import SHORT_CHARS
 from testbed import tiny
 from tests.inference.pool import pool, shape
@@ -278,7 +278,7 @@ async def test_a_template_that_allocates_too_much_is_stopped(monkeypatch: pytest
 
 
 def test_orders_are_what_the_worker_knows() -> None:
-    assert orders.decode_order(orders.encode(orders.Render(request=1, messages=())))
+    assert worker_orders.decode_order(worker_orders.encode(worker_orders.Render(request=1, messages=())))
 
 
 async def test_how_likely_each_token_was_is_told_when_asked() -> None:

@@ -19,25 +19,25 @@ from app.core.errors import BadInput, Reason, StageLost
 from app.core.reasons import said
 from app.inference.worker.worker import LAST_LINES, FrameCutter, Worker, environment
 from app.machine.hardware.cores import Threads
-from backends import orders
+from backends import worker_orders
 from backends.frames import BadFrame, Frame, Kind, encode
 from backends.worker import confine
 from testbed import tiny
 
-VOCABULARY = orders.OpenVocabulary(request=0, path="fake:")
-TOKENIZE = orders.Tokenize(request=0, text="hello")
+VOCABULARY = worker_orders.OpenVocabulary(request=0, path="fake:")
+TOKENIZE = worker_orders.Tokenize(request=0, text="hello")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
 async def ready() -> Worker:
     worker = await Worker.start("worker", threads=Threads(3))
-    await worker.ask_parts(VOCABULARY, (orders.Vocabulary, orders.Pieces))
+    await worker.ask_parts(VOCABULARY, (worker_orders.Vocabulary, worker_orders.Pieces))
     return worker
 
 
 async def test_orders_are_answered() -> None:
     async with await ready() as worker:
-        answers = await asyncio.gather(*(worker.ask(TOKENIZE, orders.Tokenized) for _ in range(20)))
+        answers = await asyncio.gather(*(worker.ask(TOKENIZE, worker_orders.Tokenized) for _ in range(20)))
         assert {answer.ids for answer in answers} == {(0, *(3 + byte for byte in b"hello"))}
         assert worker.resident_bytes() > 1 << 20
     assert worker.died is not None
@@ -81,8 +81,8 @@ async def test_a_worker_reads_the_files_it_was_started_for_and_no_other(tmp_path
     own, other = (tiny.llama(tmp_path / f"{name}.gguf", layers=1) for name in ("own", "other"))
     async with await Worker.start("worker", reads=[own]) as worker:
         for path, is_read in ((own, True), (other, False)):
-            order = orders.OpenVocabulary(request=0, path=str(path))
-            asking = worker.ask_parts(order, (orders.Vocabulary, orders.Pieces))
+            order = worker_orders.OpenVocabulary(request=0, path=str(path))
+            asking = worker.ask_parts(order, (worker_orders.Vocabulary, worker_orders.Pieces))
             with nullcontext() if is_read else pytest.raises(BadInput, match="model_not_loaded"):
                 await asking
 
@@ -102,7 +102,7 @@ def test_every_worker_of_the_app_is_told_what_it_may_read() -> None:
 async def test_a_refused_order_is_explained_and_harms_nobody() -> None:
     async with await ready() as worker:
         with pytest.raises(BadInput) as told:
-            await worker.ask(orders.OpenVocabulary(request=0, path="fake:no=1"), orders.Vocabulary)
+            await worker.ask(worker_orders.OpenVocabulary(request=0, path="fake:no=1"), worker_orders.Vocabulary)
         assert "fake:no=1" in said(told.value)
         assert worker.died is None
 
@@ -115,7 +115,7 @@ async def test_a_killed_worker_is_explained() -> None:
             why = await worker.wait_dead()
         assert "SIGKILL" in said(why)
         with pytest.raises(StageLost):
-            await worker.ask(TOKENIZE, orders.Tokenized)
+            await worker.ask(TOKENIZE, worker_orders.Tokenized)
 
 
 @posix
@@ -124,7 +124,7 @@ async def test_the_end_of_a_session_ends_no_worker_before_its_node_has_left() ->
     async with await ready() as worker:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             os.kill(worker.pid, number)
-        await worker.ask(TOKENIZE, orders.Tokenized)
+        await worker.ask(TOKENIZE, worker_orders.Tokenized)
         assert worker.died is None
     assert not psutil.pid_exists(worker.pid)
 
@@ -133,7 +133,7 @@ async def test_the_end_of_a_session_ends_no_worker_before_its_node_has_left() ->
 async def test_who_waits_for_an_answer_is_told_of_the_death() -> None:
     async with await ready() as worker:
         os.kill(worker.pid, signal.SIGSTOP)
-        asked = asyncio.gather(worker.ask(TOKENIZE, orders.Tokenized))
+        asked = asyncio.gather(worker.ask(TOKENIZE, worker_orders.Tokenized))
         await asyncio.sleep(0.05)
         os.kill(worker.pid, signal.SIGKILL)
         async with asyncio.timeout(30):
@@ -146,7 +146,7 @@ async def test_a_worker_that_does_not_answer_is_killed() -> None:
     async with await ready() as worker:
         os.kill(worker.pid, signal.SIGSTOP)
         with pytest.raises(StageLost) as told:
-            await worker.ask(TOKENIZE, orders.Tokenized, within_s=0.3)
+            await worker.ask(TOKENIZE, worker_orders.Tokenized, within_s=0.3)
         assert told.value.reason.code == "worker_hung"
         assert not psutil.pid_exists(worker.pid)
 
@@ -236,6 +236,6 @@ async def test_an_order_to_a_worker_that_the_system_stopped_ends_in_seconds(monk
         os.kill(worker.pid, signal.SIGSTOP)
         began = time.monotonic()
         with pytest.raises(StageLost) as told:
-            await worker.ask(orders.Tokenize(request=0, text="x"), orders.Tokenized, 60.0)
+            await worker.ask(worker_orders.Tokenize(request=0, text="x"), worker_orders.Tokenized, 60.0)
         assert told.value.reason.code == "worker_hung"
         assert 1.0 <= time.monotonic() - began < 20.0

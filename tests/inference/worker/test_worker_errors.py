@@ -7,7 +7,7 @@ import pytest
 from app.core.errors import BadInput
 from app.core.reasons import said
 from app.inference.worker.worker_errors import refused, telling
-from backends.orders import Failed
+from backends.worker_orders import Failed
 
 ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed"
 

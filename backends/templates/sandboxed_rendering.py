@@ -56,7 +56,7 @@ def rendered(
     values: Mapping[str, object],
 ) -> str:
     """Render as `render` does, inside an already entered `bounded`."""
-    from backends.templates import sandbox  # heavy, and most workers only compute
+    from backends.templates import jinja_sandbox  # heavy, and most workers only compute
 
     variables = {
         **values,
@@ -67,8 +67,8 @@ def rendered(
     if tools:
         variables["tools"] = variables[TOOLS_TOO] = deepcopy(list(tools))
     try:
-        return _joined(sandbox.compiled(template).generate(variables))
-    except sandbox.TemplateError as error:
+        return _joined(jinja_sandbox.compiled(template).generate(variables))
+    except jinja_sandbox.TemplateError as error:
         raise Refused(error.message or type(error).__name__) from None
     except (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
         raise Refused(f"the chat template failed: {error}", "template_error", error=str(error)) from None
