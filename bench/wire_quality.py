@@ -32,7 +32,7 @@ from app.catalog.stages.stage_store import StageStore
 from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
-from backends.text import open_text
+from backends.vocabulary import open_vocabulary
 from backends.wire_numbers import bytes_of, from_wire, to_wire
 from bench import report
 from bench.children import ChildFailed
@@ -135,7 +135,7 @@ class Judge:
         self._stages = store
         self._shelf = Shelf(folder / "models", folder / "no-guide", store)
         self.entry: Entry = self._shelf.import_file(path)
-        vocabulary = open_text(str(path))
+        vocabulary = open_vocabulary(str(path))
         self.ids = vocabulary.tokenize(text, special=False, bos=vocabulary.adds_bos)[:n_tokens]
         vocabulary.close()
         self._threads = threads

@@ -12,7 +12,7 @@ import numpy as np
 from backends.contract import NotFinite, Segment, StageError
 from backends.llamacpp import binding
 from backends.llamacpp.stage import Batch
-from backends.text import tokenized
+from backends.vocabulary import tokenize_with
 from backends.wire_numbers import VALUE, Rows
 
 FOR_ONE = 0  # the only sequence
@@ -46,7 +46,7 @@ class LlamaEmbedder:
 
     def tokenize(self, text: str) -> list[int]:
         """Return the tokens of a text, with those that this model wants before and after it."""
-        return tokenized(self._llama, self._vocab, text, special=False, bos=True)
+        return tokenize_with(self._llama, self._vocab, text, special=False, bos=True)
 
     def embed(self, ids: Sequence[int]) -> Rows:
         """Return the vector of a text as the model gives it: `[width]`, not normalized. Raises StageError."""
@@ -64,8 +64,8 @@ class LlamaEmbedder:
                 {"{query}": query, "{document}": text}.get(part, part)
                 for part in re.split(r"(\{query\}|\{document\})", written)
             )
-            return tokenized(llama, vocab, both, special=True, bos=False)
-        parts = [tokenized(llama, vocab, part, special=False, bos=False) for part in (query, text)]
+            return tokenize_with(llama, vocab, both, special=True, bos=False)
+        parts = [tokenize_with(llama, vocab, part, special=False, bos=False) for part in (query, text)]
         end = llama.llama_vocab_eos(vocab)
         end = llama.llama_vocab_sep(vocab) if end == NO_TOKEN else end
         begin = [llama.llama_vocab_bos(vocab)] if llama.llama_vocab_get_add_bos(vocab) else []

@@ -29,7 +29,7 @@ from backends.llamacpp.text_embedder import LlamaEmbedder
 from backends.templates.chat_template import ChatTemplate, Rendered
 from backends.templates.template_calls import call_format
 from backends.templates.template_reasoning import of_template
-from backends.text import Text, open_text, pieces
+from backends.vocabulary import Vocabulary, open_vocabulary, pieces
 from backends.wire_numbers import bytes_of, ids_from_wire
 from backends.worker import process
 from backends.worker.runs import Run
@@ -98,7 +98,7 @@ class Service:
     def __init__(self, *, alone: bool = False) -> None:
         self._alone = alone
         self._runs: dict[bytes, Run] = {}
-        self._text: Text | None = None
+        self._text: Vocabulary | None = None
         self._template = self._tools_template = ChatTemplate("")
         self._vectors = Vectors()
         self._last: Frame | None = None  # the last step that went well, to be rehearsed
@@ -275,7 +275,7 @@ class Service:
         if self._text is not None:
             self._text.close()
             self._text = None
-        text = self._text = open_text(order.path)
+        text = self._text = open_vocabulary(order.path)
         import backends.templates.jinja_sandbox  # noqa: F401  now, and not at the first question
 
         names = _names(text)
@@ -297,7 +297,7 @@ class Service:
             last = first + len(some) == text.n_vocab
             yield worker_orders.Pieces(request=order.request, first=first, pieces=some, last=last)
 
-    def _vocabulary(self) -> Text:
+    def _vocabulary(self) -> Vocabulary:
         if self._text is None:
             raise StageError("no vocabulary is loaded here")
         return self._text
@@ -318,7 +318,7 @@ class Service:
         )
 
 
-def _names(text: Text) -> dict[str, str]:
+def _names(text: Vocabulary) -> dict[str, str]:
     """Return the tokens that templates write themselves."""
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 

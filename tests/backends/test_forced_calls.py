@@ -19,7 +19,7 @@ from app.core.tools.call_markers import markers_of
 from backends.contract import CallFormat, Layers, Payload, Role, Sampling, Segment, Tokens
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import sampler_for
-from backends.text import LlamaText
+from backends.vocabulary import LlamaVocabulary
 from backends.wire_numbers import VALUE
 from testbed import tiny
 from tests.backends import cutting
@@ -68,7 +68,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         given = cutting.config(path, Layers(0, 1), Role.WHOLE, 64, kv_cells=MOST_TOKENS + 8)
-        self._stage, self._text = LlamaStage(given), LlamaText(str(path))
+        self._stage, self._text = LlamaStage(given), LlamaVocabulary(str(path))
 
     def written(self, one: CallFormat, many: bool, seed: int) -> str:
         """What it writes within the grammar of a call, to its end."""

@@ -11,22 +11,22 @@ import pytest
 
 from backends.contract import LocalTime, StageError, TemplateFailed
 from backends.templates.sandboxed_rendering import render
-from backends.text import Text, open_text, pieces
+from backends.vocabulary import Vocabulary, open_vocabulary, pieces
 from testbed import tiny
 
 MESSAGES = [{"role": "user", "content": "Grüße <|im_end|>"}]
 
 
 @pytest.fixture(params=["real", "fake"])
-def text(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Text]:
+def text(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Vocabulary]:
     path = "fake:vocab=300"
     if request.param == "real":
         path = str(tiny.llama(tmp_path / "whole.gguf", layers=1, vocab=10000))
-    with closing(open_text(path)) as loaded:
+    with closing(open_vocabulary(path)) as loaded:
         yield loaded
 
 
-def test_what_is_tokenized_comes_back(text: Text) -> None:
+def test_what_is_tokenized_comes_back(text: Vocabulary) -> None:
     ids = text.tokenize("Grüße, 你好 🙂\n", special=False, bos=True)
     assert ids[0] == text.bos == 0
     assert b"".join(map(text.piece, ids)).decode() == "Grüße, 你好 🙂\n"
@@ -34,7 +34,7 @@ def test_what_is_tokenized_comes_back(text: Text) -> None:
     assert text.end_tokens == (1,)
 
 
-def test_names_of_control_tokens_count_only_when_asked(text: Text) -> None:
+def test_names_of_control_tokens_count_only_when_asked(text: Vocabulary) -> None:
     named = text.tokenize("a<|im_end|>", special=True, bos=False)
     assert named[-1] == 1
     assert len(named) == 2
@@ -45,25 +45,25 @@ def test_names_of_control_tokens_count_only_when_asked(text: Text) -> None:
     assert text.name(-1) == ""
 
 
-def test_half_a_character_is_no_crash(text: Text) -> None:
+def test_half_a_character_is_no_crash(text: Vocabulary) -> None:
     assert text.tokenize("a\ud83d", special=False, bos=False)
 
 
-def test_all_pieces_come_in_parts(text: Text) -> None:
+def test_all_pieces_come_in_parts(text: Vocabulary) -> None:
     found = list(pieces(text))
     assert sum(len(some) for _, some in found) == text.n_vocab
     assert found[0][1][:4] == (b"", b"", b"", text.piece(3))
     assert len(found) == (2 if text.n_vocab > 8192 else 1)
 
 
-def test_its_template_is_applied(text: Text) -> None:
+def test_its_template_is_applied(text: Vocabulary) -> None:
     assert render(text.template, MESSAGES) == ("<|im_start|>user\nGrüße <|im_end|><|im_end|>\n<|im_start|>assistant\n")
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.gguf").write_bytes(b"not a model")
     with pytest.raises(StageError):
-        open_text(str(tmp_path / "x.gguf"))
+        open_vocabulary(str(tmp_path / "x.gguf"))
 
 
 def test_templates_have_what_they_are_written_against() -> None:

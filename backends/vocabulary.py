@@ -21,7 +21,7 @@ FAKE_TEMPLATE = (
 )
 
 
-class Text(Protocol):
+class Vocabulary(Protocol):
     """A vocabulary, loaded."""
 
     n_vocab: int
@@ -45,19 +45,19 @@ class Text(Protocol):
     def close(self) -> None: ...
 
 
-def open_text(path: str) -> Text:
+def open_vocabulary(path: str) -> Vocabulary:
     """Load a vocabulary. Raises StageError."""
-    return FakeText(path) if path.startswith(fake_engine.PREFIX) else LlamaText(path)
+    return FakeVocabulary(path) if path.startswith(fake_engine.PREFIX) else LlamaVocabulary(path)
 
 
-def pieces(text: Text) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+def pieces(text: Vocabulary) -> Iterator[tuple[int, tuple[bytes, ...]]]:
     """Yield all tokens' bytes in parts: first token, pieces."""
     for first in range(0, text.n_vocab, PIECES_AT_ONCE):
         last = min(first + PIECES_AT_ONCE, text.n_vocab)
         yield first, tuple(text.piece(token) for token in range(first, last))
 
 
-def tokenized(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) -> list[int]:
+def tokenize_with(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) -> list[int]:
     """Return the ids of a text in a vocabulary of llama.cpp."""
     data = text.encode("utf-8", "replace")  # half a character would end the process
     room = len(data) + 16
@@ -71,7 +71,7 @@ def tokenized(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) ->
         room = -count
 
 
-class LlamaText:
+class LlamaVocabulary:
     """The vocabulary of a GGUF."""
 
     def __init__(self, path: str) -> None:
@@ -111,7 +111,7 @@ class LlamaText:
         return (self._llama.llama_vocab_get_text(self._vocab, token) or b"").decode("utf-8", "replace")
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]:
-        return tokenized(self._llama, self._vocab, text, special=special, bos=bos)
+        return tokenize_with(self._llama, self._vocab, text, special=special, bos=bos)
 
     def close(self) -> None:
         if self._model:
@@ -119,7 +119,7 @@ class LlamaText:
         self._model = None
 
 
-class FakeText:
+class FakeVocabulary:
     """A fake vocabulary: three control tokens, then one token per byte."""
 
     adds_bos: bool = True
