@@ -149,7 +149,7 @@ def use_the_tray(evening: Evening) -> None:
     screen.tray()  # which brings the window back, as it closes that notice
     screen.press("This computer")
     screen.tray("Pause lending", "For 1 h")
-    screen.read("Paused by you until")
+    screen.read("Paused until")
     screen.tray("Resume lending")
     screen.read("Others may use")
 

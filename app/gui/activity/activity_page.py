@@ -27,7 +27,7 @@ class ActivityPage(Page):
         self.title.setText(self.tr("Activity"))
         self.feed = Feed(services.pool, self)
         self.tabs = QTabBar()
-        self.tabs.setAccessibleName(self.tr("Parts of this page"))
+        self.tabs.setAccessibleName(self.tr("Sections of this page"))
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self._parts = QStackedWidget()

@@ -145,7 +145,7 @@ def figures(bench: Bench) -> list[tuple[str, str, str]]:
 def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
     """Return what a token took; reading the prompts is included."""
     name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
-    drew = _tr("{watts} W on {machines}, as the system tells")
+    drew = _tr("{watts} W on {machines}, as reported by the system")
     words = drew.format(watts=formats.number(energy.watts), machines=_n_machines(bench))
     return name, formats.token_energy(energy.joules_per_token), words
 
@@ -166,7 +166,7 @@ def against_host(bench: Bench) -> str:
     reads, host_reads = bench.mean("prefill_tok_s"), bench.host_mean("prefill_tok_s")
     if reads and host_reads:
         sentences.append(
-            _tr("Reading: {ours} together, {alone} alone, {times} times.").format(
+            _tr("Prompt: {ours} together, {alone} alone, {times} times.").format(
                 ours=formats.speed(reads), alone=formats.speed(host_reads), times=formats.number(reads / host_reads, 2)
             )
         )
@@ -300,7 +300,7 @@ class BenchCard(QFrame):
             bars = Bars(self._theme)
             bars.show_lines(share_lines(machines, whole_s))
             self._box.addWidget(line())
-            self._box.addWidget(label(self.tr("Of the time of one answer"), "muted"))
+            self._box.addWidget(label(self.tr("Share of the time of one answer"), "muted"))
             self._box.addWidget(bars)
 
 

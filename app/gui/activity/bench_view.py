@@ -88,7 +88,7 @@ class BenchModel(QAbstractTableModel):
             self.tr("Kind"),
             self.tr("First token"),
             self.tr("Speed"),
-            self.tr("Beside its forecast"),
+            self.tr("Compared with the forecast"),
         )[section]
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -188,7 +188,7 @@ class EarlierBenchmarks(QWidget):
         before = list(self.store.kept)
         self._write([bench for bench in before if bench is not self.shown])
         undo = (self.tr("Undo"), lambda: self._restore(before))
-        self._page.notice.say(self.tr("The benchmark was removed."), "info", undo)
+        self._page.notice.say(self.tr("Benchmark removed."), "info", undo)
 
     def _restore(self, before: list[Bench]) -> None:
         self._page.notice.clear()
@@ -219,7 +219,7 @@ class EarlierBenchmarks(QWidget):
         except BadInput as error:
             self._page.fail(error)
         else:
-            words = self.tr("Saved as {file}. Machines are not named in it.")
+            words = self.tr("Saved as {file}. It doesn't name any machines.")
             self._page.notice.say(words.format(file=file.name))
 
     def _list(self) -> None:
@@ -279,7 +279,7 @@ class BenchView(QWidget):
         self.first = button("", self._begin_first)
         self._empty = EmptyState(
             self.tr("Nothing measured yet"),
-            self.tr("A benchmark asks random questions and throws the answers away."),
+            self.tr("A benchmark asks random questions and discards the answers."),
             self.first,
         )
         box = column(self._start_card(), self.earlier, gap=sizes.L)
@@ -308,7 +308,7 @@ class BenchView(QWidget):
         answers = self._services.pool.now.answers
         if (answers.running or answers.waiting) and not anyway:
             self._page.notice.say(
-                self.tr("An answer is in progress, so the figures would be too low."),
+                self.tr("An answer is in progress, so the results would be too low."),
                 "warning",
                 (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True, compare=compare)),
             )
@@ -375,7 +375,7 @@ class BenchView(QWidget):
                 TOGETHER: self.tr("Measuring the household"),
                 LOADING: self.tr("Loading on one machine"),
                 ALONE: self.tr("Measuring one machine"),
-                BACK: self.tr("Loading as it was"),
+                BACK: self.tr("Loading it as before"),
             }[step]
         )
 
@@ -388,7 +388,7 @@ class BenchView(QWidget):
         self.run = None
         self.earlier.add(bench)
         self._refresh()
-        announce(self, self.tr("The benchmark is done."))
+        announce(self, self.tr("Benchmark finished."))
 
     def _failed(self, error: AppError) -> None:
         self.run = self._call = None

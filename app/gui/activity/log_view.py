@@ -93,14 +93,12 @@ class LogView(QWidget):
         self.words.setClearButtonEnabled(True)
         self.words.textChanged.connect(self.refresh)
         self.table = self._table()
-        about = self.tr(
-            "Models that come and go, machines, lending and answers are written down here, never a word of any text."
-        )
+        about = self.tr("The log lists events of models, machines, lending and answers, but never any text.")
         chat = button(self.tr("Open the chat"), lambda: go(navigation.CHAT))
         self._nothing = EmptyState(self.tr("Nothing happened yet"), about, chat)
         self._not_found = EmptyState(
             self.tr("Nothing found"),
-            self.tr("No entry of this kind has these words."),
+            self.tr("No entry of this kind contains these words."),
             button(self.tr("Show everything"), self.show_all),
         )
         self._stack = QStackedLayout()
@@ -151,7 +149,7 @@ class LogView(QWidget):
 
     def _answer(self, answer: AnswerEntry) -> Entry:
         if answer.end == "failed":
-            text = self.tr("{model} broke off an answer after {tokens} tokens.")
+            text = self.tr("An answer from {model} broke off after {tokens} tokens.")
         elif answer.end == "stopped":
             text = self.tr("{model} was stopped after {tokens} tokens.")
         else:
@@ -166,7 +164,7 @@ class LogView(QWidget):
 
     def _kinds(self) -> QComboBox:
         box = DropDown()
-        box.setAccessibleName(self.tr("Which entries"))
+        box.setAccessibleName(self.tr("Kind of entries"))
         for name, words in (
             ("", self.tr("Everything")),
             ("answer", self.tr("Answers")),

@@ -100,7 +100,7 @@ def jobs_of(pool: NodeState, running: Sequence[AnswerInProgress], importing: Imp
     jobs += [_download(download) for download in snapshot.downloads.values() if download.state in ACTIVE_STATES]
     if importing.paths:
         transfer = of_import(importing, "")
-        words = _tr("Taking in {name}").format(name=transfer.name)
+        words = _tr("Importing {name}").format(name=transfer.name)
         jobs.append(Job("download", words, transfer.words, transfer.share))
     return [*jobs, *_giving(snapshot), *_lending(snapshot)]
 
@@ -129,30 +129,30 @@ def _reading(requester: Requester) -> str:
     """Return the words for an answer before its first token."""
     match requester:
         case Requester(kind="owner"):
-            return _tr("{model} reads a question of yours")
+            return _tr("{model} is reading your question")
         case Requester(kind="program", name=""):
-            return _tr("{model} reads a question of a program without a key")
+            return _tr("{model} is reading a question from a program without a key")
         case Requester(kind="program"):
-            return _tr("{model} reads a question of the program {name}")
+            return _tr("{model} is reading a question from the program {name}")
         case Requester(kind="guest"):
-            return _tr("{model} reads a question of the guest {name}")
+            return _tr("{model} is reading a question from the guest {name}")
         case _:
-            return _tr("{model} reads a question of {name}")
+            return _tr("{model} is reading a question from {name}")
 
 
 def _writing(requester: Requester) -> str:
     """Return the words for an answer after its first token."""
     match requester:
         case Requester(kind="owner"):
-            return _tr("{model} writes an answer for you")
+            return _tr("{model} is writing your answer")
         case Requester(kind="program", name=""):
-            return _tr("{model} writes an answer for a program without a key")
+            return _tr("{model} is answering a program without a key")
         case Requester(kind="program"):
-            return _tr("{model} writes an answer for the program {name}")
+            return _tr("{model} is answering the program {name}")
         case Requester(kind="guest"):
-            return _tr("{model} writes an answer for the guest {name}")
+            return _tr("{model} is answering the guest {name}")
         case _:
-            return _tr("{model} writes an answer for {name}")
+            return _tr("{model} is answering {name}")
 
 
 def _load(loaded: LoadedModel) -> list[Job]:
@@ -169,8 +169,8 @@ def _load(loaded: LoadedModel) -> list[Job]:
 def _step(model: str, step: Progress) -> Job:
     words = {
         "sending": _tr("Sending layers of {model} to {machine}"),
-        "loading": _tr("{machine} loads its layers of {model}"),
-    }.get(step.step, _tr("{machine} prepares its layers of {model}"))
+        "loading": _tr("{machine} is loading its layers of {model}"),
+    }.get(step.step, _tr("{machine} is preparing its layers of {model}"))
     figures = _amounts(step.done, step.total) if step.unit == "bytes" else ""
     share = step.done / step.total if step.total else None
     return Job("models", words.format(model=model, machine=step.machine or ""), figures, share)
@@ -197,7 +197,7 @@ def _lending(snapshot: Snapshot) -> list[Job]:
     lending = snapshot.node.lending
     text = _tr("This machine holds layers for {name}")
     if lending.state == "working" and len(lending.used_by) == 1:  # with more, nobody knows for whom
-        text = _tr("This machine computes for an answer of {name}")
+        text = _tr("This machine is working on an answer for {name}")
     used = formats.size(lending.used_bytes or 0)
     return [Job("computer", text.format(name=name), used) for name in lending.used_by]
 

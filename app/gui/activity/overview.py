@@ -67,7 +67,7 @@ class Overview(QWidget):
             self._services.theme,
             ("muted", SOLID, self.tr("reads")),
             ("accent", SOLID, self.tr("writes")),
-            ("good", SOLID, self.tr("computes, with the way there and back")),
+            ("good", SOLID, self.tr("computing, including network time")),
             ("warning", HATCHED, self.tr("waits")),
         )
 
@@ -76,9 +76,7 @@ class Overview(QWidget):
         self._some.setLayout(column(self.table, top, self.timeline, gap=sizes.M))
         go = button(self.tr("Open the chat"), lambda: self._services.go(navigation.CHAT), role="primary")
         empty = EmptyState(
-            self.tr("No answers yet"),
-            self.tr("Ask something, and here stands what each machine did for the answer."),
-            go,
+            self.tr("No answers yet"), self.tr("Ask something to see what each machine did for the answer."), go
         )
         self._none.setLayout(column(empty))
         return card(label(self.tr("Answers"), "section"), self._some, self._none)
@@ -86,7 +84,7 @@ class Overview(QWidget):
     def _forecast_card(self) -> QFrame:
         theme = self._services.theme
         self._marks = Legend(theme, ("accent", DOT, self.tr("speed")), ("warning", SQUARE, self.tr("first token")))
-        title = label(self.tr("Forecast against fact"), "section")
+        title = label(self.tr("Forecast and result"), "section")
         top = Flow(title, self._marks, gap=sizes.M, last_right=True)
         return card(top, self._off, self.chart)
 
@@ -105,8 +103,8 @@ class Overview(QWidget):
 
     def _no_forecast(self) -> str:
         return self.tr(
-            "Nothing to compare yet: after an answer of some length, made while nobody else asked,"
-            " its forecast stands here beside what was measured."
+            "Nothing to compare yet. After a longer answer with no other requests at the same time, you see "
+            "forecast and measurement here."
         )
 
     def _show_one(self, answer: AnswerEntry | None) -> None:
@@ -124,7 +122,7 @@ class Overview(QWidget):
     def _time_of(self, answer: AnswerEntry) -> str:
         text = self.tr("Where the time went: {seconds} for {tokens} tokens")
         if not answer.alone:  # a stage counts what it does, not for whom
-            text = self.tr("{seconds} for {tokens} tokens; the bars hold other answers' work too")
+            text = self.tr("{seconds} for {tokens} tokens; the bars include work for other answers")
         return text.format(
             seconds=formats.seconds(answer.queued_s + computed_seconds(answer)), tokens=formats.number(answer.tokens)
         )
@@ -139,8 +137,8 @@ class Overview(QWidget):
         if not lent.rows and lent.seconds < 1:
             return self.tr("Other machines have not used this one yet.")
         text = self.tr(
-            "Since {day} others had layers here for {time}. {tokens} token positions were computed for"
-            " them; {size} went in and out."
+            "Since {day}, others have had layers here for {time}. This machine computed {tokens} token positions "
+            "for them and transferred {size}."
         )
         words = text.format(
             day=formats.day(lent.since),
@@ -149,7 +147,7 @@ class Overview(QWidget):
             size=formats.size(lent.bytes_in + lent.bytes_out),
         )
         if lent.watt_hours >= LEAST_WATT_HOURS:
-            drew = self.tr("In that time the whole machine drew {energy}.")
+            drew = self.tr("In that time, the whole machine used {energy}.")
             words += " " + drew.format(energy=formats.energy(lent.watt_hours))
         return words
 
@@ -162,7 +160,7 @@ class ForecastChart(QWidget):
         self._theme = theme
         self._errors: list[tuple[float, float]] = []
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(self.tr("Forecast against fact"))
+        self.setAccessibleName(self.tr("Forecast and result"))
         theme.changed.connect(self.updateGeometry)
 
     @property
@@ -361,11 +359,11 @@ class AnswersModel(QAbstractTableModel):
     def end_of(self, answer: AnswerEntry) -> str:
         """Return a sentence that says how an answer ended."""
         return {
-            "stop": self.tr("It came to its end."),
-            "length": self.tr("It reached its limit of tokens."),
-            "full": self.tr("The context was full, so it ended there."),
+            "stop": self.tr("Complete."),
+            "length": self.tr("Stopped at its token limit."),
+            "full": self.tr("Stopped because the context was full."),
             "stopped": self.tr("It was stopped."),
-            "failed": self.tr("It broke off; the log says why."),
+            "failed": self.tr("It broke off. The log shows why."),
         }.get(answer.end, answer.end)
 
     def _words(self, answer: AnswerEntry, column: int) -> str:
@@ -396,7 +394,7 @@ class AnswersModel(QAbstractTableModel):
     def _requester_words(self, requester: Requester | None) -> str:
         match requester:
             case None:
-                return self.tr("not noted")
+                return self.tr("not recorded")
             case Requester(kind="owner"):
                 words = self.tr("you")
             case Requester(kind="program", name=""):

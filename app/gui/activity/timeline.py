@@ -128,12 +128,12 @@ class Timeline(Bars):
             Piece(reads_s / whole_s, "muted"),
             Piece(decode_s / whole_s, "accent"),
         )
-        words = self.tr("reads {reads}, writes {writes}").format(
+        words = self.tr("reading {reads}, writing {writes}").format(
             reads=formats.seconds(reads_s), writes=formats.seconds(decode_s)
         )
         if answer.queued_s >= 0.05:
             waits = formats.seconds(answer.queued_s)
-            words = self.tr("waits {waits}, {others}").format(waits=waits, others=words)
+            words = self.tr("waiting {waits}, {others}").format(waits=waits, others=words)
         return Line(self.tr("Answer"), pieces, words)
 
 
@@ -144,7 +144,7 @@ def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[Line, 
     for machine in machines:
         busy = min(1.0, machine.busy_s / whole_s)
         wait = min(1.0 - busy, machine.wait_s / whole_s)  # waiting while it computed takes no extra time
-        words = QCoreApplication.translate("Bars", "computes {busy}, waits {wait}").format(
+        words = QCoreApplication.translate("Bars", "computing {busy}, waiting {wait}").format(
             busy=formats.percent(busy), wait=formats.percent(wait)
         )
         pieces = (Piece(busy, "good"), Piece(wait, "warning", True))

@@ -132,12 +132,12 @@ class QuitSheet(Sheet):
         self, services: AppContext, where: Sequence[str], leave: Callable[[], object], parent: QWidget
     ) -> None:
         words = self.tr(
-            "Something is under way on: {pages}. It ends when you quit; what came of an answer is kept. "
-            "Downloads, and files that are taken in, go on at the next start."
+            "There is work in progress on: {pages}. Quitting stops it, and keeps the text of an answer so far. "
+            "Downloads and imports continue the next time you start Poolhouse."
         )
         sentence = words.format(pages=", ".join(where))
         super().__init__(services, self.tr("Quit now?"), sentence, parent)
-        self.leave = button(self.tr("Quit and end it"), leave)
+        self.leave = button(self.tr("Quit anyway"), leave)
         self.stay = self.offer(self.tr("Go on"), self.leave)
         self.stay.setFocus()
 

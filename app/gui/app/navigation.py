@@ -58,7 +58,7 @@ INTERNAL_ERRORS = ("bug", "node_fault", "pipeline_fault")
 
 
 def log_button_text() -> str:
-    return QCoreApplication.translate("Places", "Show its log")
+    return QCoreApplication.translate("Places", "Show log")
 
 
 def technical_details(error: AppError) -> str:

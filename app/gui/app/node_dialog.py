@@ -60,7 +60,7 @@ class Sheet(Compact):
         pool = self.services.pool
         if self.needs_node and pool.link in LOST:
             self._is_lost = True
-            waits = self.tr("The background service is not running right now. This waits until it is back.")
+            waits = self.tr("The background service isn't running right now. This waits until it is back.")
             again = (self.tr("Start again"), pool.try_again)
             actions = (again,) if pool.link is Link.AWAY else ()
             self.notice.say(pool.problem or waits, "error", *actions, closable=False)

@@ -64,7 +64,7 @@ def current_status(pool: NodeState) -> PoolStatus:
     if loaded is not None and loaded.state == "recovering":
         return PoolStatus(Kind.WORKING, trouble_with(loaded), navigation.POOL, name)
     if loaded is not None and loaded.stopping:
-        stopping = _tr("{model} is being stopped, and gives its memory back.")
+        stopping = _tr("Stopping {model} and freeing its memory.")
         return PoolStatus(Kind.WORKING, stopping.format(model=model_name(name)), navigation.MODELS)
     if loaded is not None and (leaving := _leaving(now, loaded)) is not None:
         return PoolStatus(Kind.PAUSED, leaving, navigation.POOL)
@@ -84,9 +84,9 @@ def current_status(pool: NodeState) -> PoolStatus:
         sentence = _tr("Ready. Answers come from {machine}.").format(machine=", ".join(now.hosts))
         return PoolStatus(Kind.IDLE, sentence, navigation.CHAT)
     if now.hosts is not None:
-        return PoolStatus(Kind.ATTENTION, _tr("No host is here to answer."), navigation.POOL)
+        return PoolStatus(Kind.ATTENTION, _tr("No host is available to answer."), navigation.POOL)
     if now.load_failed is not None:
-        text = _tr("{model} could not be loaded, so no model answers.")
+        text = _tr("{model} could not be loaded, so no model is available.")
         sentence = text.format(model=model_name(now.load_failed.model))
         return PoolStatus(Kind.ATTENTION, sentence, navigation.MODELS)
     return PoolStatus(Kind.IDLE, _tr("Ready. No model is loaded yet."), navigation.MODELS)
@@ -100,11 +100,11 @@ def trouble_with(loaded: LoadedModel) -> str:
 def other_models(now: Snapshot) -> list[str]:
     """Return a sentence for each model beside the first one."""
     sentences = {
-        "loading": _tr("Loading {model} as well."),
+        "loading": _tr("Also loading {model}."),
         "lost": _tr("{model} was lost."),
         "recovering": _tr("A machine of {model} is missing."),
     }
-    ready = _tr("{model} answers as well.")
+    ready = _tr("{model} is ready, too.")
     return [sentences.get(model.state, ready).format(model=model_name(model.model)) for model in now.beside]
 
 
@@ -116,7 +116,7 @@ def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
             continue
         recovery = said(loaded.recovery.text_facts) if loaded.recovery is not None else ""
         why = " ".join(filter(None, (said(machine.reason_facts), recovery)))
-        text = _tr("{machine} stops lending. {why}") if why else _tr("{machine} stops lending.")
+        text = _tr("{machine} is about to stop lending. {why}") if why else _tr("{machine} is about to stop lending.")
         return text.format(machine=machine.name, why=why)
     return None
 
@@ -126,11 +126,11 @@ def _ready(now: Snapshot, loaded: LoadedModel) -> str:
     holders = loaded.holders or [machine.id for machine in loaded.machines]
     model = model_name(loaded.model)
     if len(holders) > 1:
-        return _tr("Ready. {many} machines hold {model}.").format(many=len(holders), model=model)
+        return _tr("Ready. {model} runs on {many} machines.").format(many=len(holders), model=model)
     for machine in now.sorted_machines:
         if holders == [machine.id] and not machine.this:
-            return _tr("Ready. {machine} holds {model}.").format(machine=machine.name, model=model)
-    return _tr("Ready. This machine holds {model}.").format(model=model)
+            return _tr("Ready. {model} runs on {machine}.").format(machine=machine.name, model=model)
+    return _tr("Ready. {model} runs on this machine.").format(model=model)
 
 
 def _away(pool: NodeState) -> PoolStatus:

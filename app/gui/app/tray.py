@@ -46,7 +46,7 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[News]:
     title = tr("Tray", "Pairing attempt")
     paired = _paired(now)
     if paired is not None and paired != _paired(before):
-        text = tr("Tray", "{name} belongs to your household now.").format(name=now.machines[paired].name)
+        text = tr("Tray", "{name} is now in your household.").format(name=now.machines[paired].name)
         return [News(tr("Tray", "A machine was added"), text, f"{navigation.POOL}/{paired}")]
     if before.pairing is None:
         return []
@@ -136,7 +136,7 @@ class TrayMenu(QMenu):
             self._say(self.users, self.tr("Used by {names}").format(names=users(lending)))
         self._show_machines(pool.now.sorted_machines if pool.is_there else [])
         goes_on = pool.is_there and not self._services.launcher.started
-        quits = self.tr("Quit; the background service goes on") if goes_on else self.tr("Quit")
+        quits = self.tr("Quit (background service keeps running)") if goes_on else self.tr("Quit")
         self._say(self.quit, quits)
 
     def _build_pauses(self) -> QMenu:
@@ -338,14 +338,14 @@ class Tray(QObject):
         """Say once that the app keeps running."""
         if not self._services.preferences.flag(FIRST_CLOSE):
             self._services.preferences.keep(FIRST_CLOSE, True)
-            text = self.tr("It goes on here in the tray. To end it, choose Quit in this menu.")
+            text = self.tr("You can find it here in the tray. To stop it, choose Quit from this menu.")
             self.notify(News(self.tr("Poolhouse is still running"), text, ""))
 
     def _explain_no_tray(self) -> None:
         """Say once that there is no tray. It counts as seen when a person has chosen or closes the window again."""
         self._is_asking = True
         self._window.ask(
-            self.tr("This desktop shows no tray icons, so Poolhouse stays in the task bar."),
+            self.tr("This desktop doesn't show tray icons, so Poolhouse stays in the taskbar."),
             (self.tr("Minimise"), self._minimize),
             (self.tr("Quit"), self._leave),
         )

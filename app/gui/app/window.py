@@ -276,7 +276,9 @@ class Window(QMainWindow):
             return
         services.preferences.keep(GOES_ON, True)
         self.ask(
-            self.tr("Only this window ends when you quit: the background service was started without it, and goes on."),
+            self.tr(
+                "Quitting only closes this window. The background service was started separately and keeps running."
+            ),
             (self.tr("Go on"), self.seen),
             (self.tr("Quit"), self._quit),
         )
@@ -366,7 +368,7 @@ class Window(QMainWindow):
         self._bar_box.show()
         sentence = pool.problem or said(AppError("node_away"))
         again = (self.tr("Start again"), pool.try_again)
-        anew = (self.tr("Restart it"), lambda: restart(self._services))
+        anew = (self.tr("Restart"), lambda: restart(self._services))
         details = (self.tr("Details"), self._show_log)
         other = pool.link is Link.OTHER_VERSION
         actions = (anew,) if other else (details, again)

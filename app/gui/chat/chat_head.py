@@ -152,7 +152,7 @@ class ChatHead(QWidget):
         if not self._pool.is_there:
             return ""  # no model answers, as the bar above every page says
         if now.hosts == []:
-            return self.tr("No host is here to answer")
+            return self.tr("No host is available to answer")
         if now.hosts is not None:
             return self.tr("Answered by {machine}").format(machine=", ".join(now.hosts))
         loaded = self._answering(chat)

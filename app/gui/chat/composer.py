@@ -384,7 +384,7 @@ class ComposerHint(QWidget):
             text = self.tr("The context is nearly full: the next answer may stop early.")
         elif not is_loaded and failed is not None:
             if chat.messages:
-                text = self.tr("{model} could not be loaded, so no model answers.")
+                text = self.tr("{model} could not be loaded, so no model is available.")
                 text = text.format(model=model_name(failed.model))
                 offer, self._offered = self.tr("Ask the Guide"), GUIDE
         elif not is_loaded and chat.model is None and guide_fails:

@@ -392,7 +392,7 @@ class DoctorDialog(Dialog):
 
     def _start_words(self) -> str:
         other = self.services.pool.link is Link.OTHER_VERSION
-        return self.tr("Restart it") if other else self.tr("Start it")
+        return self.tr("Restart") if other else self.tr("Start")
 
     def _start(self) -> None:
         self.services.pool.link_changed.connect(self._started)

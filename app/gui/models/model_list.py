@@ -47,7 +47,7 @@ class ModelList(Whole):
         self._online = button("", self._search_online, "link")
         self._online.hide()
         self._all = button(self.tr("Show all"), self.show_all)
-        self._log = button(self.tr("Show its log"), lambda: services.go(LOG_PAGE))
+        self._log = button(self.tr("Show log"), lambda: services.go(LOG_PAGE))
         self._empty = EmptyState("", "", self._all, self._log)
         self._stack = _Stack()
         self._stack.addWidget(self.view)

@@ -367,7 +367,7 @@ class ModelsPage(Page):
             self._show(item.key)
             return
         if not self.library.has_shelf:
-            self.fail(AppError("node_away"), (self.tr("Show its log"), lambda: self.services.go(LOG_PAGE)))
+            self.fail(AppError("node_away"), (self.tr("Show log"), lambda: self.services.go(LOG_PAGE)))
             return
         self.notice.say(
             self.tr("No larger model fits the memory that models may use now. Add a machine, or let them use more."),

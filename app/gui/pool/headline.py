@@ -134,7 +134,7 @@ class Headline(QFrame):
             title = self.tr("Ready. Answers come from {machine}").format(machine=", ".join(hosts))
             return _Summary("check", "good", title)
         if hosts is not None:
-            return _Summary("warning", "warning", self.tr("No host is here to answer"))
+            return _Summary("warning", "warning", self.tr("No host is available to answer"))
         if failed is not None:
             title = self.tr("{model} could not be loaded").format(model=model_name(failed.model))
             why = failed.facts.get("why")
@@ -144,7 +144,7 @@ class Headline(QFrame):
     def _model_summary(self, loaded: LoadedModel, expected: Expected) -> _Summary:
         name = model_name(loaded.model)
         if loaded.stopping:
-            title = self.tr("{model} is being stopped").format(model=name)
+            title = self.tr("Stopping {model}").format(model=name)
             return _Summary("download", "accent", title, self.tr("It is freeing its memory."))
         trouble = said(loaded.reason_facts) if loaded.reason_facts else ""
         match loaded.state:
@@ -185,7 +185,7 @@ class Headline(QFrame):
         if expected.never:
             return f"{self.tr('{model} fits.').format(model=name)} {expected.never}"
         if expected.tok_s is None:
-            return self.tr("{model} fits. Its speed here is not measured yet.").format(model=name)
+            return self.tr("{model} fits. Its speed here hasn't been measured yet.").format(model=name)
         text = self.tr("{model} would run at {speed}.")
         if expected.ttft_s is not None:
             text = self.tr("{model} would run at {speed}, with the first word after {first} (prompt of {count}).")
@@ -203,7 +203,7 @@ class Headline(QFrame):
             text = self.tr("Last answer {fact}, forecast {forecast}.")
             figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
             if last.interruptions:
-                figures += " " + self.tr("A machine was lost or replaced during it, which took part of the time.")
+                figures += " " + self.tr("Part of that time went into replacing a lost machine.")
             return figures + self._rough(last.forecast_tok_s)
         if loaded.forecast is None:
             return never(loaded) or self._why_no_forecast(loaded, expected)
@@ -221,7 +221,7 @@ class Headline(QFrame):
 
     def _rough(self, tok_s: float) -> str:
         """Return the note that forecasts of very small models are rough."""
-        words = self.tr("This is rough: with such a small model, other work on the computers matters just as much.")
+        words = self.tr("Rough estimate: with a model this small, other work on the computers matters just as much.")
         return f" {words}" if is_rough(tok_s) else ""
 
     def _why_no_forecast(self, loaded: LoadedModel, expected: Expected) -> str:
@@ -230,7 +230,7 @@ class Headline(QFrame):
             return self.tr("No forecast.")
         if expected.tok_s is not None:
             return self.tr("No forecast: it was loaded before its speed here was measured.")
-        return self.tr("No forecast: its speed here is not measured yet.")
+        return self.tr("No forecast yet: its speed here hasn't been measured.")
 
     def _steps(self, loaded: LoadedModel) -> str:
         """Return what each machine does to load it."""

@@ -30,8 +30,8 @@ def trust_note() -> str:
     """Return why only trusted machines should be paired, which both sides of a pairing read."""
     return QCoreApplication.translate(
         "Household",
-        "Machines of a household can in principle work out what is typed from the numbers they "
-        "process. Pair only machines you trust.",
+        "Paired machines could in theory reconstruct what you type from the numbers they process. Only pair "
+        "machines you trust.",
     )
 
 
@@ -49,7 +49,7 @@ class AddSheet(Sheet):
         self.setWindowTitle(self.tr("Add a machine"))
         self.heading.setText(self.tr("Add a machine"))
         self.sentence.setText(
-            self.tr("Start Poolhouse on the machine to add, press “Join a household” there, and type this code.")
+            self.tr("Open Poolhouse on the machine you want to add, click “Join a household” and enter this code.")
         )
         self.sentence.show()
         self.code = ""
@@ -120,7 +120,7 @@ class AddSheet(Sheet):
             self._change_role()
             return
         self._show_code(answer.code)
-        text = self.tr("Address, if it does not find this machine: {address}")
+        text = self.tr("If it can't find this machine, enter this address: {address}")
         self.address.setText(text.format(address=answer.address))
         self.fit()
         self._ends_at = time.monotonic() + answer.seconds
@@ -144,7 +144,7 @@ class AddSheet(Sheet):
     def _follow(self, line: ProgressLine) -> None:
         left = self._tries if line.progress.tries_left is None else line.progress.tries_left
         if left < self._tries:
-            wrong = self.tr("A wrong code was typed. Tries left: {tries}.").format(tries=left)
+            wrong = self.tr("Someone entered a wrong code. Tries left: {tries}.").format(tries=left)
             self.notice.say(wrong, "warning", closable=False)
             self.fit()
             announce(self, wrong)
@@ -234,17 +234,16 @@ class LeaveSheet(Sheet):
 
     def __init__(self, services: AppContext, parent: QWidget, done: Callable[[str], object] = lambda _: None) -> None:
         sentence = self.tr(
-            "All pairings of this machine end, and it gets a new identity: to come back, or to join "
-            "others, it needs a new code."
+            "This machine loses all its pairings and gets a new identity. To come back or join another household, "
+            "it needs a new code."
         )
         super().__init__(services, self.tr("Leave the household"), sentence, parent)
         self._done = done
         self.add(
             paragraph(
                 self.tr(
-                    "Models, chats and settings stay. The other machines show this one as offline "
-                    "until one of them removes it. The background service starts anew, which ends an "
-                    "answer under way."
+                    "Your models, chats and settings stay. The other machines show this one as offline until one "
+                    "of them removes it. The background service restarts, which stops any answer in progress."
                 )
             )
         )
@@ -258,5 +257,5 @@ class LeaveSheet(Sheet):
             self.fail(error)
             return
         restart(self.services)
-        self._done(self.tr("This machine left its household. It is ready again in a few seconds."))
+        self._done(self.tr("This machine has left its household. It will be ready again in a few seconds."))
         self.accept()

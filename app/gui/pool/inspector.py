@@ -216,7 +216,7 @@ def shared(needs: list[int], room: int) -> list[int]:
 
 def _machine_details(machine: MachineFacts) -> list[Fact]:
     hardware, memory = machine.hardware, machine.memory
-    details = [(_tr("Device"), hardware.device or _tr("not known"))]
+    details = [(_tr("Device"), hardware.device or _tr("unknown"))]
     if machine.other_version:
         details.append((_tr("Version"), machine.other_version))
     if machine.other_engine:
@@ -230,15 +230,15 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
     details.append((_tr("Lent"), machine_words.lent(machine)))
     if memory.own:
         details.append((_tr("Used by the model"), formats.size(memory.own)))
-    details.append((_tr("Memory"), formats.size(memory.total) if memory.total else _tr("not known")))
+    details.append((_tr("Memory"), formats.size(memory.total) if memory.total else _tr("unknown")))
     details.append((_tr("Holds"), machine_words.held_models(machine) or _tr("no layers")))
     if share := machine_words.compute_share(machine):
-        details.append((_tr("Computes"), _tr("{percent} of the time of an answer").format(percent=share)))
+        details.append((_tr("Computes"), _tr("{percent} of the answer time").format(percent=share)))
     if machine.roles:
         details.append((_tr("May"), machine_words.roles_text(machine.roles)))
     if not machine.this:  # its own address is in the settings
-        details.append((_tr("Address"), machine.address or _tr("not known")))
-    nobody = _tr("nobody else") if machine.this else _tr("nobody")
+        details.append((_tr("Address"), machine.address or _tr("unknown")))
+    nobody = _tr("no one else") if machine.this else _tr("nobody")
     details.append((_tr("Used by"), ", ".join(machine.used_by) or nobody))
     return details
 
@@ -246,15 +246,15 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
 def _link_details(link: LinkFacts) -> list[Fact]:
     details = [(_tr("Speed"), _both_ways(link)), (_tr("Round trip"), _round_trip(link))]
     if link.token_s is not None and link.chunk_s is not None:
-        text = _tr("{token} a token, {chunk} for {count} tokens of a prompt")
+        text = _tr("{token} per token, {chunk} per {count} prompt tokens")
         token, chunk = machine_words.milliseconds(link.token_s), machine_words.milliseconds(link.chunk_s)
-        details.append((_tr("On the way"), text.format(token=token, chunk=chunk, count=link.chunk_tokens)))
-    details.append((_tr("Carried by"), machine_words.link_carrier(link) if link.kind else _tr("not measured")))
+        details.append((_tr("Transfer time"), text.format(token=token, chunk=chunk, count=link.chunk_tokens)))
+    details.append((_tr("Connection"), machine_words.link_carrier(link) if link.kind else _tr("not measured")))
     if link.preferred:
         details.append((_tr("Preferred"), link.preferred))
     details.append((_tr("Measured"), machine_words.measured_when(link) or _tr("not yet")))
     if link.share is not None:
-        details.append((_tr("Of each token"), machine_words.share_badge(link.share).word))
+        details.append((_tr("Share per token"), machine_words.share_badge(link.share).word))
     return details
 
 
@@ -267,7 +267,7 @@ def _lender_link_detail(machine: str, between: LenderLink) -> Fact:
 def _both_ways(link: LinkFacts) -> str:
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return _tr("not measured")
-    text = _tr("{out} there, {back} back")
+    text = _tr("{out} out, {back} back")
     return text.format(out=formats.rate(link.out_bytes_per_s), back=formats.rate(link.in_bytes_per_s))
 
 
@@ -277,7 +277,7 @@ def _round_trip(link: LinkFacts) -> str:
     median = machine_words.milliseconds(link.round_trip_s)
     if link.slow_round_trip_s is None:
         return median
-    text = _tr("{median}, 19 of 20 under {slow}")
+    text = _tr("{median} (95% under {slow})")
     return text.format(median=median, slow=machine_words.milliseconds(link.slow_round_trip_s))
 
 

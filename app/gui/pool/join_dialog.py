@@ -36,7 +36,7 @@ class JoinSheet(Sheet):
         super().__init__(services, "", "", parent)
         self.setWindowTitle(self.tr("Join a household"))
         self.heading.setText(self.tr("Join a household"))
-        self.sentence.setText(self.tr("On a machine of the household press “Add a machine”. It shows a code."))
+        self.sentence.setText(self.tr("On a machine in the household, click “Add a machine”. It shows a code."))
         self.sentence.show()
         self.near = QListWidget()
         self.near.setAccessibleName(self.tr("Households nearby"))
@@ -83,7 +83,7 @@ class JoinSheet(Sheet):
     def _fill(self) -> None:
         self.address.setPlaceholderText(self.tr("For example 192.168.1.20:4242"))
         self.address.setAccessibleName(self.tr("Address"))
-        self.code.setAccessibleName(self.tr("Code, six digits"))
+        self.code.setAccessibleName(self.tr("Six-digit code"))
         self.code.setPlaceholderText("000 000")
         self.code.setMaxLength(DIGITS + 2)
         self.code.setValidator(QRegularExpressionValidator(TYPED, self.code))
@@ -123,7 +123,7 @@ class JoinSheet(Sheet):
             parts = (stranger.name or machine_words.unnamed_machine(), address, stranger.claims)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if stranger.claims:
-                claims = self.tr("{claims}, as it reports itself").format(claims=stranger.claims)
+                claims = self.tr("{claims} (as that machine reports)").format(claims=stranger.claims)
                 item.setToolTip(tooltip(claims))
             item.setData(ADDRESS_ROLE, address)
             self.near.addItem(item)
@@ -143,12 +143,12 @@ class JoinSheet(Sheet):
 
     def _why_none_nearby(self) -> str:
         discovery = self.services.pool.now.discovery
-        why = self.tr("No machine nearby is showing a code right now.")
+        why = self.tr("No nearby machine is showing a code right now.")
         if not discovery.on:
-            why = self.tr("Looking for machines nearby is turned off in the settings.")
+            why = self.tr("Finding nearby machines is turned off in Settings.")
         elif discovery.reason_facts:
             why = said(discovery.reason_facts)
-        return f"{why} {self.tr('Type the address shown beside the code.')}"
+        return f"{why} {self.tr('Enter the address shown next to the code.')}"
 
     def _chosen(self) -> None:
         item = self.near.currentItem()
@@ -159,14 +159,14 @@ class JoinSheet(Sheet):
     def _validate(self) -> None:
         ready = bool(self.address.text().strip()) and len(self.digits) == DIGITS
         self.act.setEnabled(ready)
-        needed = self.tr("Enter the address and the six digits of the code.")
+        needed = self.tr("Enter the address and the six-digit code.")
         self.act.setToolTip("" if ready else tooltip(needed))
 
     def _joined(self, answer: Joined) -> None:
         self._form.hide()
         self.act.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))
-        called = self.tr("Another machine there already has this one's name, so this one is now called {name}.")
+        called = self.tr("Another machine already has this name, so this one is now called {name}.")
         renamed = f"{called.format(name=answer.called)} " if answer.called else ""
         self.sentence.setText(renamed + trust_note())
         self._close.setText(self.tr("Done"))

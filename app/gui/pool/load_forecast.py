@@ -239,7 +239,7 @@ class WhatIf(QFrame):
             return text.format(names=names, model=name, why=then.problem)
         where = self.tr("on %n machine(s)", "", len(then.machines))
         if then.tok_s is None:
-            text = self.tr("Without {names}, {model} still fits, {where}. Its speed is not measured yet.")
+            text = self.tr("Without {names}, {model} still fits, {where}. Its speed hasn't been measured yet.")
             return text.format(names=names, model=name, where=where)
         speed = formats.speed(then.tok_s)
         before = "" if now.tok_s is None else formats.speed(now.tok_s)

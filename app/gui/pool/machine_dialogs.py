@@ -46,13 +46,13 @@ class InterfaceSheet(MachineSheet):
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Connection to {name}").format(name=machine.name)
         sentence = _tr(
-            "Choose which connection of this computer carries the traffic. A model that is loaded "
-            "keeps its connections until it is loaded again."
+            "Choose which connection of this computer to use. A loaded model keeps its connections until you load "
+            "it again."
         )
         super().__init__(services, machine, done, parent, title, sentence)
         self._group = QButtonGroup(self)
         self._names: list[str | None] = [None]
-        self.choices = [QRadioButton(_tr("Whichever is fastest"))]
+        self.choices = [QRadioButton(_tr("Fastest available"))]
         self._group.addButton(self.choices[0], 0)
         self.choices[0].setChecked(True)
         self.add(self.choices[0])
@@ -125,7 +125,7 @@ def preference_result(name: str, link: LinkReport) -> str:
         text = _tr("Traffic to {name} now uses {interface}: {speed}.")
         slower = min(link.out_bytes_per_s, link.in_bytes_per_s)
         return text.format(name=name, interface=link.interface, speed=formats.rate(slower))
-    return _tr("The choice for {name} is saved, and takes effect once it is connected.").format(name=name)
+    return _tr("Saved. Takes effect once {name} is connected.").format(name=name)
 
 
 def _interface_text(interface: Interface) -> str:
@@ -173,7 +173,7 @@ class RolesSheet(MachineSheet):
         self.choice.changed.connect(lambda *_: self.act.setEnabled(True))
         if "admin" in machine.roles:
             self.choice.setEnabled(False)
-            text = _tr("Only removing it takes away its right to change the household.")
+            text = _tr("To take away its right to change the household, remove it.")
             self.add(paragraph(text, "muted"))
             self.offer(_tr("Close"))
         else:
@@ -227,13 +227,16 @@ class RemoveSheet(MachineSheet):
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)
-        sentence = _tr("It is cut off at once. Machines that are off learn of this when they next meet another one.")
+        sentence = _tr(
+            "It is cut off immediately. Machines that are turned off find out the next time they connect to "
+            "another one."
+        )
         super().__init__(services, machine, done, parent, title, sentence)
         self.add(
             paragraph(
                 _tr(
-                    "Removal cannot undo what {name} has already seen, and the layers of models on its "
-                    "disk stay there. To come back it needs a new identity and a new code."
+                    "Removing it can't undo what {name} has already seen, and model layers stay on its disk. To "
+                    "come back, it needs a new identity and a new code."
                 ).format(name=machine.name)
             )
         )
@@ -254,7 +257,7 @@ class RemoveSheet(MachineSheet):
             self.fail(error)
             return
         added = str(error.reason.facts.get("added"))
-        text = _tr("{name} added {added} to the household. What becomes of that?")
+        text = _tr("{name} added {added} to the household. What do you want to do?")
         self.others = QButtonGroup(self)
         keep, also = QRadioButton(_tr("Keep: {added}")), QRadioButton(_tr("Remove too: {added}"))
         keep.setChecked(True)

@@ -48,7 +48,7 @@ def state_badge(machine: MachineFacts) -> Badge:
 
 def unnamed_machine() -> str:
     """Return the name of a machine nearby that announces none."""
-    return _tr("A machine without a name")
+    return _tr("Unnamed machine")
 
 
 def relation(machine: MachineFacts) -> str:
@@ -67,7 +67,7 @@ def state_reason(machine: MachineFacts) -> str:
     if machine.state != "offline":
         return ""
     if machine.seen_at is None:
-        return _tr("Not seen by this computer yet.")
+        return _tr("This computer hasn't seen it yet.")
     return _tr("Last seen {when}.").format(when=moment(machine.seen_at))
 
 
@@ -141,15 +141,15 @@ def own_use_note(machine: MachineFacts) -> str:
     """Return the note that a model loaded here may take more memory than is lent."""
     if not (machine.this and machine.memory.lent):
         return ""
-    return _tr("What it lends is the limit for others; a model that you load here may take more.")
+    return _tr("This limits what others can use. Models that you load here may use more.")
 
 
 def largest_model(machine: MachineFacts, room_bytes: int) -> str:
     """Return the size of the largest model that fits on this machine; where less is lent, that amount too."""
     lent = machine.memory.lent
-    text = _tr("Models of up to {size} fit on it today.")
+    text = _tr("Models up to {size} fit on it today.")
     if 0 < lent < room_bytes:
-        text = _tr("Models of up to {size} fit on it today; others may use at most {lent} of it.")
+        text = _tr("Models up to {size} fit on it today. Others can use at most {lent} of that.")
     return text.format(size=formats.size(room_bytes), lent=formats.size(lent))
 
 
@@ -193,12 +193,12 @@ def _language_model(machine: MachineFacts) -> str:
 def _of_others(machine: MachineFacts) -> str:
     """Return what it holds besides the placement that is shown."""
     if machine.held.has_own:
-        return _tr("a model of its own")
+        return _tr("its own model")
     if machine.held.hidden:
-        return _tr("layers of {names}").format(names=", ".join(map(model_name, machine.held.hidden)))
+        return _tr("layers for {names}").format(names=", ".join(map(model_name, machine.held.hidden)))
     if machine.used_by:
-        return _tr("layers of {names}").format(names=", ".join(machine.used_by))
-    return _tr("layers of another machine") if machine.memory.used > machine.memory.own else ""
+        return _tr("layers for {names}").format(names=", ".join(machine.used_by))
+    return _tr("layers for another machine") if machine.memory.used > machine.memory.own else ""
 
 
 def used_by(names: Iterable[str]) -> str:
@@ -234,8 +234,8 @@ def not_admin_note(machines: Iterable[MachineFacts]) -> str:
     """Return that this machine may not change the household, and which machines may."""
     names = [machine.name for machine in machines if "admin" in machine.roles and not machine.this]
     if not names:
-        return _tr("This machine may not change the household.")
-    text = _tr("This machine may not change the household. Do it on {names}.")
+        return _tr("This machine can't change the household.")
+    text = _tr("This machine can't change the household. Use {names} instead.")
     return text.format(names=", ".join(names))
 
 
@@ -248,12 +248,12 @@ def kind_badge(name: str) -> Badge:
         "vpn": Badge(_tr("VPN"), "key", "warning"),
         "virtual": Badge(_tr("virtual"), "link", "warning"),
         "loopback": Badge(_tr("same computer"), "link", "muted"),
-    }.get(name, Badge(_tr("kind unknown"), "link", "muted"))
+    }.get(name, Badge(_tr("unknown type"), "link", "muted"))
 
 
 def poor_link_badge(link: LinkFacts) -> Badge:
     """Return the kind of a link that another interface would carry better; the details say which, and change it."""
-    text = _tr("{kind}, not the best way").format(kind=kind_badge(link.worst_kind).word)
+    text = _tr("{kind}, not the fastest").format(kind=kind_badge(link.worst_kind).word)
     return Badge(text, "warning", "warning")
 
 

@@ -151,7 +151,7 @@ class MachineActions(QObject):
         if reasons:
             self._page.notice.say(" ".join(reasons), "warning")
         else:
-            announce(self._page, self.tr("The links are measured."))
+            announce(self._page, self.tr("Links measured."))
         self.changed.emit()
 
     def _preferred(self, name: str, link: LinkReport) -> None:
@@ -247,7 +247,7 @@ class ModelActions(QObject):
 
     def _unloaded(self, answer: Unloaded) -> None:
         if model := answer.unloaded:
-            text = self.tr("{model} is unloaded; its memory is free again.").format(model=model_name(model))
+            text = self.tr("{model} was unloaded. Its memory is free again.").format(model=model_name(model))
             again = (self.tr("Load it again"), lambda: self._begin_load(model))
             self._page.notice.say(text, "info", again)
 

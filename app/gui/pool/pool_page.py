@@ -109,8 +109,8 @@ class HouseholdViews(QStackedWidget):
         self.tables.setLayout(column(self.table, self.links, gap=sizes.M))
         self.away = EmptyState(
             self.tr("Waiting for the background service"),
-            self.tr("The household is shown as soon as it answers."),
-            button(self.tr("Show its log"), lambda: services.go(LOG_PAGE)),
+            self.tr("Your household appears as soon as it responds."),
+            button(self.tr("Show log"), lambda: services.go(LOG_PAGE)),
         )
         for view in (self.map, self.tables, self.away):
             self.addWidget(view)
@@ -164,7 +164,7 @@ class PlacementChoice(QWidget):
         self._this = ""
         self._placements: list[Placement] = []
         self.box = DropDown()
-        self.box.setAccessibleName(self.tr("Whose model the map shows"))
+        self.box.setAccessibleName(self.tr("Host whose model the map shows"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(lambda _: chosen())
         words = label(self.tr("Show the model of"), "muted")
@@ -247,7 +247,7 @@ class Nearby(QWidget):
         choice = button(title, partial(self._chosen, stranger), "link")
         if not stranger.claims:
             return choice
-        claims = self.tr("{claims}, as it reports itself").format(claims=stranger.claims)
+        claims = self.tr("{claims} (as that machine reports)").format(claims=stranger.claims)
         choice.setToolTip(tooltip(claims))
         choice.setAccessibleDescription(claims)
         return held(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
@@ -416,7 +416,7 @@ class PoolPage(Page):
         self.joins.setVisible(is_alone)
         self.add.setVisible(may_change(self.machines))
         self.alone.setVisible(is_alone and may_change(self.machines))
-        text = self.tr("Add another machine, and together they hold larger models.")
+        text = self.tr("Add another machine to run larger models together.")
         if room_bytes := self.load_forecast.now.room_bytes:
             text = f"{machine_words.largest_model(self.machines[0], room_bytes)} {text}"
         self.alone.sentence.setText(text)

@@ -308,7 +308,7 @@ def _machine_columns() -> tuple[Column, ...]:
     return (
         Column(_tr("Machine"), _machine_name, lambda machine: machine.name, figure=False),
         Column(_tr("State"), _state, lambda machine: machine.state, figure=False),
-        Column(_tr("Used of lent"), machine_words.lent, lambda machine: machine.memory.used - machine.memory.own),
+        Column(_tr("Used / lent"), machine_words.lent, lambda machine: machine.memory.used - machine.memory.own),
         Column(_tr("Total"), _total_memory, lambda machine: machine.memory.total),
         Column(_tr("Layers"), _layers, lambda machine: machine.held.layers[0][0] if machine.held.layers else -1),
         Column(_tr("Work"), machine_words.compute_share, _work),
@@ -336,7 +336,7 @@ def _work(machine: MachineFacts) -> float:
 
 
 def _total_memory(machine: MachineFacts) -> str:
-    return formats.size(machine.memory.total) if machine.memory.total else _tr("not known")
+    return formats.size(machine.memory.total) if machine.memory.total else _tr("unknown")
 
 
 def _layers(machine: MachineFacts) -> str:

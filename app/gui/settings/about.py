@@ -110,11 +110,11 @@ class About(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("About"))
-        own = button(self.tr("Show licence"), self._own)
+        own = button(self.tr("Show license"), self._own)
         icons = button(self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(ICONS_FOLDER / "LICENCE.md")))
-        icons.setAccessibleName(self.tr("Show the licence of the icons"))
+        icons.setAccessibleName(self.tr("Show the license of the icons"))
         qt = button(self.tr("Show"), lambda: self._show_library("PySide6-Essentials"))
-        qt.setAccessibleName(self.tr("Show the licence of Qt"))
+        qt.setAccessibleName(self.tr("Show the license of Qt"))
         self.add(
             Setting(
                 "Poolhouse",
@@ -124,8 +124,8 @@ class About(Group):
             Setting(
                 f"Qt {qVersion()}",
                 self.tr(
-                    "Used unchanged under the LGPL, version 3. Its libraries are separate files beside "
-                    "the app and may be replaced by your own. Source: code.qt.io"
+                    "Used unchanged under the LGPL, version 3. Its libraries are separate files next to the app, "
+                    "and you can replace them with your own. Source: code.qt.io"
                 ),
                 qt,
                 words="pyside lgpl",
@@ -138,13 +138,13 @@ class About(Group):
         self.list.setRootIsDecorated(False)
         self.list.setFixedHeight(services.theme.px(LIST_HEIGHT))
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.list.setAccessibleName(self.tr("Libraries and their licences"))
+        self.list.setAccessibleName(self.tr("Libraries and their licenses"))
         self.list.itemActivated.connect(lambda item: self._show_library(item.text(0)))
         self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        text = button(self.tr("Show licence text"), self._chosen)
+        text = button(self.tr("Show license text"), self._chosen)
         self.add(
             Setting(
-                "", "", column(self.list, row(None, text), gap=sizes.S), wide=True, words=self.tr("Libraries licences")
+                "", "", column(self.list, row(None, text), gap=sizes.S), wide=True, words=self.tr("Libraries licenses")
             ),
             title=self.tr("Built on"),
         )
@@ -165,7 +165,7 @@ class About(Group):
 
     def _show_library(self, name: str) -> None:
         def show(text: str) -> None:
-            self._text(name, text or self.tr("It brings no licence text of its own."))
+            self._text(name, text or self.tr("It comes without a license text."))
 
         Job(lambda: licence_text(name), show, lambda _: None, self)
 

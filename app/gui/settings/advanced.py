@@ -35,19 +35,19 @@ class Advanced(Group):
         self.add(
             Setting(
                 self.tr("Why can it not see my other computer?"),
-                self.tr("Tests this computer and its network, and names one cause. Also by the key F1."),
+                self.tr("Tests this computer and its network and names one cause. You can also press F1."),
                 why,
                 words="doctor firewall help",
             ),
             Setting(
-                self.tr("Diagnostics for whoever helps you"),
-                self.tr("Logs and settings in one file, without names, addresses and chats."),
+                self.tr("Diagnostics for support"),
+                self.tr("Logs and settings in one file, without names, addresses or chats."),
                 save,
                 words="log zip",
             ),
             title=self.tr("Help"),
         )
-        self.restart = button(self.tr("Restart it"), self._restart)
+        self.restart = button(self.tr("Restart"), self._restart)
         self._node = Setting(self.tr("Background service"), "", self.restart, words="node version")
         folder = button(self.tr("Open"), self._open)
         folder.setAccessibleName(self.tr("Open the data folder"))
@@ -57,16 +57,13 @@ class Advanced(Group):
         self.log.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.log.setFont(services.theme.code_font())
         self.log.setFixedHeight(services.theme.px(LOG_HEIGHT))
-        self.log.setAccessibleName(self.tr("The last lines of its log"))
+        self.log.setAccessibleName(self.tr("Last lines of its log"))
         below = column(self.log, Flow(*self._log_buttons(), right_from=0), gap=sizes.S)
         self.add(
             self._node,
             Setting(self.tr("Data folder"), str(services.launcher.home), folder, words="home path"),
             Setting(
-                self.tr("The last lines of its log"),
-                self.tr("No text of your chats is written there."),
-                below,
-                wide=True,
+                self.tr("Last lines of its log"), self.tr("It never contains text from your chats."), below, wide=True
             ),
             title=self.tr("Background service"),
         )
@@ -85,7 +82,7 @@ class Advanced(Group):
     def _log_buttons(self) -> list[QPushButton]:
         copy = button(self.tr("Copy"), lambda: QGuiApplication.clipboard().setText(self.log.toPlainText()))
         copy.setAccessibleName(self.tr("Copy the log"))
-        return [copy, button(self.tr("Read again"), self.read_log)]
+        return [copy, button(self.tr("Refresh"), self.read_log)]
 
     def _tell(self) -> None:
         pool = self.services.pool
@@ -96,7 +93,7 @@ class Advanced(Group):
             self._node.tell(words.format(version=version, pid=pid))
         else:
             self._node.tell(current_status(pool).sentence)
-        self.restart.setText(self.tr("Restart it") if pool.link is Link.THERE else self.tr("Start it"))
+        self.restart.setText(self.tr("Restart") if pool.link is Link.THERE else self.tr("Start"))
 
     def _restart(self) -> None:
         restart(self.services)

@@ -31,7 +31,7 @@ class Chat(Group):
         self.add(
             Setting(
                 self.tr("System message"),
-                self.tr("Said to the model before every new chat."),
+                self.tr("Sent to the model at the start of every new chat."),
                 self.system,
                 wide=True,
                 default=self.tr("Default: none"),
@@ -39,7 +39,7 @@ class Chat(Group):
             ),
             Setting(
                 self.tr("Send with"),
-                self.tr("Shift+Enter always begins a new line."),
+                self.tr("Shift+Enter always starts a new line."),
                 self.send,
                 default=self.tr("Default: Enter"),
                 words="key keyboard",
@@ -51,7 +51,7 @@ class Chat(Group):
         self.add(
             Setting(
                 words,
-                self.tr("A screen reader hears each paragraph as it is done, not the answer at its end."),
+                self.tr("Screen readers announce each paragraph when it is finished, not the whole answer at the end."),
                 self.paragraphs,
                 default=self.tr("Default: off"),
                 words="screen reader accessibility",
@@ -98,11 +98,17 @@ class Chat(Group):
 
     def _setting(self, value: Value) -> Setting:
         titles = {
-            "temperature": (self.tr("Temperature"), self.tr("Higher: more varied. 0: always the likeliest word.")),
-            "top_k": (self.tr("Top k"), self.tr("Chooses among so many words. 0: among all.")),
-            "top_p": (self.tr("Top p"), self.tr("Chooses among the likeliest that make up this share. 1: all.")),
-            "min_p": (self.tr("Min p"), self.tr("Leaves out what is rarer than this share of the likeliest.")),
-            "repeat_penalty": (self.tr("Repeat penalty"), self.tr("Above 1: says the same less often.")),
+            "temperature": (
+                self.tr("Temperature"),
+                self.tr("Higher values vary more. 0 always picks the most likely word."),
+            ),
+            "top_k": (self.tr("Top k"), self.tr("Picks from this many of the most likely words. 0 means all.")),
+            "top_p": (
+                self.tr("Top p"),
+                self.tr("Picks from the most likely words that add up to this probability. 1 means all."),
+            ),
+            "min_p": (self.tr("Min p"), self.tr("Skips words less likely than this fraction of the most likely one.")),
+            "repeat_penalty": (self.tr("Repeat penalty"), self.tr("Values above 1 reduce repetition.")),
         }
         title, about = titles[value.name]
         default = self.tr("Default: {value}").format(value=formats.number(value.default, value.digits))

@@ -21,23 +21,23 @@ class General(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("General"))
-        system = ("", self.tr("As the system"))
+        system = ("", self.tr("Same as system"))
         languages = [system, ("en", "English"), ("de", "Deutsch")]
         self.language = Choice(languages, self._choose_language)
         schemes = [
-            (str(Scheme.SYSTEM), self.tr("As the system")),
+            (str(Scheme.SYSTEM), self.tr("Same as system")),
             (str(Scheme.LIGHT), self.tr("Light")),
             (str(Scheme.DARK), self.tr("Dark")),
         ]
         self.scheme = Choice(schemes, self._choose_scheme)
         percents = range(round(100 * MIN_SCALE), round(100 * MAX_SCALE) + 1, STEP_PERCENT)
         self.scale = Choice([(str(percent), f"{percent} %") for percent in percents], self._choose_scale)
-        motions = [(SYSTEM, self.tr("As the system")), (ALWAYS, self.tr("Always")), (NEVER, self.tr("Never"))]
+        motions = [(SYSTEM, self.tr("Same as system")), (ALWAYS, self.tr("Always")), (NEVER, self.tr("Never"))]
         self.motion = Choice(motions, services.motion.choose)
         self.autostart = AutostartSwitch(services)
         again = button(self.tr("Show them"), self._first_steps)
         again.setAccessibleName(self.tr("Show the first steps again"))
-        default = self.tr("Default: as the system")
+        default = self.tr("Default: same as system")
         self.add(
             Setting(
                 self.tr("Language"), "", self.language,
@@ -45,18 +45,18 @@ class General(Group):
             ),
             Setting(self.tr("Theme"), "", self.scheme, default=default, words="dark light color"),
             Setting(
-                self.tr("Text size"), self.tr("Everything grows with it."), self.scale,
+                self.tr("Text size"), self.tr("Scales everything in this window."), self.scale,
                 default=self.tr("Default: 100 %"), words="zoom scale font",
             ),
             Setting(
-                self.tr("Reduce motion"), self.tr("Nothing moves or fades."), self.motion,
+                self.tr("Reduce motion"), self.tr("Turns off animations."), self.motion,
                 default=default, words="animation",
             ),
             title=self.tr("Look"),
         )  # fmt: skip
         self.add(
             Setting("", "", self.autostart, wide=True, words=self.tr("Start at sign-in login")),
-            Setting(self.tr("First steps"), self.tr("Name, role and pairing, as on the first day."), again),
+            Setting(self.tr("First steps"), self.tr("Name, role and pairing, as on first start."), again),
             title=self.tr("Start"),
         )
 
@@ -96,7 +96,7 @@ class General(Group):
         if not self.services.renew():
             self._keep_language(before)
             self.refresh()
-            words = self.tr("Something in this window is not finished. Choose the language again afterwards.")
+            words = self.tr("Finish what is open in this window, then choose the language again.")
             self.told.emit(words, "info")
 
     def _choose_scheme(self, scheme: str) -> None:

@@ -45,16 +45,16 @@ class Household(Group):
             Setting(
                 self.tr("Leave the household"),
                 self.tr(
-                    "For a computer that was removed, was copied, or changes households. All pairings "
-                    "of this machine end; models and chats stay. The old identity is kept beside the "
-                    "new one."
+                    "For a computer that was removed or copied, or that moves to another household. Ends all "
+                    "pairings of this machine; models and chats stay. The old identity is kept next to the new "
+                    "one."
                 ),
                 button(self.tr("Leave…"), self._leave),
                 words="reset identity",
             ),
             Setting(
                 self.tr("Key of this machine"),
-                self.tr("It proves to the others who this is, and never leaves this computer."),
+                self.tr("Proves this machine's identity to the others. It never leaves this computer."),
                 self.where,
                 words="keyring",
             ),
@@ -79,7 +79,7 @@ class Household(Group):
         self._shown = machines
         may = may_change(machines)
         self._adds.setEnabled(may)
-        by_code = self.tr("It is paired by a code of six digits.")
+        by_code = self.tr("Pair it with a six-digit code.")
         self._another.tell(by_code if may else machine_words.not_admin_note(machines))
         clear(self._list)
         for number, machine in enumerate(machines):

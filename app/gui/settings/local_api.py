@@ -36,7 +36,7 @@ class KeyLimitRows:
         self._group = group
         self.rows: dict[str, tuple[Number, Number, Setting]] = {}
         self._limited: list[str] = []  # keys with limits of their own
-        self._card = group.add(title=_tr("How much a single key may have"))
+        self._card = group.add(title=_tr("Limits for single keys"))
 
     def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
         """Show the keys, and the limits that some of them have."""
@@ -62,12 +62,15 @@ class KeyLimitRows:
         save = partial(self._save, name)
         at_once = Number(AS_ALL_AT_ONCE, MOST_AT_ONCE, 0, save)
         tokens = Number(AS_ALL_TOKENS, MOST_TOKENS, 0, save)
-        for field, title in ((at_once, _tr("Requests at once of {key}")), (tokens, _tr("Tokens a minute of {key}"))):
-            field.setSpecialValueText(_tr("as for all"))
+        for field, title in (
+            (at_once, _tr("Requests at once for {key}")),
+            (tokens, _tr("Tokens per minute for {key}")),
+        ):
+            field.setSpecialValueText(_tr("same as for all"))
             field.setAccessibleName(title.format(key=name))
             field.setToolTip(title.format(key=name))
             field.setMinimumWidth(self._group.services.theme.px(LIMIT_WIDTH))
-        about = _tr("Requests at once, and tokens a minute (0: any number).")
+        about = _tr("Requests at once and tokens per minute (0: no limit).")
         return at_once, tokens, Setting(name, about, Flow(at_once, tokens), words="key limit guest")
 
     def _save(self, name: str, _: float) -> None:
@@ -134,26 +137,26 @@ class AccessLists:
         self.hosts = AllowedNames(
             group,
             hosts,
-            _tr("Also answer by these names"),
+            _tr("Accept these names, too"),
             _tr(
-                "Containers and proxies call this computer by other names. Allow only names that you know: a website "
-                "that gives itself an allowed name can reach the API."
+                "Containers and proxies use other names for this computer. Only allow names you know: a website "
+                "that uses an allowed name can reach the API."
             ),
             partial(self._change, "host_names"),
         )
         self.offer = button(_tr("Allow"), self._allow_offered)
         self.offer.setAccessibleName(_tr("Allow: {what}").format(what=OFFERED_HOST))
-        about = _tr("Docker Desktop's containers use this name for this computer.")
+        about = _tr("Docker Desktop containers use this name for this computer.")
         self.offered = Setting(OFFERED_HOST, about, self.offer, words=SEARCHED)
         hosts.put(self.offered)
         origins = group.add(title=_tr("Web pages and apps"))
         self.origins = AllowedNames(
             group,
             origins,
-            _tr("Let pages from these origins use the API"),
+            _tr("Let web pages from these origins use the API"),
             _tr(
-                "Such as http://localhost:3000 or app://obsidian.md. Pages from there can ask with a key and read the "
-                "answers; Ollama's part without a key too, if that is on."
+                "For example http://localhost:3000 or app://obsidian.md. These pages can send requests with a key "
+                "and read the answers. They can use the Ollama API without a key if you allow that above."
             ),
             partial(self._change, "origins"),
         )
@@ -187,14 +190,14 @@ class LocalApi(Group):
         self.key.setReadOnly(True)
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.key.setMaximumWidth(services.theme.px(KEY_WIDTH))
-        self.key.setAccessibleName(self.tr("Key of the API"))
+        self.key.setAccessibleName(self.tr("API key"))
         self.show_key = button(self.tr("Show"), self._show_key)
         self.show_key.setAccessibleName(self.tr("Show the key"))
         self.port = Number(LEAST_PORT, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
         self.port.setGroupSeparatorShown(False)
         self.port.setFixedWidth(services.theme.px(PORT_WIDTH))
-        self.may_load = self._switch(self.tr("They may load another model"), "may_load")
-        self.ollama_open = self._switch(self.tr("Ollama's programs need no key"), "ollama_open")
+        self.may_load = self._switch(self.tr("Let them load other models"), "may_load")
+        self.ollama_open = self._switch(self.tr("Ollama apps need no key"), "ollama_open")
         self.lan = self._switch(self.tr("Other computers may use it too"), "lan")
         self.at_once = self._number(1, MOST_AT_ONCE, "at_once")
         self.tokens = self._number(0, MOST_TOKENS, "tokens_a_minute")
@@ -218,7 +221,7 @@ class LocalApi(Group):
         self.upstreams.reset()
 
     def reset_words(self) -> str:
-        kept = self.tr("Keys and other servers are kept; those servers are off.")
+        kept = self.tr("Keys and other servers are kept, but those servers are turned off.")
         return f"{super().reset_words()} {kept}"
 
     def _switch(self, name: str, field: str) -> Switch:
@@ -231,7 +234,7 @@ class LocalApi(Group):
 
     def _add_door(self) -> None:
         copy_address = button(self.tr("Copy"), self._copy_address)
-        copy_address.setAccessibleName(self.tr("Copy the address of the API"))
+        copy_address.setAccessibleName(self.tr("Copy the API address"))
         self._where = Setting(
             self.tr("Address"), "", Flow(self.address, copy_address), words="url openai anthropic ollama"
         )
@@ -239,7 +242,7 @@ class LocalApi(Group):
         self.add(
             Setting(
                 self.tr("Other programs may use the pool"),
-                self.tr("Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or Ollama."),
+                self.tr("Editors, agents and scripts on this computer can use it like OpenAI, Anthropic or Ollama."),
                 self.on,
                 default=self.tr("Default: off"),
                 words="api openai anthropic ollama server",
@@ -248,7 +251,7 @@ class LocalApi(Group):
             self._key,
             Setting(
                 self.tr("Port"),
-                self.tr("Where those programs look for it."),
+                self.tr("The port that programs connect to."),
                 self.port,
                 default=self.tr("Default: 47114, or the next free one"),
             ),
@@ -257,18 +260,20 @@ class LocalApi(Group):
     def _add_rights(self) -> None:
         self.add(
             Setting(
-                self.tr("They may load another model"),
-                self.tr("A program that asks for another model gets it, and the one before goes."),
+                self.tr("Let them load other models"),
+                self.tr("When a program asks for another model, that one is loaded and the current one is unloaded."),
                 self.may_load,
                 default=self.tr("Default: off"),
             ),
             Setting(
-                self.tr("Ollama's programs need no key"),
-                self.tr("Most of them can send none. Every program of this computer may then ask that way."),
+                self.tr("Ollama apps need no key"),
+                self.tr(
+                    "Most Ollama apps can't send a key. This lets any program on this computer connect without one."
+                ),
                 self.ollama_open,
                 default=self.tr("Default: off"),
             ),
-            title=self.tr("What they may do"),
+            title=self.tr("Permissions of programs"),
         )
 
     def _add_reach(self) -> None:
@@ -280,34 +285,36 @@ class LocalApi(Group):
             words="lan network tls guest",
         )
         copy = button(self.tr("Copy"), self._copy_certificate)
-        copy.setAccessibleName(self.tr("Copy the certificate of the API"))
-        self._trust = Setting(self.tr("Certificate"), self.tr("Their programs must trust it."), Flow(copy), words="pem")
+        copy.setAccessibleName(self.tr("Copy the API certificate"))
+        self._trust = Setting(
+            self.tr("Certificate"), self.tr("Programs on those computers must trust it."), Flow(copy), words="pem"
+        )
         self.add(self._reach, self._trust, title=self.tr("From other computers"))
 
     def _add_limits(self) -> None:
         self.add(
             Setting(
                 self.tr("Requests at once"),
-                self.tr("Of each key. More are told to come again."),
+                self.tr("Per key. Programs that send more are told to try again later."),
                 self.at_once,
                 default=self.tr("Default: 32"),
                 words="limit",
             ),
             Setting(
-                self.tr("Tokens a minute"),
-                self.tr("Of each key, prompts included. 0: any number."),
+                self.tr("Tokens per minute"),
+                self.tr("Per key, including prompts. 0 means no limit."),
                 self.tokens,
-                default=self.tr("Default: any number"),
+                default=self.tr("Default: no limit"),
                 words="limit",
             ),
-            title=self.tr("How much each program may have"),
+            title=self.tr("Limits for each program"),
         )
 
     def _key_row(self) -> QLayout:
         copy = button(self.tr("Copy"), self._copy_key)
         copy.setAccessibleName(self.tr("Copy the key"))
         new = button(self.tr("New key"), self._new_key)
-        new.setAccessibleName(self.tr("Make a new key of the API"))
+        new.setAccessibleName(self.tr("Create a new API key"))
         return Flow(self.key, self.show_key, copy, new)
 
     def _tell(self, api: ChatApi) -> None:
@@ -327,7 +334,7 @@ class LocalApi(Group):
         self._key.setEnabled(api.listening)
         self.address.setText(api.address or self.tr("Off"))
         moved = api.listening and api.listens_at != api.port
-        words = self.tr("Another program uses port {port}, so it is the next free one this time.")
+        words = self.tr("Another program is using port {port}, so the next free port is used for now.")
         self._where.tell(words.format(port=api.port) if moved else "")
         if api.listening:
             self.ask("GET", "/api/keys", self._tell_keys, answer=ApiKeys)
@@ -336,8 +343,8 @@ class LocalApi(Group):
 
     def _tell_reach(self, lan_addresses: list[str]) -> None:
         there = ", ".join(lan_addresses)
-        open_to = self.tr("Open to this network at {there}: over TLS and with a key. Nothing else is open there.")
-        closed = self.tr("Over TLS, with a key that you give. Nothing else of this computer is opened.")
+        open_to = self.tr("Available on this network at {there}, with TLS and a key. Nothing else is exposed.")
+        closed = self.tr("With TLS and a key that you hand out. Nothing else on this computer is exposed.")
         self._reach.tell(open_to.format(there=there) if there else closed)
         self._trust.setEnabled(bool(there))
 
@@ -359,25 +366,25 @@ class LocalApi(Group):
 
     def _copy_address(self) -> None:
         QGuiApplication.clipboard().setText(self.address.text())
-        self.told.emit(self.tr("The address was copied."), "info")
+        self.told.emit(self.tr("Address copied."), "info")
 
     def _copy_certificate(self) -> None:
         self.ask("GET", "/api/certificate", self._copied_certificate, answer=Certificate)
 
     def _copied_certificate(self, answer: Certificate) -> None:
         QGuiApplication.clipboard().setText(answer.certificate or "")
-        self.told.emit(self.tr("The certificate was copied."), "info")
+        self.told.emit(self.tr("Certificate copied."), "info")
 
     def _copy_key(self) -> None:
         QGuiApplication.clipboard().setText(self.key.text())
-        self.told.emit(self.tr("The key was copied."), "info")
+        self.told.emit(self.tr("Key copied."), "info")
 
     def _new_key(self) -> None:
         self.ask("POST", "/api/keys", self._made_key, {"name": FIRST_KEY}, answer=chat_api.ApiKey)
 
     def _made_key(self, answer: chat_api.ApiKey) -> None:
         self.key.setText(answer.key)
-        self.told.emit(self.tr("There is a new key. The one before opens nothing more."), "info")
+        self.told.emit(self.tr("New key created. The old one no longer works."), "info")
 
 
 def _tr(text: str) -> str:

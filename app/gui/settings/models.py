@@ -82,7 +82,7 @@ class ModelsPlace(QWidget):
 def _moving(move: FolderMove) -> str:
     if move.waits_facts is not None:
         return said(move.waits_facts)
-    words = _tr("Moving {name}. In all {done} of {total}").format(
+    words = _tr("Moving {name}. {done} of {total} in total").format(
         name=move.name, done=formats.size(move.done_bytes), total=formats.size(move.total_bytes)
     )
     if move.bytes_per_s:
@@ -152,8 +152,8 @@ class Models(Group):
             Setting(
                 name,
                 self.tr(
-                    "A model that was downloaded or imported here then goes over your own network to a machine of your "
-                    "household that wants the very same one, and not over the internet once more."
+                    "If another machine in your household needs a model that is already here, it copies it over "
+                    "your own network instead of downloading it again."
                 ),
                 self.share,
                 default=self.tr("Default: off"),
@@ -173,7 +173,7 @@ class Models(Group):
         self._share(on=False)
 
     def reset_words(self) -> str:
-        return self.tr("No machine copies models from here any more. Folders and token stay as they are.")
+        return self.tr("Other machines no longer copy models from here. Folders and token are unchanged.")
 
     def _look_again(self) -> None:
         """Ask again if the folder changed, or its disk came or went."""
@@ -205,7 +205,7 @@ class Models(Group):
                 self._paths[folder.what] = folder.path
                 words.setText(self._size(folder))
             if folder.what == "models":
-                free = self.tr("{free} are free on this disk.").format(free=formats.size(folder.free_bytes))
+                free = self.tr("{free} free on this disk.").format(free=formats.size(folder.free_bytes))
                 self._models.tell(f"{folder.path}\n{free}" if folder.free_bytes else folder.path)
             elif folder.what == "stages":
                 self._stages.tell(folder.path)
@@ -222,7 +222,7 @@ class Models(Group):
         self._token.tell(
             kept(token.where_facts) + "."
             if token.set
-            else self.tr("Only for models whose makers ask who downloads them. None is saved.")
+            else self.tr("Only needed for models whose authors ask who downloads them. No token is saved.")
         )
 
     def _save(self) -> None:

@@ -49,7 +49,7 @@ class InterfaceList(QWidget):
         for interface in shown:
             self._box.addWidget(self._line(interface))
         if not shown:
-            self._box.addWidget(paragraph(self.tr("This computer is on no network."), "muted"))
+            self._box.addWidget(paragraph(self.tr("This computer isn't on a network."), "muted"))
 
     def _line(self, interface: Interface) -> QWidget:
         speed = [formats.rate(interface.bits_per_s / 8)] if interface.bits_per_s else []
@@ -156,7 +156,7 @@ class Network(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))
-        self.restart = RestartRow(services, self.tr("Saved. It takes effect when the background service restarts."))
+        self.restart = RestartRow(services, self.tr("Saved. Takes effect when the background service restarts."))
         self.name = MachineName(self.tr("Name of this machine"))
         bound_width(services.theme, self.name, FIELD_WIDTH)
         self.name.returnPressed.connect(self._rename)
@@ -168,7 +168,7 @@ class Network(Group):
         copy.setAccessibleName(self.tr("Copy the address"))
         self.port = Number(0, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
         self.port.setGroupSeparatorShown(False)
-        self.port.setSpecialValueText(self.tr("Any free one"))
+        self.port.setSpecialValueText(self.tr("Any free port"))
         keep_width(services.theme, self.port, FIELD_WIDTH - sizes.XXL * 2)
         self.discovery = Switch(
             services.theme, self.tr("Find machines nearby"), lambda on: self._save({"discovery": on})
@@ -176,8 +176,8 @@ class Network(Group):
         self.interfaces = InterfaceList(services.theme, lambda chosen: self._save({"interfaces": chosen}))
         self.reaching = Reaching(services)
         self._reaching = Setting(
-            self.tr("Reach a machine by its address"),
-            self.tr("For one that is not found by itself. Its own page Settings, Network shows the address."),
+            self.tr("Connect to a machine by address"),
+            self.tr("For a machine that isn't found automatically. It shows its address under Settings, Network."),
             self.reaching,
             wide=True,
             words="ip host",
@@ -196,18 +196,21 @@ class Network(Group):
     def _add(self, name: QLayout, address: QLayout) -> None:
         self.add(
             Setting(
-                self.tr("Name of this machine"), self.tr("The others see it. Never your login name."), name, wide=True
+                self.tr("Name of this machine"),
+                self.tr("The name other machines see. Never your login name."),
+                name,
+                wide=True,
             ),
-            Setting(self.tr("Address"), self.tr("Where the other machines reach this one."), address, words="ip"),
+            Setting(self.tr("Address"), self.tr("Other machines connect to this one here."), address, words="ip"),
             Setting(
                 self.tr("Port"),
-                self.tr("For a router or firewall that wants a fixed one."),
+                self.tr("For a router or firewall that needs a fixed port."),
                 self.port,
-                default=self.tr("Default: any free one, and then always the same"),
+                default=self.tr("Default: any free port, then always the same one"),
             ),
             Setting(
                 self.tr("Find machines nearby"),
-                self.tr("By multicast in your network. Off: machines are reached by address only."),
+                self.tr("Uses multicast on your network. When off, machines are only found by address."),
                 self.discovery,
                 default=self.tr("Default: on"),
                 words="discovery mdns",
@@ -243,9 +246,9 @@ class Network(Group):
 
     def _renamed(self, answer: Renamed) -> None:
         self.name.setModified(False)
-        words = self.tr("This machine is called {name} now.")
+        words = self.tr("This machine is now called {name}.")
         self.told.emit(words.format(name=answer.renamed.name), "info")
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.address.text())
-        self.told.emit(self.tr("The address was copied."), "info")
+        self.told.emit(self.tr("Address copied."), "info")

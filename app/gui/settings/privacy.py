@@ -42,8 +42,8 @@ class EraseSheet(Sheet):
         self, services: AppContext, parent: QWidget, end: Callable[[], object] = QCoreApplication.exit
     ) -> None:
         sentence = self.tr(
-            "Models, chats, settings, keys and the pairings of this computer are deleted, and "
-            "Poolhouse quits. Nothing brings them back: export chats that you want to keep first."
+            "This deletes all models, chats, settings, keys and pairings on this computer and quits Poolhouse. You "
+            "can't undo it. Export any chats you want to keep first."
         )
         super().__init__(services, self.tr("Remove all data"), sentence, parent)
         self._end_window, self._has_ended = end, False
@@ -53,8 +53,8 @@ class EraseSheet(Sheet):
             places.append(models.folder)
         self.folder = paragraph("\n".join(places), "caption")
         stays = self.tr(
-            "Files of other programs stay where they are, also models that were used in place. The other "
-            "machines show this one as offline until one of them removes it."
+            "Files of other programs stay, including models used in place. The other machines show this one as "
+            "offline until one of them removes it."
         )
         self.sure = QCheckBox(self.tr("Yes, delete everything"))
         self.add(self.folder, paragraph(stays), self.sure)
@@ -98,7 +98,7 @@ class TurningDialog(Dialog):
         title = self.tr("Encrypting your chats") if on else self.tr("Decrypting your chats")
         self.setWindowTitle(title)
         self.bar = Progress(title)
-        self.words = paragraph(self.tr("Answers go on meanwhile; they are written afterwards."), "muted")
+        self.words = paragraph(self.tr("Answers continue in the meantime and are saved afterwards."), "muted")
         box = column(label(title, "section"), self.words, self.bar, gap=sizes.M)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
         self.setLayout(box)
@@ -144,7 +144,7 @@ class Privacy(Group):
         )
         self._where: Reason | None = None  # where keys are kept
         self._add_connections()
-        self._walled = Setting(self.tr("What reads model files"), "", self.walls, words="sandbox landlock worker")
+        self._walled = Setting(self.tr("Model sandbox"), "", self.walls, words="sandbox landlock worker")
         self.add(self._walled, title=self.tr("Protection from model files"))
         self._add_places()
         services.pool.changed.connect(self._tell_machines)
@@ -154,15 +154,15 @@ class Privacy(Group):
     def _add_connections(self) -> None:
         self._machines = Setting(
             self.tr("Machines of your household"),
-            self.tr("Encrypted, and only with those that were paired by a code."),
+            self.tr("Encrypted, and only with machines that were paired by code."),
             self.machines,
         )
-        self._asked = Setting(self.tr("Newer versions of Poolhouse"), "", self.updates, words="update check github")
+        self._asked = Setting(self.tr("Updates of Poolhouse"), "", self.updates, words="update check github")
         self.add(
             self._machines,
             Setting(
                 self.tr("Your network"),
-                self.tr("Announces that a Poolhouse is here, without a name, so that others find it."),
+                self.tr("Announces that Poolhouse is running here, without a name, so that others can find it."),
                 self.nearby,
                 words="multicast discovery",
             ),
@@ -173,10 +173,10 @@ class Privacy(Group):
                 words="hub download",
             ),
             Setting(
-                self.tr("Other servers that you named"),
+                self.tr("Other servers you added"),
                 self.tr(
-                    "What programs ask, here or on a guest of yours, may go to a server that is turned on in "
-                    "Settings, Local API. What you write in this window does not."
+                    "Requests from programs, here or on your guests, may go to a server that is turned on in "
+                    "Settings, Local API. What you write in this window never does."
                 ),
                 self.upstreams,
                 words="upstream api",
@@ -184,11 +184,11 @@ class Privacy(Group):
             self._asked,
             title=self.tr("Connections this app makes"),
         )
-        self._unasked = Setting(self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions."))
+        self._unasked = Setting(self.tr("No check for updates"), self.tr("Poolhouse never checks for newer versions."))
         self._asked.gone = True  # until the node says whom it would ask
         self.add(
             Setting(
-                self.tr("No telemetry"), self.tr("Nobody is told what you do, how often, or that you use this app.")
+                self.tr("No telemetry"), self.tr("Nobody learns what you do, how often, or that you use this app.")
             ),
             self._unasked,
             title=self.tr("Connections it does not make"),
@@ -199,7 +199,7 @@ class Privacy(Group):
         self.add(
             Setting(self.tr("Chats"), str(self.services.folder), Value(self.tr("On this computer"))),
             Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
-            Setting(self.tr("Key of your chats"), "", self.chat_key, words="keyring encrypted"),
+            Setting(self.tr("Chat key"), "", self.chat_key, words="keyring encrypted"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
             title=self.tr("Where it is kept"),
         )
@@ -207,7 +207,7 @@ class Privacy(Group):
         self.add(
             Setting(
                 self.tr("Remove all data"),
-                self.tr("Deletes everything that Poolhouse keeps on this computer, and quits."),
+                self.tr("Deletes everything Poolhouse keeps on this computer, then quits."),
                 remove,
                 words="delete uninstall erase",
             ),
@@ -260,16 +260,16 @@ class Privacy(Group):
         place = updates.place
         self._asked.gone, self._unasked.gone = place is None, place is not None
         if place is not None:
-            daily = self.tr("Once a day, as you chose: {place} is asked for the newest version.")
-            wished = self.tr("Only when you press Check now: {place} is asked for the newest version.")
+            daily = self.tr("Once a day, as you chose, Poolhouse asks {place} for the newest version.")
+            wished = self.tr("Only when you click Check now, Poolhouse asks {place} for the newest version.")
             self._asked.tell((daily if updates.daily else wished).format(place=place))
             last = updates.last_contact
-            self.updates.setText(self._last(last) if last else self.tr("Never asked yet"))
+            self.updates.setText(self._last(last) if last else self.tr("Never so far"))
         self.search_again()
 
     def _tell_walls(self, walls: Walls) -> None:
-        words = {"full": self.tr("Fully shut in"), "partial": self.tr("Partly shut in"), "none": self.tr("Not shut in")}
-        self.walls.setText(words.get(walls.level, self.tr("Not known")))
+        words = {"full": self.tr("Fully on"), "partial": self.tr("Partly on"), "none": self.tr("Not available")}
+        self.walls.setText(words.get(walls.level, self.tr("Unknown")))
         self._walled.tell(" ".join(said(reason) for reason in (walls.cause_facts, walls.cure_facts) if reason))
 
     def _tell(self, settings: Settings) -> None:
@@ -282,17 +282,16 @@ class Privacy(Group):
         self.encrypt.show_on(lock.is_on)
         self.encrypt.setEnabled(not lock.is_busy and not lock.is_locked)
         words = self.tr(
-            "What is said, titles, folders, drafts and system messages are encrypted on the disk. Their "
-            "key is kept with the key of this machine; who loses it loses the chats. What you export stays "
-            "readable."
+            "Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept with "
+            "the key of this machine. If you lose it, you lose your chats. Exported chats stay readable."
         )
         if self._where is not None and self._where.code == "kept_in_file":
             words += " " + self.tr(
-                "No keyring was found here: the key lies in a file beside them, so this protects only "
-                "copies that leave it out."
+                "No keyring was found, so the key is in a file next to your chats. This only protects copies that "
+                "don't include that file."
             )
         if lock.is_locked:
-            words = self.tr("Your chats are locked. The page Chat says why.")
+            words = self.tr("Your chats are locked. The Chat page shows why.")
         self.encrypted.tell(words)
         none = self.tr("None: your chats are not encrypted")
         self.chat_key.setText(kept(self._where) if lock.is_on else none)
@@ -310,13 +309,12 @@ class Privacy(Group):
             self.fail(error)
             return
         if not self.services.lock.is_on:
-            self.told.emit(self.tr("Your chats are not encrypted any more."), "info")
+            self.told.emit(self.tr("Your chats are no longer encrypted."), "info")
             return
         words = self.tr("Your chats are encrypted now.")
         if left := self.services.lock.left_readable():
             more = self.tr(
-                "Files that were kept aside earlier can still be read: {names}. Delete them in {folder} if you "
-                "do not need them."
+                "Files set aside earlier can still be read: {names}. Delete them in {folder} if you don't need them."
             )
             folder = str(self.services.folder)
             words += " " + more.format(names=", ".join(left), folder=folder)

@@ -227,7 +227,7 @@ class Group(QWidget):
 
     def reset_words(self) -> str:
         """Return the sentence that is shown when a reset is done."""
-        words = self.tr("Everything on {page} is as it was at first.")
+        words = self.tr("{page} was reset to its defaults.")
         return words.format(page=self.title)
 
     def _reset_all(self) -> None:

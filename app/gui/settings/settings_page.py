@@ -135,12 +135,12 @@ class SettingsPage(Page):
         self.head.addWidget(self.search)
         self.list = QListWidget()
         set_role(self.list, "plain")
-        self.list.setAccessibleName(self.tr("Pages of settings"))
+        self.list.setAccessibleName(self.tr("Settings pages"))
         self.list.currentRowChanged.connect(self._chosen)
         self.list.itemClicked.connect(lambda item: self._chosen(self.list.row(item)))
         self.nothing = EmptyState(
             self.tr("Nothing found"),
-            self.tr("Try another word, or look through the pages."),
+            self.tr("Try another word or browse the pages."),
             button(self.tr("Clear the search"), self.search.clear),
         )
         self._fill()

@@ -34,7 +34,7 @@ class DailyCheck(QFrame):
         super().__init__()
         set_role(self, "card")
         self._client, self._pool, self._calls = services.client, services.pool, Calls()
-        title = self.tr("Look for updates once a day")
+        title = self.tr("Check for updates once a day")
         self.switch = Switch(services.theme, title, self._choose)
         self.words = paragraph("", "caption")
         heading, texts = label(title), QWidget()
@@ -84,9 +84,9 @@ class Updates(Group):
         new = button(self.tr("Show"), self._show_changes)
         new.setAccessibleName(self.tr("Show what is new"))
         new.setEnabled(CHANGES.is_file())
-        changes = self.tr("In this version and those before it.")
+        changes = self.tr("Changes in this version and earlier ones.")
         if not CHANGES.is_file():
-            changes = self.tr("The list of changes is not part of this copy.")
+            changes = self.tr("This copy doesn't include the list of changes.")
         self._others = Setting(
             self.tr("Your other machines"),
             self.tr("Machines of one household need the same version to share a model."),
@@ -97,7 +97,7 @@ class Updates(Group):
             Setting("Poolhouse", "", Value(__version__), words=self.tr("Version")),
             Setting(
                 self.tr("Engine"),
-                self.tr("What computes the models. It comes with Poolhouse."),
+                self.tr("Runs the models. It comes with Poolhouse."),
                 self.engine,
                 words="llama.cpp llamacpp",
             ),
@@ -123,17 +123,14 @@ class Updates(Group):
         self.daily = Switch(self.services.theme, name, self._choose)
         self._daily = Setting(
             name,
-            self.tr("Activity then says when there is a newer version."),
+            self.tr("Activity then shows when there is a newer version."),
             self.daily,
             default=self.tr("Default: off"),
             words="automatic update",
         )
         self._nowhere = Setting(
-            self.tr("Poolhouse cannot look for updates"),
-            self.tr(
-                "This copy names no place where newer versions are published, so nobody is asked. You hear of a "
-                "new version where you got this one."
-            ),
+            self.tr("Poolhouse can't check for updates"),
+            self.tr("This copy doesn't know where new versions are published. Look for them where you got this one."),
         )
         self.add(
             self._nowhere,
@@ -142,9 +139,9 @@ class Updates(Group):
             Setting(
                 self.tr("To update"),
                 self.tr(
-                    "Quit Poolhouse on this computer, put the new version in the place of the old one, and "
-                    "open it. Household, chats, models and settings stay as they are. Then do the same on "
-                    "your other machines; they never update each other."
+                    "Quit Poolhouse on this computer, replace it with the new version, and open it. Your "
+                    "household, chats, models and settings stay. Then do the same on your other machines; they "
+                    "never update each other."
                 ),
             ),
             title=self.tr("Newer versions"),
@@ -186,7 +183,7 @@ class Updates(Group):
         self._place.gone = self._daily.gone = place is None
         if place is not None:
             words = self.tr(
-                "Asks {place} for the newest version when you press this. Nothing else is told, and nothing is "
+                "Asks {place} for the newest version when you click this. Nothing else is sent, and nothing is "
                 "downloaded."
             )
             self._page = updates.page or ""
@@ -199,13 +196,13 @@ class Updates(Group):
 
     def _newest_words(self, updates: UpdateState) -> str:
         if not updates.last_contact:
-            return self.tr("Not looked for yet")
+            return self.tr("Not checked yet")
         when = moment(updates.last_contact)
         if updates.newer:
-            return self.tr("{version} is there").format(version=updates.version)
+            return self.tr("{version} is available").format(version=updates.version)
         if updates.version:
-            return self.tr("None newer than this one ({time})").format(time=when)
-        return self.tr("None is published yet ({time})").format(time=when)
+            return self.tr("You have the newest version ({time})").format(time=when)
+        return self.tr("None published yet ({time})").format(time=when)
 
     def _tell_engine(self, computer: Computer) -> None:
         engines = [

@@ -34,7 +34,7 @@ class AddServer(Sheet):
     def __init__(self, services: AppContext, known: Collection[str], done: Answered, parent: QWidget) -> None:
         """known: names that other servers have already."""
         sentence = _tr(
-            "It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays "
+            "An OpenAI-compatible server that answers when the pool is full or doesn't have the model. It stays "
             "off until you turn it on. What is sent there leaves your household."
         )
         super().__init__(services, _tr("Add another server"), sentence, parent)
@@ -43,23 +43,23 @@ class AddServer(Sheet):
         self.name, self.url, self.models, self.key = (QLineEdit() for _ in range(4))
         self.name.setMaxLength(32)
         self.url.setPlaceholderText("https://…/v1")
-        self.models.setPlaceholderText(_tr("name, or name=name there"))
+        self.models.setPlaceholderText(_tr("name, or name=name on the server"))
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.key.setMaxLength(1000)
         self.cap = Number(1, MOST_TOKENS, 0, lambda _: None)
         self.cap.show_value(USUAL_TOKENS)
         for title, field in (
-            (_tr("What you call it"), self.name),
+            (_tr("Your name for it"), self.name),
             (_tr("Address, up to /v1"), self.url),
-            (_tr("Models that it may answer for"), self.models),
-            (_tr("Tokens it may spend in all"), self.cap),
+            (_tr("Models it may answer for"), self.models),
+            (_tr("Tokens it may use in total"), self.cap),
             (_tr("Key"), self.key),
         ):
             words = label(title, "muted")
             words.setBuddy(field)
             field.setAccessibleName(title)
             self.add(column(words, field, gap=2))
-        self.trusted = paragraph(_tr("Trusted as this computer trusts others."), "muted")
+        self.trusted = paragraph(_tr("Uses the certificates this computer trusts."), "muted")
         choose = button(_tr("Choose a certificate…"), self._choose)
         self.add(column(self.trusted, Flow(choose)))
         self.act = button(_tr("Add and test"), self.save, "primary")
@@ -71,7 +71,7 @@ class AddServer(Sheet):
     def save(self) -> None:
         name = self.name.text().strip()
         if name in self._known:
-            words = _tr("There is a server called {name} already. Choose another name for this one.")
+            words = _tr("There is already a server called {name}. Choose another name for this one.")
             self.notice.say(words.format(name=name), "error", closable=False)
             self.fit()
             return
@@ -124,7 +124,7 @@ class AddServer(Sheet):
         except (OSError, ValueError):
             self.fail(BadInput("upstream_certificate", name=self.name.text() or file.name))
             return
-        self.trusted.setText(_tr("Trusted by {file} alone.").format(file=file.name))
+        self.trusted.setText(_tr("Trusts only {file}.").format(file=file.name))
         self.fit()
 
 
@@ -154,9 +154,9 @@ class CountAnew(_Asking):
 
     def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
         title = _tr("Reset the count for {name}").format(name=name)
-        sentence = _tr(
-            "What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on."
-        ).format(cap=formats.number(cap))
+        sentence = _tr("Its usage so far is forgotten, and it may use {cap} tokens from now on.").format(
+            cap=formats.number(cap)
+        )
         super().__init__(services, title, sentence, name, done, parent)
         self.act = button(_tr("Reset count"), self.count, "primary")
         self.offer(_tr("Cancel"), self.act)
@@ -172,7 +172,7 @@ class ForgetServer(_Asking):
 
     def __init__(self, services: AppContext, name: str, done: Answered, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
-        sentence = _tr("Its key is deleted here too. The server itself is not changed.")
+        sentence = _tr("Its key is deleted here, too. The server itself is not affected.")
         super().__init__(services, title, sentence, name, done, parent)
         self.act = button(title, self.remove, "danger")
         self.offer(_tr("Cancel"), self.act)
@@ -198,7 +198,7 @@ class UpstreamRows:
         self._card = group.add(
             Setting(
                 _tr("Another server may answer"),
-                _tr("When the pool is full or lacks the model: another Poolhouse, or a service that you pay for."),
+                _tr("When the pool is full or doesn't have the model: another Poolhouse or a service you pay for."),
                 self.add,
                 words="upstream openai cloud",
             ),
@@ -214,8 +214,8 @@ class UpstreamRows:
                 self._card.put(self._rows[name][1])
         for name, (_, setting) in self._rows.items():
             setting.gone = name not in self._names
-        words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
-        uncounted = _tr("What it has cost is no longer known, so it is sent nothing until you reset its count.")
+        words = _tr("{spent} of {cap} tokens used. What is sent there leaves your household.")
+        uncounted = _tr("Its token count was lost, so nothing is sent to it until you reset the count.")
         for server in servers:
             switch, setting = self._rows[server.name]
             switch.show_on(server.on)
@@ -253,10 +253,10 @@ class UpstreamRows:
 
     def _tested(self, test: UpstreamTest) -> None:
         if test.missing:
-            text = _tr("{name} answers, and does not have {models}.")
+            text = _tr("{name} responds, but doesn't have {models}.")
             self._group.told.emit(text.format(name=test.name, models=", ".join(test.missing)), "error")
         else:
-            text = _tr("{name} answers, and has what it may be asked for.")
+            text = _tr("{name} responds and has its models.")
             self._group.told.emit(text.format(name=test.name), "info")
 
     def _turn(self, name: str, on: bool) -> None:
@@ -286,7 +286,7 @@ class UpstreamRows:
 
     def _removed(self, answer: Upstreams, name: str) -> None:
         self.tell(answer.upstreams)
-        text = _tr("{name} is removed, and its key is deleted.")
+        text = _tr("{name} was removed and its key deleted.")
         self._group.told.emit(text.format(name=name), "info")
 
 

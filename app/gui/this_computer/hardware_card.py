@@ -34,7 +34,7 @@ def hardware_lines(computer: Computer) -> list[tuple[str, str]]:
         (_tr("Memory"), _amounts(computer.memory)),
         (_tr("Graphics"), _graphics(computer)),
         (_tr("Engine"), "\n".join(map(_engine, computer.engines))),
-        (_tr("Disk of the models"), _amounts(computer.disk)),
+        (_tr("Model disk"), _amounts(computer.disk)),
         (_tr("Models are kept in"), computer.disk.folder),
     ]
     return [(name, text) for name, text in lines if text]
@@ -47,7 +47,7 @@ def speed_words(answer: Speeds, machine: str) -> str | None:
         return None
     token_s = speed.step_s + answer.n_layers * speed.layer_s + speed.head_s
     prefill_s = speed.step_s + answer.n_layers * speed.chunk_s
-    text = _tr("{model}: {layer} a layer. Alone about {rate}, prompts about {prefill}.")
+    text = _tr("{model}: {layer} per layer. Alone about {rate}, prompts about {prefill}.")
     return text.format(
         model=model_name(answer.model),
         layer=formats.seconds(speed.layer_s),
@@ -88,8 +88,8 @@ def _graphics(computer: Computer) -> str:
     if unused:
         return f"{cards}\n{unused}".strip()
     if not cards:
-        return _tr("None that is used: this version computes with the processor")
-    text = _tr("{cards}. Not used yet: this version computes with the processor, which is slower.")
+        return _tr("None used: this version runs models on the processor")
+    text = _tr("{cards}. Not used yet: this version runs models on the processor, which is slower.")
     return text.format(cards=cards)
 
 
@@ -122,7 +122,7 @@ class HardwareCard(QFrame):
         left = QWidget()
         left.setLayout(column(self.speed, self.progress, gap=0))
         measured = Beside(left, self.cancel, self.measure)
-        title = label(self.tr("This machine has"), "section")
+        title = label(self.tr("Hardware of this machine"), "section")
         box = column(title, self._waiting, self._grid, line(), measured, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
@@ -143,8 +143,8 @@ class HardwareCard(QFrame):
 
     def _show_waiting(self) -> None:
         there = self._pool.is_there
-        asking = self.tr("Asking the engines what they find…")
-        absent = self.tr("Shown as soon as the background service runs.")
+        asking = self.tr("Checking the hardware…")
+        absent = self.tr("Appears once the background service is running.")
         self._waiting.say(asking if there else absent, "muted")
         self.measure.setEnabled(there)
 
@@ -194,10 +194,10 @@ class HardwareCard(QFrame):
             self.speed.say(words, "")
         elif person_waits:
             reason = answer.reasons_facts.get(own_id)
-            later = self.tr("It could not be measured now. Try again when no answer runs.")
+            later = self.tr("It couldn't be measured now. Try again when no answer is in progress.")
             self.speed.say(said(reason) or later, "")
         else:
-            self.speed.say(self.tr("Its speed is not measured yet."), "muted")
+            self.speed.say(self.tr("Its speed hasn't been measured yet."), "muted")
 
     def _not_measured(self, error: AppError) -> None:
         person_waits = self.cancel.isVisible()

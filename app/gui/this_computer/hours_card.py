@@ -123,7 +123,7 @@ class WeekGrid(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(self.tr("Hours of the week"))
         self.setAccessibleDescription(
-            self.tr("Arrow keys move, Space turns an hour on or off, Shift and an arrow paints on.")
+            self.tr("Arrow keys move, Space turns an hour on or off, Shift+arrow fills several.")
         )
         theme.changed.connect(self.updateGeometry)
 
@@ -323,7 +323,7 @@ class HoursCard(QFrame):
         now = QDateTime.currentDateTime()
         minute = now.time().hour() * 60 + now.time().minute()
         inside = within(read_hours(text), now.date().dayOfWeek() - 1, minute)
-        words = self.tr("Now it may lend.") if inside else self.tr("Now it does not lend.")
+        words = self.tr("Lending is allowed now.") if inside else self.tr("Lending is not allowed now.")
         if not is_exact(read_hours(text)):
             words += " " + self.tr("The table shows whole hours only; the text is exact.")
         return words
@@ -334,9 +334,9 @@ class HoursCard(QFrame):
     def _painted(self, cells: Cells) -> None:
         spans = spans_of(cells)
         if not cells:
-            self._refuse(self.tr("Leave at least one hour, or turn lending off above."))
+            self._refuse(self.tr("Keep at least one hour, or turn lending off above."))
         elif len(spans) > MAX_SPANS or len(hours_text(spans)) > MAX_CHARACTERS:
-            self._refuse(self.tr("These hours are divided too finely. Use longer spans."))
+            self._refuse(self.tr("There are too many short spans. Use longer ones."))
         else:
             self._choose(text_of(cells))
 

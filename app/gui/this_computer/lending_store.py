@@ -221,14 +221,14 @@ def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
     size = formats.size
     match lending.state:
         case "lending" if lending.used_by and set(lending.used_by) <= set(away):
-            text = _tr("Keeping {size} for {names} to come back, for 10 minutes.")
+            text = _tr("Keeping {size} reserved for {names} for 10 minutes.")
             return text.format(size=size(lending.used_bytes), names=users(lending))
         case "working" | "lending":
             return _tr("Lending {size} to {names}.").format(size=size(lending.used_bytes), names=users(lending))
         case "ready" | "paused" if may_not(lending):
-            return _tr("Your household does not let this machine lend.")
+            return _tr("Your household doesn't allow this machine to lend.")
         case "ready":
-            return _tr("Ready. Others may use {size}.").format(size=size(lending.lent_bytes))
+            return _tr("Ready. Others can use {size}.").format(size=size(lending.lent_bytes))
         case "draining":
             text = _tr("Finishing one answer, then pausing (at most {time}).")
             sentence = text.format(time=formats.whole_seconds(max(1, lending.gives_back_in_s or 0)))
@@ -239,7 +239,7 @@ def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
         case "paused" if lending.code == QUIT:
             return _tr("Nothing is lent now.")
         case "off":
-            return _tr("Turned off. Nothing of this machine is lent.")
+            return _tr("Turned off. This machine lends nothing.")
     return _reason(lending) or _tr("Nothing is lent now.")
 
 
@@ -282,11 +282,11 @@ def state_word(state: str) -> str:
 def _paused_by_hand(lending: Lending) -> str:
     if lending.resumes_in_s is None:
         if lending.code == "pause_stopped":
-            return _tr("Stopped by you until you resume it.")
-        return _tr("Paused by you until you resume it.")
+            return _tr("Stopped until you resume.")
+        return _tr("Paused until you resume.")
     until = QDateTime.currentDateTime().addSecs(lending.resumes_in_s)
     time = QLocale().toString(until.time(), QLocale.FormatType.ShortFormat)
-    return _tr("Paused by you until {time}.").format(time=time)
+    return _tr("Paused until {time}.").format(time=time)
 
 
 def _tr(text: str) -> str:

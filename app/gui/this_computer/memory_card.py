@@ -146,7 +146,7 @@ class MemoryCard(QFrame):
         self._entries: list[QWidget] = []
         self._figures: list[QLabel] = []
         self._total = label("", "muted")
-        self.limit = Slide(self.tr("Memory lent at most"), self._moved, self._chosen)
+        self.limit = Slide(self.tr("Maximum memory to lend"), self._moved, self._chosen)
         self._limit_words = label("")
         self._limit_words.setMinimumWidth(sizes.CHAT_WIDTH // 4)
         self.automatic = Switch(services.theme, self.tr("Choose the limit for me"), self._automatic)
@@ -157,11 +157,11 @@ class MemoryCard(QFrame):
         self._own = paragraph("", "caption")
         end_limit = self.tr("Remove this limit")
         self.end_limit = button(end_limit, self._end_limit, "inline")
-        title = self.tr("Processor threads for others at most")
+        title = self.tr("Maximum processor threads for others")
         self.threads = Number(title, "", (0, 1), self._threads_chosen)
         self.threads.setSpecialValueText(self.tr("All"))
         self._threads_row = RuleRow(title, self.threads)
-        self._threads_row.say(self.tr("Applies to layers that are loaded from now on."))
+        self._threads_row.say(self.tr("Takes effect the next time layers are loaded."))
         parts: list[QWidget | QLayout] = [
             head,
             self.bar,
@@ -178,7 +178,7 @@ class MemoryCard(QFrame):
         self.show_state()
 
     def _link_row(self) -> RuleRow:
-        title = self.tr("Network used by Poolhouse at most")
+        title = self.tr("Maximum network use by Poolhouse")
         self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
         self.link.setSpecialValueText(self.tr("No limit"))
         row = RuleRow(title, self.link)
@@ -235,10 +235,10 @@ class MemoryCard(QFrame):
         self.automatic.setEnabled(known)
         self.automatic.show_on(known and chosen is None)
         self._auto_row.say(self.tr("Half of what is free when Poolhouse starts."))
-        own = self.tr("This limits what others can use. Models that you load here yourself may use up to {size}.")
+        own = self.tr("This limits what others can use. Models that you load here can use up to {size}.")
         limited = self.tr(
-            "All models on this computer, yours and those of others, may take {limit} together. Of that, yours may"
-            " use up to {size}."
+            "All models on this computer, yours and those of others, can use {limit} together. Yours can use up to "
+            "{size} of that."
         )
         limit = self._lending.rules.limit_bytes
         size = formats.size(self._lending.own_most_bytes)

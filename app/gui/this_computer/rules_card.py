@@ -71,7 +71,7 @@ class ProgramsEditor(QWidget):
         if full:
             return self.tr("The list is full. Remove one to add another.")
         if not names:
-            return self.tr("No program is listed. Add a game, or anything else that needs the whole machine.")
+            return self.tr("No programs listed. Add a game, or anything else that needs the whole machine.")
         return self.tr("Lending resumes when they are closed.")
 
     def _line(self, name: str, running: bool) -> QHBoxLayout:
@@ -181,7 +181,7 @@ class RulesCard(QFrame):
     def _idle_row(self) -> QWidget:
         title = self.tr("While I use this computer")
         self.idle_minutes = Number(
-            self.tr("Minutes unused before it lends"),
+            self.tr("Idle minutes before lending"),
             self.tr("min"),
             (1, MOST_IDLE_MINUTES),
             lambda minutes: self._lending.change({"idle_s": minutes * MINUTE_S}),
@@ -209,7 +209,7 @@ class RulesCard(QFrame):
         return self._gpu
 
     def _screen_row(self) -> QWidget:
-        title = self.tr("While a program fills the screen")
+        title = self.tr("While a program is full screen")
         self.screen_rule = Switch(self._theme, title, lambda on: self._lending.change({"screen": on}))
         self._screen = RuleRow(title, self.screen_rule)
         return self._screen
@@ -217,7 +217,7 @@ class RulesCard(QFrame):
     def _hot_row(self) -> QWidget:
         title = self.tr("While this computer is too hot")
         self.hot_celsius = Number(
-            self.tr("Pause from this temperature on"),
+            self.tr("Pause at this temperature"),
             "°C",
             HOT_BOUNDS,
             lambda degrees: self._lending.change({"hot_celsius": degrees}),
@@ -243,7 +243,7 @@ class RulesCard(QFrame):
             title, self.tr("s"), (0, MOST_DRAIN_S), lambda seconds: self._lending.change({"drain_s": seconds})
         )
         row = RuleRow(title, self.drain)
-        row.say(self.tr("Then a pause takes the memory back. Stop now waits for nothing."))
+        row.say(self.tr("After that, a pause takes the memory back. Stop now doesn't wait."))
         return row
 
     def show_state(self) -> None:
@@ -270,10 +270,10 @@ class RulesCard(QFrame):
         if not idle_s:
             self._idle.say(self.tr("Lends while you work, at low priority."))
             return
-        now = self.tr("This system does not report it, so the computer counts as unused.")
+        now = self.tr("This system doesn't report it, so the computer counts as idle.")
         if unused_s is not None:
             now = self.tr("Now: last used {time} ago.").format(time=formats.seconds(unused_s))
-        self._idle.say(self.tr("Lends after so long unused.") + " " + now)
+        self._idle.say(self.tr("Lends after being idle for this long.") + " " + now)
 
     def _show_battery(self, percent: int, reading: BatteryReading | None) -> None:
         self.battery.show_on(bool(percent))
@@ -304,7 +304,7 @@ class RulesCard(QFrame):
         if not on:
             self._gpu.say(self.tr("Lends while other programs run."))
             return
-        words = self.tr("Now: this system does not report how busy it is.")
+        words = self.tr("Now: this system doesn't report how busy it is.")
         if busy_percent is not None:
             words = self.tr("Now: {percent} % busy.").format(percent=round(busy_percent))
         self._gpu.say(words)
@@ -314,9 +314,9 @@ class RulesCard(QFrame):
         if not on:
             words = self.tr("Also lends during games, movies and presentations.")
         elif filled is None:
-            words = self.tr("Now: this system does not report what fills the screen.")
+            words = self.tr("Now: this system doesn't report full-screen programs.")
         else:
-            words = self.tr("Now: a program does.") if filled else self.tr("Now: none does.")
+            words = self.tr("Now: one is.") if filled else self.tr("Now: none is.")
         self._screen.say(words)
 
     def _show_network(self, on: bool, kind: str | None) -> None:
@@ -325,7 +325,7 @@ class RulesCard(QFrame):
             "free": self.tr("Now: neither."),
             "metered": self.tr("Now: a metered network."),
             "vpn": self.tr("Now: a VPN."),
-        }.get(kind or "", self.tr("Now: this system does not report it."))
+        }.get(kind or "", self.tr("Now: this system doesn't report it."))
         self._network.say(words if on else self.tr("Lends on any network."))
 
     def _show_hot(self, rules: LendingRules, readings: LendingReadings) -> None:
@@ -335,7 +335,7 @@ class RulesCard(QFrame):
         if not rules.hot:
             words = self.tr("Lends at any temperature.")
         elif readings.hottest_c is None:
-            words = self.tr("Now: this system does not report its temperature.")
+            words = self.tr("Now: this system doesn't report its temperature.")
         else:
             words = self.tr("Now: the processor is at {degrees} °C.").format(degrees=round(readings.hottest_c))
         self._hot.say(words)

@@ -70,7 +70,7 @@ class StateCard(QFrame):
         self.pauses.append(button(self.tr("Pause until I resume"), self._pause(None)))
         self.stop = button(self.tr("Stop now"), lambda: self._lending.pause(at_once=True), "danger")
         self.stop.setToolTip(self.tr("Takes all memory back immediately, even from a running answer."))
-        self.allow = button(self.tr("Allow it to lend"), self._lending.allow, "primary")
+        self.allow = button(self.tr("Allow lending"), self._lending.allow, "primary")
         holder = QWidget()
         holder.setLayout(Flow(self.allow, self.resume, *self.pauses, self.stop, last_right=True))
         return holder
@@ -116,7 +116,7 @@ class StateCard(QFrame):
         """Return why the state is not known."""
         if self._services.pool.link in GONE:
             return QCoreApplication.translate("Standing", "The background service is not running.")
-        return self.tr("Asking the background service…")
+        return self.tr("Waiting for the background service…")
 
     def _details(self, lending: Lending) -> str:
         details = [lending_store.since(lending)]

@@ -75,9 +75,9 @@ class MachineName(QLineEdit):
 
     def _words(self, count: int) -> str:
         if not count and self.needed:
-            text = _tr("A name is needed, of at most {limit} characters.")
+            text = _tr("Enter a name of up to {limit} characters.")
         elif count > MAX_NAME_CHARACTERS:
-            text = _tr("A name has at most {limit} characters; this one has {count}.")
+            text = _tr("A name can have up to {limit} characters. This one has {count}.")
         else:
             return ""
         return text.format(limit=MAX_NAME_CHARACTERS, count=count)

@@ -20,15 +20,15 @@
         <translation>Symbole</translation>
     </message>
     <message>
-        <source>It brings no licence text of its own.</source>
+        <source>It comes without a license text.</source>
         <translation>Sie bringt keinen eigenen Lizenztext mit.</translation>
     </message>
     <message>
-        <source>Libraries and their licences</source>
+        <source>Libraries and their licenses</source>
         <translation>Bibliotheken und ihre Lizenzen</translation>
     </message>
     <message>
-        <source>Libraries licences</source>
+        <source>Libraries licenses</source>
         <translation>Bibliotheken Lizenzen</translation>
     </message>
     <message>
@@ -44,23 +44,23 @@
         <translation>Anzeigen</translation>
     </message>
     <message>
-        <source>Show licence</source>
+        <source>Show license</source>
         <translation>Lizenz anzeigen</translation>
     </message>
     <message>
-        <source>Show licence text</source>
+        <source>Show license text</source>
         <translation>Lizenztext anzeigen</translation>
     </message>
     <message>
-        <source>Show the licence of Qt</source>
+        <source>Show the license of Qt</source>
         <translation>Die Lizenz von Qt anzeigen</translation>
     </message>
     <message>
-        <source>Show the licence of the icons</source>
+        <source>Show the license of the icons</source>
         <translation>Die Lizenz der Symbole anzeigen</translation>
     </message>
     <message>
-        <source>Used unchanged under the LGPL, version 3. Its libraries are separate files beside the app and may be replaced by your own. Source: code.qt.io</source>
+        <source>Used unchanged under the LGPL, version 3. Its libraries are separate files next to the app, and you can replace them with your own. Source: code.qt.io</source>
         <translation>Unverändert verwendet unter der LGPL, Version 3. Die Bibliotheken liegen als eigene Dateien neben der App und dürfen durch Ihre eigenen ersetzt werden. Quelltext: code.qt.io</translation>
     </message>
     <message>
@@ -134,14 +134,14 @@
         <translation>Übersicht</translation>
     </message>
     <message>
-        <source>Parts of this page</source>
+        <source>Sections of this page</source>
         <translation>Teile dieser Seite</translation>
     </message>
 </context>
 <context>
     <name>AddSheet</name>
     <message>
-        <source>A wrong code was typed. Tries left: {tries}.</source>
+        <source>Someone entered a wrong code. Tries left: {tries}.</source>
         <translation>Ein falscher Code wurde eingegeben. Verbleibende Versuche: {tries}.</translation>
     </message>
     <message>
@@ -149,7 +149,7 @@
         <translation>Gerät hinzufügen</translation>
     </message>
     <message>
-        <source>Address, if it does not find this machine: {address}</source>
+        <source>If it can&apos;t find this machine, enter this address: {address}</source>
         <translation>Adresse, falls das andere Gerät dieses nicht findet: {address}</translation>
     </message>
     <message>
@@ -173,7 +173,7 @@
         <translation>Mit {name} gekoppelt</translation>
     </message>
     <message>
-        <source>Start Poolhouse on the machine to add, press “Join a household” there, and type this code.</source>
+        <source>Open Poolhouse on the machine you want to add, click “Join a household” and enter this code.</source>
         <translation>Starten Sie Poolhouse auf dem Gerät, das dazukommen soll, drücken Sie dort „Einem Haushalt beitreten“ und geben Sie diesen Code ein.</translation>
     </message>
     <message>
@@ -239,7 +239,7 @@
         <translation>Datenordner</translation>
     </message>
     <message>
-        <source>Diagnostics for whoever helps you</source>
+        <source>Diagnostics for support</source>
         <translation>Diagnose für jemanden, der Ihnen hilft</translation>
     </message>
     <message>
@@ -251,11 +251,11 @@
         <translation>Hilfe</translation>
     </message>
     <message>
-        <source>Logs and settings in one file, without names, addresses and chats.</source>
+        <source>Logs and settings in one file, without names, addresses or chats.</source>
         <translation>Protokolle und Einstellungen in einer Datei, ohne Namen, Adressen und Chats.</translation>
     </message>
     <message>
-        <source>No text of your chats is written there.</source>
+        <source>It never contains text from your chats.</source>
         <translation>Aus Ihren Chats wird dort kein Text geschrieben.</translation>
     </message>
     <message>
@@ -267,11 +267,11 @@
         <translation>Datenordner öffnen</translation>
     </message>
     <message>
-        <source>Read again</source>
+        <source>Refresh</source>
         <translation>Neu einlesen</translation>
     </message>
     <message>
-        <source>Restart it</source>
+        <source>Restart</source>
         <translation>Neu starten</translation>
     </message>
     <message>
@@ -279,15 +279,15 @@
         <translation>Diagnose speichern…</translation>
     </message>
     <message>
-        <source>Start it</source>
+        <source>Start</source>
         <translation>Starten</translation>
     </message>
     <message>
-        <source>Tests this computer and its network, and names one cause. Also by the key F1.</source>
+        <source>Tests this computer and its network and names one cause. You can also press F1.</source>
         <translation>Prüft diesen Computer und sein Netzwerk und nennt eine Ursache. Auch mit der Taste F1.</translation>
     </message>
     <message>
-        <source>The last lines of its log</source>
+        <source>Last lines of its log</source>
         <translation>Die letzten Zeilen seines Protokolls</translation>
     </message>
     <message>
@@ -467,15 +467,15 @@
         <translation>Für</translation>
     </message>
     <message>
-        <source>It broke off; the log says why.</source>
+        <source>It broke off. The log shows why.</source>
         <translation>Sie brach ab; der Grund steht im Protokoll.</translation>
     </message>
     <message>
-        <source>It came to its end.</source>
+        <source>Complete.</source>
         <translation>Sie kam an ihr Ende.</translation>
     </message>
     <message>
-        <source>It reached its limit of tokens.</source>
+        <source>Stopped at its token limit.</source>
         <translation>Sie erreichte ihre Höchstzahl an Token.</translation>
     </message>
     <message>
@@ -495,7 +495,7 @@
         <translation>Tempo-Prognose</translation>
     </message>
     <message>
-        <source>The context was full, so it ended there.</source>
+        <source>Stopped because the context was full.</source>
         <translation>Der Kontext war voll, darum endete sie dort.</translation>
     </message>
     <message>
@@ -527,7 +527,7 @@
         <translation>nicht gemessen</translation>
     </message>
     <message>
-        <source>not noted</source>
+        <source>not recorded</source>
         <translation>nicht vermerkt</translation>
     </message>
     <message>
@@ -576,21 +576,21 @@
         <translation>Wofür die Zeit gebraucht wurde</translation>
     </message>
     <message>
-        <source>computes {busy}, waits {wait}</source>
+        <source>computing {busy}, waiting {wait}</source>
         <translation>rechnet {busy}, wartet {wait}</translation>
     </message>
 </context>
 <context>
     <name>BenchCard</name>
     <message>
-        <source>Of the time of one answer</source>
+        <source>Share of the time of one answer</source>
         <translation>Von der Zeit einer Antwort</translation>
     </message>
 </context>
 <context>
     <name>BenchModel</name>
     <message>
-        <source>Beside its forecast</source>
+        <source>Compared with the forecast</source>
         <translation>Neben der Prognose</translation>
     </message>
     <message>
@@ -647,7 +647,7 @@
         </translation>
     </message>
     <message>
-        <source>A benchmark asks random questions and throws the answers away.</source>
+        <source>A benchmark asks random questions and discards the answers.</source>
         <translation>Ein Leistungstest stellt zufällige Fragen und verwirft die Antworten.</translation>
     </message>
     <message>
@@ -671,7 +671,7 @@
         <translation>Laden Sie zuerst ein Modell, dann können Sie es messen.</translation>
     </message>
     <message>
-        <source>Loading as it was</source>
+        <source>Loading it as before</source>
         <translation>Lädt wie zuvor</translation>
     </message>
     <message>
@@ -723,11 +723,11 @@
         <translation>Kurz, etwa {time}</translation>
     </message>
     <message>
-        <source>An answer is in progress, so the figures would be too low.</source>
+        <source>An answer is in progress, so the results would be too low.</source>
         <translation>Gerade bekommt jemand eine Antwort, deshalb wären die Zahlen zu niedrig.</translation>
     </message>
     <message>
-        <source>The benchmark is done.</source>
+        <source>Benchmark finished.</source>
         <translation>Der Leistungstest ist fertig.</translation>
     </message>
     <message>
@@ -745,11 +745,11 @@
 <context>
     <name>Chat</name>
     <message>
-        <source>A screen reader hears each paragraph as it is done, not the answer at its end.</source>
+        <source>Screen readers announce each paragraph when it is finished, not the whole answer at the end.</source>
         <translation>Ein Bildschirmleser hört jeden Absatz, sobald er fertig ist, und nicht erst die ganze Antwort.</translation>
     </message>
     <message>
-        <source>Above 1: says the same less often.</source>
+        <source>Values above 1 reduce repetition.</source>
         <translation>Über 1: sagt seltener dasselbe.</translation>
     </message>
     <message>
@@ -761,11 +761,11 @@
         <translation>Chat</translation>
     </message>
     <message>
-        <source>Chooses among so many words. 0: among all.</source>
+        <source>Picks from this many of the most likely words. 0 means all.</source>
         <translation>Wählt unter so vielen Wörtern. 0: unter allen.</translation>
     </message>
     <message>
-        <source>Chooses among the likeliest that make up this share. 1: all.</source>
+        <source>Picks from the most likely words that add up to this probability. 1 means all.</source>
         <translation>Wählt unter den wahrscheinlichsten, die zusammen diesen Anteil ausmachen. 1: unter allen.</translation>
     </message>
     <message>
@@ -793,11 +793,11 @@
         <translation>Eingabetaste</translation>
     </message>
     <message>
-        <source>Higher: more varied. 0: always the likeliest word.</source>
+        <source>Higher values vary more. 0 always picks the most likely word.</source>
         <translation>Höher: abwechslungsreicher. 0: immer das wahrscheinlichste Wort.</translation>
     </message>
     <message>
-        <source>Leaves out what is rarer than this share of the likeliest.</source>
+        <source>Skips words less likely than this fraction of the most likely one.</source>
         <translation>Lässt aus, was seltener ist als dieser Anteil des wahrscheinlichsten Wortes.</translation>
     </message>
     <message>
@@ -821,7 +821,7 @@
         <translation>Abzug für Wiederholungen</translation>
     </message>
     <message>
-        <source>Said to the model before every new chat.</source>
+        <source>Sent to the model at the start of every new chat.</source>
         <translation>Wird dem Modell vor jedem neuen Chat gesagt.</translation>
     </message>
     <message>
@@ -833,7 +833,7 @@
         <translation>Senden mit</translation>
     </message>
     <message>
-        <source>Shift+Enter always begins a new line.</source>
+        <source>Shift+Enter always starts a new line.</source>
         <translation>Umschalt+Eingabetaste beginnt immer eine neue Zeile.</translation>
     </message>
     <message>
@@ -872,7 +872,7 @@
         <translation>Neuer Chat</translation>
     </message>
     <message>
-        <source>No host is here to answer</source>
+        <source>No host is available to answer</source>
         <translation>Kein Gastgeber ist da, der antwortet</translation>
     </message>
     <message>
@@ -1430,7 +1430,7 @@
         <translation>Ihre Nachricht wird gesendet, sobald diese Antwort zu Ende ist.</translation>
     </message>
     <message>
-        <source>{model} could not be loaded, so no model answers.</source>
+        <source>{model} could not be loaded, so no model is available.</source>
         <translation>{model} ließ sich nicht laden, darum antwortet kein Modell.</translation>
     </message>
 </context>
@@ -1494,7 +1494,7 @@
         <translation>Fragt {place} nach der neuesten Version; heruntergeladen wird nichts.</translation>
     </message>
     <message>
-        <source>Look for updates once a day</source>
+        <source>Check for updates once a day</source>
         <translation>Einmal am Tag nach Updates sehen</translation>
     </message>
 </context>
@@ -1849,7 +1849,7 @@
         <translation>Netzwerkeinstellungen öffnen</translation>
     </message>
     <message>
-        <source>Restart it</source>
+        <source>Restart</source>
         <translation>Neu starten</translation>
     </message>
     <message>
@@ -1865,7 +1865,7 @@
         <translation>Verbindung zeigen</translation>
     </message>
     <message>
-        <source>Start it</source>
+        <source>Start</source>
         <translation>Starten</translation>
     </message>
     <message>
@@ -1931,11 +1931,11 @@
         <translation>Bericht speichern…</translation>
     </message>
     <message>
-        <source>Saved as {file}. Machines are not named in it.</source>
+        <source>Saved as {file}. It doesn&apos;t name any machines.</source>
         <translation>Gespeichert als {file}. Die Geräte werden darin nicht genannt.</translation>
     </message>
     <message>
-        <source>The benchmark was removed.</source>
+        <source>Benchmark removed.</source>
         <translation>Der Leistungstest wurde entfernt.</translation>
     </message>
     <message>
@@ -1985,11 +1985,11 @@
         <translation>Alles löschen, {size}</translation>
     </message>
     <message>
-        <source>Files of other programs stay where they are, also models that were used in place. The other machines show this one as offline until one of them removes it.</source>
+        <source>Files of other programs stay, including models used in place. The other machines show this one as offline until one of them removes it.</source>
         <translation>Dateien anderer Programme bleiben, wo sie sind, auch Modelle, die an ihrem Ort benutzt wurden. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt.</translation>
     </message>
     <message>
-        <source>Models, chats, settings, keys and the pairings of this computer are deleted, and Poolhouse quits. Nothing brings them back: export chats that you want to keep first.</source>
+        <source>This deletes all models, chats, settings, keys and pairings on this computer and quits Poolhouse. You can&apos;t undo it. Export any chats you want to keep first.</source>
         <translation>Modelle, Chats, Einstellungen, Schlüssel und die Kopplungen dieses Computers werden gelöscht, und Poolhouse wird beendet. Nichts bringt sie zurück: Exportieren Sie vorher Chats, die Sie behalten wollen.</translation>
     </message>
     <message>
@@ -2131,7 +2131,7 @@
         </translation>
     </message>
     <message>
-        <source>Forecast against fact</source>
+        <source>Forecast and result</source>
         <translation>Prognose und Wirklichkeit</translation>
     </message>
     <message>
@@ -2237,7 +2237,7 @@
 <context>
     <name>General</name>
     <message>
-        <source>As the system</source>
+        <source>Same as system</source>
         <translation>Wie das System</translation>
     </message>
     <message>
@@ -2249,7 +2249,7 @@
         <translation>Standard: 100 %</translation>
     </message>
     <message>
-        <source>Default: as the system</source>
+        <source>Default: same as system</source>
         <translation>Standard: wie das System</translation>
     </message>
     <message>
@@ -2257,7 +2257,7 @@
         <translation>Immer</translation>
     </message>
     <message>
-        <source>Everything grows with it.</source>
+        <source>Scales everything in this window.</source>
         <translation>Alles wächst mit.</translation>
     </message>
     <message>
@@ -2281,7 +2281,7 @@
         <translation>Aussehen</translation>
     </message>
     <message>
-        <source>Name, role and pairing, as on the first day.</source>
+        <source>Name, role and pairing, as on first start.</source>
         <translation>Name, Rolle und Kopplung, wie am ersten Tag.</translation>
     </message>
     <message>
@@ -2289,7 +2289,7 @@
         <translation>Nie</translation>
     </message>
     <message>
-        <source>Nothing moves or fades.</source>
+        <source>Turns off animations.</source>
         <translation>Nichts bewegt sich oder blendet über.</translation>
     </message>
     <message>
@@ -2305,7 +2305,7 @@
         <translation>Zeigen</translation>
     </message>
     <message>
-        <source>Something in this window is not finished. Choose the language again afterwards.</source>
+        <source>Finish what is open in this window, then choose the language again.</source>
         <translation>Etwas in diesem Fenster ist noch nicht fertig. Wählen Sie die Sprache danach noch einmal.</translation>
     </message>
     <message>
@@ -2328,7 +2328,7 @@
 <context>
     <name>Group</name>
     <message>
-        <source>Everything on {page} is as it was at first.</source>
+        <source>{page} was reset to its defaults.</source>
         <translation>Auf {page} ist alles wieder wie am Anfang.</translation>
     </message>
     <message>
@@ -2339,7 +2339,7 @@
 <context>
     <name>Hardware</name>
     <message>
-        <source>Disk of the models</source>
+        <source>Model disk</source>
         <translation>Datenträger der Modelle</translation>
     </message>
     <message>
@@ -2359,11 +2359,11 @@
         <translation>Modelle liegen in</translation>
     </message>
     <message>
-        <source>None that is used: this version computes with the processor</source>
+        <source>None used: this version runs models on the processor</source>
         <translation>Keine, die genutzt wird: Diese Version rechnet mit dem Prozessor</translation>
     </message>
     <message>
-        <source>{cards}. Not used yet: this version computes with the processor, which is slower.</source>
+        <source>{cards}. Not used yet: this version runs models on the processor, which is slower.</source>
         <translation>{cards}. Noch nicht genutzt: Diese Version rechnet mit dem Prozessor, was langsamer ist.</translation>
     </message>
     <message>
@@ -2383,7 +2383,7 @@
         <translation>{free} von {total} frei</translation>
     </message>
     <message>
-        <source>{model}: {layer} a layer. Alone about {rate}, prompts about {prefill}.</source>
+        <source>{model}: {layer} per layer. Alone about {rate}, prompts about {prefill}.</source>
         <translation>{model}: {layer} pro Schicht. Allein etwa {rate}, Eingaben etwa {prefill}.</translation>
     </message>
     <message>
@@ -2408,7 +2408,7 @@
 <context>
     <name>HardwareCard</name>
     <message>
-        <source>Asking the engines what they find…</source>
+        <source>Checking the hardware…</source>
         <translation>Die Rechenprogramme werden gefragt, was sie finden…</translation>
     </message>
     <message>
@@ -2416,11 +2416,11 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>It could not be measured now. Try again when no answer runs.</source>
+        <source>It couldn&apos;t be measured now. Try again when no answer is in progress.</source>
         <translation>Die Messung war gerade nicht möglich. Versuchen Sie es erneut, wenn keine Antwort läuft.</translation>
     </message>
     <message>
-        <source>Its speed is not measured yet.</source>
+        <source>Its speed hasn&apos;t been measured yet.</source>
         <translation>Die Geschwindigkeit ist noch nicht gemessen.</translation>
     </message>
     <message>
@@ -2436,11 +2436,11 @@
         <translation>Fortschritt der Messung</translation>
     </message>
     <message>
-        <source>Shown as soon as the background service runs.</source>
+        <source>Appears once the background service is running.</source>
         <translation>Wird gezeigt, sobald der Hintergrunddienst läuft.</translation>
     </message>
     <message>
-        <source>This machine has</source>
+        <source>Hardware of this machine</source>
         <translation>Dieses Gerät hat</translation>
     </message>
 </context>
@@ -2542,11 +2542,11 @@
         <translation>Keine Prognose: Das Modell wurde geladen, bevor seine Geschwindigkeit hier gemessen war.</translation>
     </message>
     <message>
-        <source>No forecast: its speed here is not measured yet.</source>
+        <source>No forecast yet: its speed here hasn&apos;t been measured.</source>
         <translation>Keine Prognose: Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
-        <source>No host is here to answer</source>
+        <source>No host is available to answer</source>
         <translation>Kein Gastgeber ist da, der antwortet</translation>
     </message>
     <message>
@@ -2566,7 +2566,7 @@
         <translation>Bereit. {model} {where}</translation>
     </message>
     <message>
-        <source>A machine was lost or replaced during it, which took part of the time.</source>
+        <source>Part of that time went into replacing a lost machine.</source>
         <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
     </message>
     <message>
@@ -2574,7 +2574,7 @@
         <translation>Es gibt seinen Speicher zurück.</translation>
     </message>
     <message>
-        <source>This is rough: with such a small model, other work on the computers matters just as much.</source>
+        <source>Rough estimate: with a model this small, other work on the computers matters just as much.</source>
         <translation>Grob: Bei einem so kleinen Modell wiegt ebenso viel, was die Computer sonst tun.</translation>
     </message>
     <message>
@@ -2635,7 +2635,7 @@
         <translation>{model} passt.</translation>
     </message>
     <message>
-        <source>{model} fits. Its speed here is not measured yet.</source>
+        <source>{model} fits. Its speed here hasn&apos;t been measured yet.</source>
         <translation>{model} passt. Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
@@ -2643,7 +2643,7 @@
         <translation>{model} wird neu aufgebaut</translation>
     </message>
     <message>
-        <source>{model} is being stopped</source>
+        <source>Stopping {model}</source>
         <translation>{model} wird beendet</translation>
     </message>
     <message>
@@ -2670,7 +2670,7 @@
         <translation>Stunden als Text</translation>
     </message>
     <message>
-        <source>Leave at least one hour, or turn lending off above.</source>
+        <source>Keep at least one hour, or turn lending off above.</source>
         <translation>Lassen Sie mindestens eine Stunde übrig oder schalten Sie oben den Verleih aus.</translation>
     </message>
     <message>
@@ -2686,11 +2686,11 @@
         <translation>Nachts und am Wochenende</translation>
     </message>
     <message>
-        <source>Now it does not lend.</source>
+        <source>Lending is not allowed now.</source>
         <translation>Jetzt wird nicht verliehen.</translation>
     </message>
     <message>
-        <source>Now it may lend.</source>
+        <source>Lending is allowed now.</source>
         <translation>Jetzt darf verliehen werden.</translation>
     </message>
     <message>
@@ -2698,7 +2698,7 @@
         <translation>Nur zu bestimmten Stunden</translation>
     </message>
     <message>
-        <source>These hours are divided too finely. Use longer spans.</source>
+        <source>There are too many short spans. Use longer ones.</source>
         <translation>Das ist zu fein unterteilt. Nehmen Sie längere Zeiträume.</translation>
     </message>
     <message>
@@ -2745,7 +2745,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Carried by</source>
+        <source>Connection</source>
         <translation>Über</translation>
     </message>
     <message>
@@ -2753,7 +2753,7 @@
         <translation>Ändern</translation>
     </message>
     <message>
-        <source>Choose which connection of this computer carries the traffic. A model that is loaded keeps its connections until it is loaded again.</source>
+        <source>Choose which connection of this computer to use. A loaded model keeps its connections until you load it again.</source>
         <translation>Wählen Sie, welcher Anschluss dieses Computers den Verkehr trägt. Ein geladenes Modell behält seine Verbindungen, bis es neu geladen wird.</translation>
     </message>
     <message>
@@ -2801,15 +2801,15 @@
         <translation>Identität</translation>
     </message>
     <message>
-        <source>It is cut off at once. Machines that are off learn of this when they next meet another one.</source>
+        <source>It is cut off immediately. Machines that are turned off find out the next time they connect to another one.</source>
         <translation>Es wird sofort getrennt. Geräte, die aus sind, erfahren davon, sobald sie das nächste Mal ein anderes erreichen.</translation>
     </message>
     <message>
-        <source>It is paired by a code of six digits.</source>
+        <source>Pair it with a six-digit code.</source>
         <translation>Es wird mit einem sechsstelligen Code gekoppelt.</translation>
     </message>
     <message>
-        <source>It proves to the others who this is, and never leaves this computer.</source>
+        <source>Proves this machine&apos;s identity to the others. It never leaves this computer.</source>
         <translation>Er weist den anderen nach, wer dieses Gerät ist, und verlässt diesen Computer nie.</translation>
     </message>
     <message>
@@ -2857,7 +2857,7 @@
         <translation>Gerät</translation>
     </message>
     <message>
-        <source>Machines of a household can in principle work out what is typed from the numbers they process. Pair only machines you trust.</source>
+        <source>Paired machines could in theory reconstruct what you type from the numbers they process. Only pair machines you trust.</source>
         <translation>Geräte eines Haushalts können im Prinzip aus den Zahlen, die sie verarbeiten, erschließen, was geschrieben wird. Koppeln Sie nur Geräte, denen Sie vertrauen.</translation>
     </message>
     <message>
@@ -2885,11 +2885,11 @@
         <translation>Speicher</translation>
     </message>
     <message>
-        <source>Models of up to {size} fit on it today.</source>
+        <source>Models up to {size} fit on it today.</source>
         <translation>Heute passen Modelle bis {size} darauf.</translation>
     </message>
     <message>
-        <source>Models of up to {size} fit on it today; others may use at most {lent} of it.</source>
+        <source>Models up to {size} fit on it today. Others can use at most {lent} of that.</source>
         <translation>Heute passen Modelle bis {size} darauf; andere dürfen davon höchstens {lent} nutzen.</translation>
     </message>
     <message>
@@ -2901,7 +2901,7 @@
         <translation>Netzwerk</translation>
     </message>
     <message>
-        <source>Of each token</source>
+        <source>Share per token</source>
         <translation>Von jedem Token</translation>
     </message>
     <message>
@@ -2929,7 +2929,7 @@
         <translation>Bereit</translation>
     </message>
     <message>
-        <source>Removal cannot undo what {name} has already seen, and the layers of models on its disk stay there. To come back it needs a new identity and a new code.</source>
+        <source>Removing it can&apos;t undo what {name} has already seen, and model layers stay on its disk. To come back, it needs a new identity and a new code.</source>
         <translation>Das Entfernen macht nicht ungeschehen, was {name} bereits gesehen hat, und die Schichten der Modelle bleiben dort auf dem Datenträger. Um zurückzukommen, braucht das Gerät eine neue Identität und einen neuen Code.</translation>
     </message>
     <message>
@@ -2981,7 +2981,7 @@
         <translation>Wird getestet…</translation>
     </message>
     <message>
-        <source>A machine without a name</source>
+        <source>Unnamed machine</source>
         <translation>Ein Gerät ohne Namen</translation>
     </message>
     <message>
@@ -3001,15 +3001,15 @@
         <translation>Verbindung</translation>
     </message>
     <message>
-        <source>Not seen by this computer yet.</source>
+        <source>This computer hasn&apos;t seen it yet.</source>
         <translation>Von diesem Computer noch nicht gesehen.</translation>
     </message>
     <message>
-        <source>On the way</source>
+        <source>Transfer time</source>
         <translation>Unterwegs</translation>
     </message>
     <message>
-        <source>Only removing it takes away its right to change the household.</source>
+        <source>To take away its right to change the household, remove it.</source>
         <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
     </message>
     <message>
@@ -3029,11 +3029,11 @@
         <translation>Dieses Gerät</translation>
     </message>
     <message>
-        <source>This machine may not change the household.</source>
+        <source>This machine can&apos;t change the household.</source>
         <translation>Dieses Gerät darf den Haushalt nicht ändern.</translation>
     </message>
     <message>
-        <source>This machine may not change the household. Do it on {names}.</source>
+        <source>This machine can&apos;t change the household. Use {names} instead.</source>
         <translation>Dieses Gerät darf den Haushalt nicht ändern. Tun Sie es auf {names}.</translation>
     </message>
     <message>
@@ -3077,7 +3077,7 @@
         <translation>Vom Modell genutzt</translation>
     </message>
     <message>
-        <source>Used of lent</source>
+        <source>Used / lent</source>
         <translation>Belegt/verliehen</translation>
     </message>
     <message>
@@ -3093,7 +3093,7 @@
         <translation>Version</translation>
     </message>
     <message>
-        <source>What it lends is the limit for others; a model that you load here may take more.</source>
+        <source>This limits what others can use. Models that you load here may use more.</source>
         <translation>Was es verleiht, ist die Grenze für andere; ein Modell, das Sie hier laden, darf mehr belegen.</translation>
     </message>
     <message>
@@ -3101,7 +3101,7 @@
         <translation>Was {name} darf</translation>
     </message>
     <message>
-        <source>Whichever is fastest</source>
+        <source>Fastest available</source>
         <translation>Der jeweils schnellste</translation>
     </message>
     <message>
@@ -3117,7 +3117,7 @@
         <translation>Arbeitet</translation>
     </message>
     <message>
-        <source>a model of its own</source>
+        <source>its own model</source>
         <translation>ein eigenes Modell</translation>
     </message>
     <message>
@@ -3137,15 +3137,15 @@
         <translation>Gastgeber</translation>
     </message>
     <message>
-        <source>kind unknown</source>
+        <source>unknown type</source>
         <translation>Art unbekannt</translation>
     </message>
     <message>
-        <source>layers of another machine</source>
+        <source>layers for another machine</source>
         <translation>Schichten eines anderen Geräts</translation>
     </message>
     <message>
-        <source>layers of {names}</source>
+        <source>layers for {names}</source>
         <translation>Schichten von {names}</translation>
     </message>
     <message>
@@ -3169,7 +3169,7 @@
         <translation>niemand</translation>
     </message>
     <message>
-        <source>nobody else</source>
+        <source>no one else</source>
         <translation>sonst niemand</translation>
     </message>
     <message>
@@ -3177,7 +3177,7 @@
         <translation>keine</translation>
     </message>
     <message>
-        <source>not known</source>
+        <source>unknown</source>
         <translation>nicht bekannt</translation>
     </message>
     <message>
@@ -3228,7 +3228,7 @@
         <translation>{interface}, jetzt nicht verbunden</translation>
     </message>
     <message>
-        <source>{kind}, not the best way</source>
+        <source>{kind}, not the fastest</source>
         <translation>{kind}, nicht der beste Weg</translation>
     </message>
     <message>
@@ -3236,7 +3236,7 @@
         <translation>{lent} verliehen, {own} selbst</translation>
     </message>
     <message>
-        <source>{median}, 19 of 20 under {slow}</source>
+        <source>{median} (95% under {slow})</source>
         <translation>{median}, 19 von 20 unter {slow}</translation>
     </message>
     <message>
@@ -3252,7 +3252,7 @@
         <translation>{part} verliehen</translation>
     </message>
     <message>
-        <source>{percent} of the time of an answer</source>
+        <source>{percent} of the answer time</source>
         <translation>{percent} der Zeit einer Antwort</translation>
     </message>
     <message>
@@ -3272,11 +3272,11 @@
         <translation>derselbe Computer</translation>
     </message>
     <message>
-        <source>For a computer that was removed, was copied, or changes households. All pairings of this machine end; models and chats stay. The old identity is kept beside the new one.</source>
+        <source>For a computer that was removed or copied, or that moves to another household. Ends all pairings of this machine; models and chats stay. The old identity is kept next to the new one.</source>
         <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Die alte Identität wird neben der neuen aufgehoben.</translation>
     </message>
     <message>
-        <source>The choice for {name} is saved, and takes effect once it is connected.</source>
+        <source>Saved. Takes effect once {name} is connected.</source>
         <translation>Die Wahl für {name} ist gespeichert und gilt, sobald es verbunden ist.</translation>
     </message>
     <message>
@@ -3308,7 +3308,7 @@
         <translation>{here}, dort {there}</translation>
     </message>
     <message>
-        <source>{name} added {added} to the household. What becomes of that?</source>
+        <source>{name} added {added} to the household. What do you want to do?</source>
         <translation>{name} hat {added} zum Haushalt hinzugefügt. Was soll damit geschehen?</translation>
     </message>
     <message>
@@ -3320,7 +3320,7 @@
         <translation>{name} darf jetzt: {roles}.</translation>
     </message>
     <message>
-        <source>{out} there, {back} back</source>
+        <source>{out} out, {back} back</source>
         <translation>{out} hin, {back} zurück</translation>
     </message>
     <message>
@@ -3336,7 +3336,7 @@
         <translation>{size} vom Modell genutzt</translation>
     </message>
     <message>
-        <source>{token} a token, {chunk} for {count} tokens of a prompt</source>
+        <source>{token} per token, {chunk} per {count} prompt tokens</source>
         <translation>{token} je Token, {chunk} für {count} Token einer Eingabe</translation>
     </message>
     <message>
@@ -3347,11 +3347,11 @@
 <context>
     <name>HouseholdViews</name>
     <message>
-        <source>Show its log</source>
+        <source>Show log</source>
         <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
-        <source>The household is shown as soon as it answers.</source>
+        <source>Your household appears as soon as it responds.</source>
         <translation>Der Haushalt wird angezeigt, sobald der Hintergrunddienst antwortet.</translation>
     </message>
     <message>
@@ -3385,7 +3385,7 @@
         <translation>Nicht verbunden</translation>
     </message>
     <message>
-        <source>This computer is on no network.</source>
+        <source>This computer isn&apos;t on a network.</source>
         <translation>Dieser Computer ist mit keinem Netzwerk verbunden.</translation>
     </message>
     <message>
@@ -3400,7 +3400,7 @@
         <translation>Adresse</translation>
     </message>
     <message>
-        <source>Another machine there already has this one&apos;s name, so this one is now called {name}.</source>
+        <source>Another machine already has this name, so this one is now called {name}.</source>
         <translation>Dort heißt schon ein anderes Gerät so wie dieses; dieses heißt ab jetzt {name}.</translation>
     </message>
     <message>
@@ -3412,7 +3412,7 @@
         <translation>Code</translation>
     </message>
     <message>
-        <source>Code, six digits</source>
+        <source>Six-digit code</source>
         <translation>Code, sechs Ziffern</translation>
     </message>
     <message>
@@ -3420,7 +3420,7 @@
         <translation>Fertig</translation>
     </message>
     <message>
-        <source>Enter the address and the six digits of the code.</source>
+        <source>Enter the address and the six-digit code.</source>
         <translation>Es braucht die Adresse und die sechs Ziffern des Codes.</translation>
     </message>
     <message>
@@ -3436,15 +3436,15 @@
         <translation>Haushalte in der Nähe</translation>
     </message>
     <message>
-        <source>Looking for machines nearby is turned off in the settings.</source>
+        <source>Finding nearby machines is turned off in Settings.</source>
         <translation>Hier wird nicht nach Geräten in der Nähe gesucht. So ist es in den Einstellungen gewählt.</translation>
     </message>
     <message>
-        <source>No machine nearby is showing a code right now.</source>
+        <source>No nearby machine is showing a code right now.</source>
         <translation>In der Nähe nimmt gerade niemand ein Gerät auf.</translation>
     </message>
     <message>
-        <source>{claims}, as it reports itself</source>
+        <source>{claims} (as that machine reports)</source>
         <translation>{claims}: nach eigener Angabe</translation>
     </message>
     <message>
@@ -3464,7 +3464,7 @@
         <translation>In der Nähe</translation>
     </message>
     <message>
-        <source>Type the address shown beside the code.</source>
+        <source>Enter the address shown next to the code.</source>
         <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
     </message>
     <message>
@@ -3472,7 +3472,7 @@
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
     <message>
-        <source>On a machine of the household press “Add a machine”. It shows a code.</source>
+        <source>On a machine in the household, click “Add a machine”. It shows a code.</source>
         <translation>Drücken Sie auf einem Gerät des Haushalts „Gerät hinzufügen“. Es zeigt dann einen Code.</translation>
     </message>
     <message>
@@ -3518,7 +3518,7 @@
 <context>
     <name>LeaveSheet</name>
     <message>
-        <source>All pairings of this machine end, and it gets a new identity: to come back, or to join others, it needs a new code.</source>
+        <source>This machine loses all its pairings and gets a new identity. To come back or join another household, it needs a new code.</source>
         <translation>Alle Kopplungen dieses Geräts enden, und es bekommt eine neue Identität: Um zurückzukehren oder sich anderen anzuschließen, braucht es einen neuen Code.</translation>
     </message>
     <message>
@@ -3530,11 +3530,11 @@
         <translation>Haushalt verlassen</translation>
     </message>
     <message>
-        <source>Models, chats and settings stay. The other machines show this one as offline until one of them removes it. The background service starts anew, which ends an answer under way.</source>
+        <source>Your models, chats and settings stay. The other machines show this one as offline until one of them removes it. The background service restarts, which stops any answer in progress.</source>
         <translation>Modelle, Chats und Einstellungen bleiben. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt. Der Hintergrunddienst startet neu; eine laufende Antwort endet dabei.</translation>
     </message>
     <message>
-        <source>This machine left its household. It is ready again in a few seconds.</source>
+        <source>This machine has left its household. It will be ready again in a few seconds.</source>
         <translation>Dieses Gerät hat seinen Haushalt verlassen. In wenigen Sekunden ist es wieder bereit.</translation>
     </message>
 </context>
@@ -3545,7 +3545,7 @@
         <translation>Eine Antwort wird noch zu Ende gebracht, dann wird pausiert (höchstens {time}).</translation>
     </message>
     <message>
-        <source>Keeping {size} for {names} to come back, for 10 minutes.</source>
+        <source>Keeping {size} reserved for {names} for 10 minutes.</source>
         <translation>{size} warten 10 Minuten lang auf die Rückkehr von {names}.</translation>
     </message>
     <message>
@@ -3557,15 +3557,15 @@
         <translation>Zurzeit ist nichts verliehen.</translation>
     </message>
     <message>
-        <source>Paused by you until you resume it.</source>
+        <source>Paused until you resume.</source>
         <translation>Von Ihnen pausiert, bis Sie fortsetzen.</translation>
     </message>
     <message>
-        <source>Paused by you until {time}.</source>
+        <source>Paused until {time}.</source>
         <translation>Von Ihnen pausiert bis {time}.</translation>
     </message>
     <message>
-        <source>Ready. Others may use {size}.</source>
+        <source>Ready. Others can use {size}.</source>
         <translation>Bereit. Andere dürfen {size} nutzen.</translation>
     </message>
     <message>
@@ -3573,15 +3573,15 @@
         <translation>Seit {time}</translation>
     </message>
     <message>
-        <source>Stopped by you until you resume it.</source>
+        <source>Stopped until you resume.</source>
         <translation>Von Ihnen angehalten, bis Sie fortsetzen.</translation>
     </message>
     <message>
-        <source>Turned off. Nothing of this machine is lent.</source>
+        <source>Turned off. This machine lends nothing.</source>
         <translation>Ausgeschaltet. Von diesem Gerät wird nichts verliehen.</translation>
     </message>
     <message>
-        <source>Your household does not let this machine lend.</source>
+        <source>Your household doesn&apos;t allow this machine to lend.</source>
         <translation>Ihr Haushalt lässt dieses Gerät nichts verleihen.</translation>
     </message>
     <message>
@@ -3696,7 +3696,7 @@
 <context>
     <name>LocalApi</name>
     <message>
-        <source>A program that asks for another model gets it, and the one before goes.</source>
+        <source>When a program asks for another model, that one is loaded and the current one is unloaded.</source>
         <translation>Ein Programm, das ein anderes Modell verlangt, bekommt es, und das vorige wird entladen.</translation>
     </message>
     <message>
@@ -3712,11 +3712,11 @@
         <translation>Erlauben: {what}</translation>
     </message>
     <message>
-        <source>Also answer by these names</source>
+        <source>Accept these names, too</source>
         <translation>Auch unter diesen Namen antworten</translation>
     </message>
     <message>
-        <source>Another program uses port {port}, so it is the next free one this time.</source>
+        <source>Another program is using port {port}, so the next free port is used for now.</source>
         <translation>Ein anderes Programm belegt Port {port}, darum ist es diesmal der nächste freie.</translation>
     </message>
     <message>
@@ -3724,11 +3724,11 @@
         <translation>Zertifikat</translation>
     </message>
     <message>
-        <source>Containers and proxies call this computer by other names. Allow only names that you know: a website that gives itself an allowed name can reach the API.</source>
+        <source>Containers and proxies use other names for this computer. Only allow names you know: a website that uses an allowed name can reach the API.</source>
         <translation>Container und Proxys nennen diesen Computer anders. Erlauben Sie nur Namen, die Sie kennen: Eine Website, die sich einen erlaubten Namen gibt, erreicht die API.</translation>
     </message>
     <message>
-        <source>Docker Desktop&apos;s containers use this name for this computer.</source>
+        <source>Docker Desktop containers use this name for this computer.</source>
         <translation>So nennen Container von Docker Desktop diesen Computer.</translation>
     </message>
     <message>
@@ -3736,11 +3736,11 @@
         <translation>Kopieren</translation>
     </message>
     <message>
-        <source>Copy the address of the API</source>
+        <source>Copy the API address</source>
         <translation>Die Adresse der API kopieren</translation>
     </message>
     <message>
-        <source>Copy the certificate of the API</source>
+        <source>Copy the API certificate</source>
         <translation>Das Zertifikat der API kopieren</translation>
     </message>
     <message>
@@ -3756,7 +3756,7 @@
         <translation>Standard: 47114 oder der nächste freie</translation>
     </message>
     <message>
-        <source>Default: any number</source>
+        <source>Default: no limit</source>
         <translation>Standard: beliebig viele</translation>
     </message>
     <message>
@@ -3768,7 +3768,7 @@
         <translation>Standard: aus</translation>
     </message>
     <message>
-        <source>Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or Ollama.</source>
+        <source>Editors, agents and scripts on this computer can use it like OpenAI, Anthropic or Ollama.</source>
         <translation>Editoren, Agenten und Skripte auf diesem Computer, wie sie OpenAI, Anthropic oder Ollama nutzen würden.</translation>
     </message>
     <message>
@@ -3788,11 +3788,11 @@
         <translation>Hostnamen</translation>
     </message>
     <message>
-        <source>How much a single key may have</source>
+        <source>Limits for single keys</source>
         <translation>Wie viel ein einzelner Schlüssel darf</translation>
     </message>
     <message>
-        <source>How much each program may have</source>
+        <source>Limits for each program</source>
         <translation>Wie viel jedes Programm bekommen darf</translation>
     </message>
     <message>
@@ -3800,15 +3800,15 @@
         <translation>Schlüssel</translation>
     </message>
     <message>
-        <source>Key of the API</source>
+        <source>API key</source>
         <translation>Schlüssel der API</translation>
     </message>
     <message>
-        <source>Keys and other servers are kept; those servers are off.</source>
+        <source>Keys and other servers are kept, but those servers are turned off.</source>
         <translation>Schlüssel und andere Server bleiben; diese Server sind aus.</translation>
     </message>
     <message>
-        <source>Let pages from these origins use the API</source>
+        <source>Let web pages from these origins use the API</source>
         <translation>Seiten dieser Herkunft dürfen die API benutzen</translation>
     </message>
     <message>
@@ -3816,11 +3816,11 @@
         <translation>Lokale API</translation>
     </message>
     <message>
-        <source>Make a new key of the API</source>
+        <source>Create a new API key</source>
         <translation>Einen neuen Schlüssel der API erzeugen</translation>
     </message>
     <message>
-        <source>Most of them can send none. Every program of this computer may then ask that way.</source>
+        <source>Most Ollama apps can&apos;t send a key. This lets any program on this computer connect without one.</source>
         <translation>Die meisten können keinen senden. Dann darf jedes Programm dieses Computers auf diesem Weg fragen.</translation>
     </message>
     <message>
@@ -3828,11 +3828,11 @@
         <translation>Neuer Schlüssel</translation>
     </message>
     <message>
-        <source>Of each key, prompts included. 0: any number.</source>
+        <source>Per key, including prompts. 0 means no limit.</source>
         <translation>Je Schlüssel, Eingaben mitgezählt. 0: beliebig viele.</translation>
     </message>
     <message>
-        <source>Of each key. More are told to come again.</source>
+        <source>Per key. Programs that send more are told to try again later.</source>
         <translation>Je Schlüssel. Was darüber hinausgeht, wird auf später vertröstet.</translation>
     </message>
     <message>
@@ -3840,11 +3840,11 @@
         <translation>Aus</translation>
     </message>
     <message>
-        <source>Ollama&apos;s programs need no key</source>
+        <source>Ollama apps need no key</source>
         <translation>Programme für Ollama brauchen keinen Schlüssel</translation>
     </message>
     <message>
-        <source>Open to this network at {there}: over TLS and with a key. Nothing else is open there.</source>
+        <source>Available on this network at {there}, with TLS and a key. Nothing else is exposed.</source>
         <translation>Für dieses Netz offen unter {there}: über TLS und mit Schlüssel. Sonst ist dort nichts offen.</translation>
     </message>
     <message>
@@ -3856,7 +3856,7 @@
         <translation>Andere Programme dürfen den Pool nutzen</translation>
     </message>
     <message>
-        <source>Over TLS, with a key that you give. Nothing else of this computer is opened.</source>
+        <source>With TLS and a key that you hand out. Nothing else on this computer is exposed.</source>
         <translation>Über TLS, mit einem Schlüssel von Ihnen. Sonst wird nichts von diesem Computer geöffnet.</translation>
     </message>
     <message>
@@ -3876,11 +3876,11 @@
         <translation>Anfragen zugleich</translation>
     </message>
     <message>
-        <source>Requests at once of {key}</source>
+        <source>Requests at once for {key}</source>
         <translation>Gleichzeitige Anfragen von {key}</translation>
     </message>
     <message>
-        <source>Requests at once, and tokens a minute (0: any number).</source>
+        <source>Requests at once and tokens per minute (0: no limit).</source>
         <translation>Gleichzeitige Anfragen und Token in der Minute (0: beliebig viele).</translation>
     </message>
     <message>
@@ -3892,39 +3892,39 @@
         <translation>Den Schlüssel anzeigen</translation>
     </message>
     <message>
-        <source>Such as http://localhost:3000 or app://obsidian.md. Pages from there can ask with a key and read the answers; Ollama&apos;s part without a key too, if that is on.</source>
+        <source>For example http://localhost:3000 or app://obsidian.md. These pages can send requests with a key and read the answers. They can use the Ollama API without a key if you allow that above.</source>
         <translation>Etwa http://localhost:3000 oder app://obsidian.md. Seiten von dort können mit einem Schlüssel fragen und die Antworten lesen; den Teil von Ollama auch ohne, wenn das eingeschaltet ist.</translation>
     </message>
     <message>
-        <source>The address was copied.</source>
+        <source>Address copied.</source>
         <translation>Die Adresse wurde kopiert.</translation>
     </message>
     <message>
-        <source>The certificate was copied.</source>
+        <source>Certificate copied.</source>
         <translation>Das Zertifikat wurde kopiert.</translation>
     </message>
     <message>
-        <source>The key was copied.</source>
+        <source>Key copied.</source>
         <translation>Der Schlüssel wurde kopiert.</translation>
     </message>
     <message>
-        <source>Their programs must trust it.</source>
+        <source>Programs on those computers must trust it.</source>
         <translation>Ihre Programme müssen ihm vertrauen.</translation>
     </message>
     <message>
-        <source>There is a new key. The one before opens nothing more.</source>
+        <source>New key created. The old one no longer works.</source>
         <translation>Es gibt einen neuen Schlüssel. Der vorige öffnet nichts mehr.</translation>
     </message>
     <message>
-        <source>They may load another model</source>
+        <source>Let them load other models</source>
         <translation>Sie dürfen ein anderes Modell laden</translation>
     </message>
     <message>
-        <source>Tokens a minute</source>
+        <source>Tokens per minute</source>
         <translation>Token pro Minute</translation>
     </message>
     <message>
-        <source>Tokens a minute of {key}</source>
+        <source>Tokens per minute for {key}</source>
         <translation>Token in der Minute von {key}</translation>
     </message>
     <message>
@@ -3932,15 +3932,15 @@
         <translation>Webseiten und Apps</translation>
     </message>
     <message>
-        <source>What they may do</source>
+        <source>Permissions of programs</source>
         <translation>Was sie dürfen</translation>
     </message>
     <message>
-        <source>Where those programs look for it.</source>
+        <source>The port that programs connect to.</source>
         <translation>Wo diese Programme danach suchen.</translation>
     </message>
     <message>
-        <source>as for all</source>
+        <source>same as for all</source>
         <translation>wie für alle</translation>
     </message>
 </context>
@@ -4013,11 +4013,11 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>Models that come and go, machines, lending and answers are written down here, never a word of any text.</source>
+        <source>The log lists events of models, machines, lending and answers, but never any text.</source>
         <translation>Hier steht, welche Modelle geladen und entladen wurden und was mit Geräten, Verleih und Antworten geschah. Von Ihren Texten steht hier nie ein Wort.</translation>
     </message>
     <message>
-        <source>No entry of this kind has these words.</source>
+        <source>No entry of this kind contains these words.</source>
         <translation>Kein Eintrag dieser Art enthält diese Wörter.</translation>
     </message>
     <message>
@@ -4049,7 +4049,7 @@
         <translation>Das Protokoll</translation>
     </message>
     <message>
-        <source>Which entries</source>
+        <source>Kind of entries</source>
         <translation>Welche Einträge</translation>
     </message>
     <message>
@@ -4057,7 +4057,7 @@
         <translation>{model} hat mit {tokens} Token geantwortet: das erste nach {first}, dann {speed}.</translation>
     </message>
     <message>
-        <source>{model} broke off an answer after {tokens} tokens.</source>
+        <source>An answer from {model} broke off after {tokens} tokens.</source>
         <translation>{model} hat eine Antwort nach {tokens} Token abgebrochen.</translation>
     </message>
     <message>
@@ -4116,7 +4116,7 @@
         <translation>Verbindung testen</translation>
     </message>
     <message>
-        <source>The links are measured.</source>
+        <source>Links measured.</source>
         <translation>Die Verbindungen sind gemessen.</translation>
     </message>
     <message>
@@ -4174,11 +4174,11 @@
 <context>
     <name>MachineName</name>
     <message>
-        <source>A name has at most {limit} characters; this one has {count}.</source>
+        <source>A name can have up to {limit} characters. This one has {count}.</source>
         <translation>Ein Name hat höchstens {limit} Zeichen; dieser hat {count}.</translation>
     </message>
     <message>
-        <source>A name is needed, of at most {limit} characters.</source>
+        <source>Enter a name of up to {limit} characters.</source>
         <translation>Ein Name ist nötig, mit höchstens {limit} Zeichen.</translation>
     </message>
 </context>
@@ -4219,7 +4219,7 @@
 <context>
     <name>MapView</name>
     <message>
-        <source>Arrow keys choose a machine. The table has the same facts.</source>
+        <source>Use the arrow keys to choose a machine. The table shows the same details.</source>
         <translation>Mit den Pfeiltasten wählen Sie ein Gerät. In der Tabelle stehen dieselben Angaben.</translation>
     </message>
     <message>
@@ -4253,7 +4253,7 @@
         <translation>Alle</translation>
     </message>
     <message>
-        <source>All models on this computer, yours and those of others, may take {limit} together. Of that, yours may use up to {size}.</source>
+        <source>All models on this computer, yours and those of others, can use {limit} together. Yours can use up to {size} of that.</source>
         <translation>Alle Modelle auf diesem Computer, Ihre und die von anderen, dürfen zusammen {limit} belegen. Davon dürfen Ihre bis zu {size} nutzen.</translation>
     </message>
     <message>
@@ -4261,7 +4261,7 @@
         <translation>Bleibt immer für Sie</translation>
     </message>
     <message>
-        <source>Applies to layers that are loaded from now on.</source>
+        <source>Takes effect the next time layers are loaded.</source>
         <translation>Gilt für Schichten, die ab jetzt geladen werden.</translation>
     </message>
     <message>
@@ -4297,7 +4297,7 @@
         <translation>Arbeitsspeicher</translation>
     </message>
     <message>
-        <source>Memory lent at most</source>
+        <source>Maximum memory to lend</source>
         <translation>Höchstens verliehener Arbeitsspeicher</translation>
     </message>
     <message>
@@ -4305,7 +4305,7 @@
         <translation>Arbeitsspeicher dieses Geräts</translation>
     </message>
     <message>
-        <source>Network used by Poolhouse at most</source>
+        <source>Maximum network use by Poolhouse</source>
         <translation>Netzwerk für Poolhouse höchstens</translation>
     </message>
     <message>
@@ -4317,7 +4317,7 @@
         <translation>Andere Programme</translation>
     </message>
     <message>
-        <source>Processor threads for others at most</source>
+        <source>Maximum processor threads for others</source>
         <translation>Höchstens so viele Prozessor-Threads für andere</translation>
     </message>
     <message>
@@ -4325,7 +4325,7 @@
         <translation>Dieses Limit aufheben</translation>
     </message>
     <message>
-        <source>This limits what others can use. Models that you load here yourself may use up to {size}.</source>
+        <source>This limits what others can use. Models that you load here can use up to {size}.</source>
         <translation>Das begrenzt, was andere nutzen können. Modelle, die Sie selbst hier laden, dürfen bis zu {size} nutzen.</translation>
     </message>
     <message>
@@ -4446,7 +4446,7 @@
         <translation>Erneut laden</translation>
     </message>
     <message>
-        <source>{model} is unloaded; its memory is free again.</source>
+        <source>{model} was unloaded. Its memory is free again.</source>
         <translation>{model} ist entladen; der Speicher ist wieder frei.</translation>
     </message>
 </context>
@@ -4557,7 +4557,7 @@
         <translation>Alle anzeigen</translation>
     </message>
     <message>
-        <source>Show its log</source>
+        <source>Show log</source>
         <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
@@ -4591,7 +4591,7 @@
         <translation>5 GiB bleiben frei, deshalb lässt sich dorthin jetzt nichts herunterladen.</translation>
     </message>
     <message>
-        <source>A model that was downloaded or imported here then goes over your own network to a machine of your household that wants the very same one, and not over the internet once more.</source>
+        <source>If another machine in your household needs a model that is already here, it copies it over your own network instead of downloading it again.</source>
         <translation>Ein Modell, das hier heruntergeladen oder importiert wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
     </message>
     <message>
@@ -4786,7 +4786,7 @@
         <translation>Hierher verschieben</translation>
     </message>
     <message>
-        <source>Moving {name}. In all {done} of {total}</source>
+        <source>Moving {name}. {done} of {total} in total</source>
         <translation>{name} wird verschoben. Insgesamt {done} von {total}</translation>
     </message>
     <message>
@@ -4798,11 +4798,11 @@
         <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
     </message>
     <message>
-        <source>No machine copies models from here any more. Folders and token stay as they are.</source>
+        <source>Other machines no longer copy models from here. Folders and token are unchanged.</source>
         <translation>Kein Gerät kopiert mehr Modelle von hier. Ordner und Token bleiben, wie sie sind.</translation>
     </message>
     <message>
-        <source>Only for models whose makers ask who downloads them. None is saved.</source>
+        <source>Only needed for models whose authors ask who downloads them. No token is saved.</source>
         <translation>Nur für Modelle, deren Hersteller wissen wollen, wer sie herunterlädt. Es ist keines gespeichert.</translation>
     </message>
     <message>
@@ -4998,7 +4998,7 @@
         <translation>{done} von {total}</translation>
     </message>
     <message>
-        <source>{free} are free on this disk.</source>
+        <source>{free} free on this disk.</source>
         <translation>Auf diesem Datenträger sind {free} frei.</translation>
     </message>
     <message>
@@ -5053,7 +5053,7 @@
         <translation>Anzeigen</translation>
     </message>
     <message>
-        <source>Show its log</source>
+        <source>Show log</source>
         <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
@@ -5132,7 +5132,7 @@
         <translation>In der Nähe, nicht aus diesem Haushalt</translation>
     </message>
     <message>
-        <source>{claims}, as it reports itself</source>
+        <source>{claims} (as that machine reports)</source>
         <translation>{claims}: nach eigener Angabe</translation>
     </message>
     <message>
@@ -5158,11 +5158,11 @@
         <translation>Adresse</translation>
     </message>
     <message>
-        <source>Any free one</source>
+        <source>Any free port</source>
         <translation>Beliebiger freier</translation>
     </message>
     <message>
-        <source>By multicast in your network. Off: machines are reached by address only.</source>
+        <source>Uses multicast on your network. When off, machines are only found by address.</source>
         <translation>Per Multicast in Ihrem Netzwerk. Aus: Geräte sind nur über ihre Adresse erreichbar.</translation>
     </message>
     <message>
@@ -5174,7 +5174,7 @@
         <translation>Adresse kopieren</translation>
     </message>
     <message>
-        <source>Default: any free one, and then always the same</source>
+        <source>Default: any free port, then always the same one</source>
         <translation>Standard: ein beliebiger freier, danach immer derselbe</translation>
     </message>
     <message>
@@ -5186,11 +5186,11 @@
         <translation>Geräte in der Nähe finden</translation>
     </message>
     <message>
-        <source>For a router or firewall that wants a fixed one.</source>
+        <source>For a router or firewall that needs a fixed port.</source>
         <translation>Für einen Router oder eine Firewall, die einen festen Port brauchen.</translation>
     </message>
     <message>
-        <source>For one that is not found by itself. Its own page Settings, Network shows the address.</source>
+        <source>For a machine that isn&apos;t found automatically. It shows its address under Settings, Network.</source>
         <translation>Für ein Gerät, das nicht von selbst gefunden wird. Seine Adresse steht auf jenem Gerät unter Einstellungen, Netzwerk.</translation>
     </message>
     <message>
@@ -5218,7 +5218,7 @@
         <translation>Port</translation>
     </message>
     <message>
-        <source>Reach a machine by its address</source>
+        <source>Connect to a machine by address</source>
         <translation>Gerät über seine Adresse erreichen</translation>
     </message>
     <message>
@@ -5226,23 +5226,23 @@
         <translation>Umbenennen</translation>
     </message>
     <message>
-        <source>Saved. It takes effect when the background service restarts.</source>
+        <source>Saved. Takes effect when the background service restarts.</source>
         <translation>Gespeichert. Es gilt, sobald der Hintergrunddienst neu startet.</translation>
     </message>
     <message>
-        <source>The address was copied.</source>
+        <source>Address copied.</source>
         <translation>Die Adresse wurde kopiert.</translation>
     </message>
     <message>
-        <source>The others see it. Never your login name.</source>
+        <source>The name other machines see. Never your login name.</source>
         <translation>Die anderen sehen ihn. Es ist nie Ihr Anmeldename.</translation>
     </message>
     <message>
-        <source>This machine is called {name} now.</source>
+        <source>This machine is now called {name}.</source>
         <translation>Dieses Gerät heißt jetzt {name}.</translation>
     </message>
     <message>
-        <source>Where the other machines reach this one.</source>
+        <source>Other machines connect to this one here.</source>
         <translation>Hier erreichen die anderen Geräte dieses Gerät.</translation>
     </message>
 </context>
@@ -5287,11 +5287,11 @@
         <translation>{model} wird an {machine} gesendet</translation>
     </message>
     <message>
-        <source>Taking in {name}</source>
+        <source>Importing {name}</source>
         <translation>{name} wird aufgenommen</translation>
     </message>
     <message>
-        <source>This machine computes for an answer of {name}</source>
+        <source>This machine is working on an answer for {name}</source>
         <translation>Dieses Gerät rechnet für eine Antwort von {name}</translation>
     </message>
     <message>
@@ -5303,51 +5303,51 @@
         <translation>{done} von {total}</translation>
     </message>
     <message>
-        <source>{machine} loads its layers of {model}</source>
+        <source>{machine} is loading its layers of {model}</source>
         <translation>{machine} lädt seine Schichten von {model}</translation>
     </message>
     <message>
-        <source>{machine} prepares its layers of {model}</source>
+        <source>{machine} is preparing its layers of {model}</source>
         <translation>{machine} bereitet seine Schichten von {model} vor</translation>
     </message>
     <message>
-        <source>{model} reads a question of a program without a key</source>
+        <source>{model} is reading a question from a program without a key</source>
         <translation>{model} liest eine Frage eines Programms ohne Schlüssel</translation>
     </message>
     <message>
-        <source>{model} reads a question of the guest {name}</source>
+        <source>{model} is reading a question from the guest {name}</source>
         <translation>{model} liest eine Frage des Gasts {name}</translation>
     </message>
     <message>
-        <source>{model} reads a question of the program {name}</source>
+        <source>{model} is reading a question from the program {name}</source>
         <translation>{model} liest eine Frage des Programms {name}</translation>
     </message>
     <message>
-        <source>{model} reads a question of yours</source>
+        <source>{model} is reading your question</source>
         <translation>{model} liest Ihre Frage</translation>
     </message>
     <message>
-        <source>{model} reads a question of {name}</source>
+        <source>{model} is reading a question from {name}</source>
         <translation>{model} liest eine Frage von {name}</translation>
     </message>
     <message>
-        <source>{model} writes an answer for a program without a key</source>
+        <source>{model} is answering a program without a key</source>
         <translation>{model} schreibt eine Antwort für ein Programm ohne Schlüssel</translation>
     </message>
     <message>
-        <source>{model} writes an answer for the guest {name}</source>
+        <source>{model} is answering the guest {name}</source>
         <translation>{model} schreibt eine Antwort für den Gast {name}</translation>
     </message>
     <message>
-        <source>{model} writes an answer for the program {name}</source>
+        <source>{model} is answering the program {name}</source>
         <translation>{model} schreibt eine Antwort für das Programm {name}</translation>
     </message>
     <message>
-        <source>{model} writes an answer for you</source>
+        <source>{model} is writing your answer</source>
         <translation>{model} schreibt Ihnen eine Antwort</translation>
     </message>
     <message>
-        <source>{model} writes an answer for {name}</source>
+        <source>{model} is answering {name}</source>
         <translation>{model} schreibt eine Antwort für {name}</translation>
     </message>
     <message>
@@ -5413,15 +5413,15 @@
         <translation>Antworten</translation>
     </message>
     <message>
-        <source>Ask something, and here stands what each machine did for the answer.</source>
+        <source>Ask something to see what each machine did for the answer.</source>
         <translation>Stellen Sie eine Frage. Danach steht hier, was jedes Gerät zur Antwort beigetragen hat.</translation>
     </message>
     <message>
-        <source>Forecast against fact</source>
+        <source>Forecast and result</source>
         <translation>Prognose und Wirklichkeit</translation>
     </message>
     <message>
-        <source>In that time the whole machine drew {energy}.</source>
+        <source>In that time, the whole machine used {energy}.</source>
         <translation>In dieser Zeit hat das ganze Gerät {energy} verbraucht.</translation>
     </message>
     <message>
@@ -5433,7 +5433,7 @@
         <translation>Noch keine Antworten</translation>
     </message>
     <message>
-        <source>Nothing to compare yet: after an answer of some length, made while nobody else asked, its forecast stands here beside what was measured.</source>
+        <source>Nothing to compare yet. After a longer answer with no other requests at the same time, you see forecast and measurement here.</source>
         <translation>Noch gibt es nichts zu vergleichen: Nach einer längeren Antwort, während der sonst niemand gefragt hat, steht hier ihre Prognose neben dem, was gemessen wurde.</translation>
     </message>
     <message>
@@ -5445,7 +5445,7 @@
         <translation>Andere Geräte haben dieses noch nicht benutzt.</translation>
     </message>
     <message>
-        <source>Since {day} others had layers here for {time}. {tokens} token positions were computed for them; {size} went in and out.</source>
+        <source>Since {day}, others have had layers here for {time}. This machine computed {tokens} token positions for them and transferred {size}.</source>
         <translation>Seit {day} hatten andere hier {time} lang Schichten. Für sie wurden {tokens} Token-Positionen berechnet; {size} gingen hinein und hinaus.</translation>
     </message>
     <message>
@@ -5453,7 +5453,7 @@
         <translation>Wohin die Zeit ging: {seconds} für {tokens} Token</translation>
     </message>
     <message>
-        <source>computes, with the way there and back</source>
+        <source>computing, including network time</source>
         <translation>rechnet, mit Hin- und Rückweg</translation>
     </message>
     <message>
@@ -5477,7 +5477,7 @@
         <translation>schreibt</translation>
     </message>
     <message>
-        <source>{seconds} for {tokens} tokens; the bars hold other answers&apos; work too</source>
+        <source>{seconds} for {tokens} tokens; the bars include work for other answers</source>
         <translation>{seconds} für {tokens} Token; die Balken enthalten auch die Arbeit für andere Antworten</translation>
     </message>
 </context>
@@ -5535,7 +5535,7 @@
         <translation>Gezeigt wird das Modell von</translation>
     </message>
     <message>
-        <source>Whose model the map shows</source>
+        <source>Host whose model the map shows</source>
         <translation>Wessen Modell die Karte zeigt</translation>
     </message>
     <message>
@@ -5566,7 +5566,7 @@
         <translation>„Dieser Computer“ öffnen</translation>
     </message>
     <message>
-        <source>Show its log</source>
+        <source>Show log</source>
         <translation>Protokoll zeigen</translation>
     </message>
 </context>
@@ -5577,7 +5577,7 @@
         <translation>Gerät hinzufügen</translation>
     </message>
     <message>
-        <source>Add another machine, and together they hold larger models.</source>
+        <source>Add another machine to run larger models together.</source>
         <translation>Fügen Sie ein weiteres Gerät hinzu, dann fassen beide zusammen größere Modelle.</translation>
     </message>
     <message>
@@ -5674,7 +5674,7 @@
         <translation>Zugriffstoken für Hugging Face</translation>
     </message>
     <message>
-        <source>Announces that a Poolhouse is here, without a name, so that others find it.</source>
+        <source>Announces that Poolhouse is running here, without a name, so that others can find it.</source>
         <translation>Gibt ohne einen Namen bekannt, dass hier ein Poolhouse ist, damit andere es finden.</translation>
     </message>
     <message>
@@ -5698,7 +5698,7 @@
         <translation>Standard: aus</translation>
     </message>
     <message>
-        <source>Deletes everything that Poolhouse keeps on this computer, and quits.</source>
+        <source>Deletes everything Poolhouse keeps on this computer, then quits.</source>
         <translation>Löscht alles, was Poolhouse auf diesem Computer aufhebt, und beendet es.</translation>
     </message>
     <message>
@@ -5706,15 +5706,15 @@
         <translation>Meine Chats verschlüsseln</translation>
     </message>
     <message>
-        <source>Encrypted, and only with those that were paired by a code.</source>
+        <source>Encrypted, and only with machines that were paired by code.</source>
         <translation>Verschlüsselt, und nur mit Geräten, die mit einem Code gekoppelt wurden.</translation>
     </message>
     <message>
-        <source>Files that were kept aside earlier can still be read: {names}. Delete them in {folder} if you do not need them.</source>
+        <source>Files set aside earlier can still be read: {names}. Delete them in {folder} if you don&apos;t need them.</source>
         <translation>Früher beiseitegelegte Dateien sind weiterhin lesbar: {names}. Löschen Sie sie in {folder}, wenn Sie sie nicht brauchen.</translation>
     </message>
     <message>
-        <source>Fully shut in</source>
+        <source>Fully on</source>
         <translation>Ganz eingeschlossen</translation>
     </message>
     <message>
@@ -5722,7 +5722,7 @@
         <translation>Schlüssel dieses Geräts</translation>
     </message>
     <message>
-        <source>Key of your chats</source>
+        <source>Chat key</source>
         <translation>Schlüssel Ihrer Chats</translation>
     </message>
     <message>
@@ -5734,11 +5734,11 @@
         <translation>Geräte Ihres Haushalts</translation>
     </message>
     <message>
-        <source>Never asked yet</source>
+        <source>Never so far</source>
         <translation>Noch nie gefragt</translation>
     </message>
     <message>
-        <source>Newer versions of Poolhouse</source>
+        <source>Updates of Poolhouse</source>
         <translation>Neuere Versionen von Poolhouse</translation>
     </message>
     <message>
@@ -5746,7 +5746,7 @@
         <translation>Keine Suche nach Updates</translation>
     </message>
     <message>
-        <source>No keyring was found here: the key lies in a file beside them, so this protects only copies that leave it out.</source>
+        <source>No keyring was found, so the key is in a file next to your chats. This only protects copies that don&apos;t include that file.</source>
         <translation>Hier wurde kein Schlüsselbund gefunden: Der Schlüssel liegt in einer Datei daneben. Das schützt nur Kopien, in denen sie fehlt.</translation>
     </message>
     <message>
@@ -5754,7 +5754,7 @@
         <translation>Keine Telemetrie</translation>
     </message>
     <message>
-        <source>Nobody is told what you do, how often, or that you use this app.</source>
+        <source>Nobody learns what you do, how often, or that you use this app.</source>
         <translation>Niemand erfährt, was Sie tun, wie oft, oder dass Sie diese App benutzen.</translation>
     </message>
     <message>
@@ -5774,11 +5774,11 @@
         <translation>Keiner: Ihre Chats sind nicht verschlüsselt</translation>
     </message>
     <message>
-        <source>Not known</source>
+        <source>Unknown</source>
         <translation>Nicht bekannt</translation>
     </message>
     <message>
-        <source>Not shut in</source>
+        <source>Not available</source>
         <translation>Nicht eingeschlossen</translation>
     </message>
     <message>
@@ -5798,11 +5798,11 @@
         <translation>Auf diesem Computer</translation>
     </message>
     <message>
-        <source>Once a day, as you chose: {place} is asked for the newest version.</source>
+        <source>Once a day, as you chose, Poolhouse asks {place} for the newest version.</source>
         <translation>Einmal am Tag, wie Sie es gewählt haben: {place} wird nach der neuesten Version gefragt.</translation>
     </message>
     <message>
-        <source>Only when you press Check now: {place} is asked for the newest version.</source>
+        <source>Only when you click Check now, Poolhouse asks {place} for the newest version.</source>
         <translation>Nur wenn Sie „Jetzt nachsehen“ drücken: {place} wird nach der neuesten Version gefragt.</translation>
     </message>
     <message>
@@ -5810,15 +5810,15 @@
         <translation>Nur, wenn Sie dort ein Modell suchen oder herunterladen.</translation>
     </message>
     <message>
-        <source>Other servers that you named</source>
+        <source>Other servers you added</source>
         <translation>Andere Server, die Sie angegeben haben</translation>
     </message>
     <message>
-        <source>Partly shut in</source>
+        <source>Partly on</source>
         <translation>Teilweise eingeschlossen</translation>
     </message>
     <message>
-        <source>Poolhouse never asks for newer versions.</source>
+        <source>Poolhouse never checks for newer versions.</source>
         <translation>Poolhouse fragt nie nach neueren Versionen.</translation>
     </message>
     <message>
@@ -5838,15 +5838,15 @@
         <translation>Alle Daten löschen…</translation>
     </message>
     <message>
-        <source>What is said, titles, folders, drafts and system messages are encrypted on the disk. Their key is kept with the key of this machine; who loses it loses the chats. What you export stays readable.</source>
+        <source>Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept with the key of this machine. If you lose it, you lose your chats. Exported chats stay readable.</source>
         <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Was Sie exportieren, bleibt lesbar.</translation>
     </message>
     <message>
-        <source>What programs ask, here or on a guest of yours, may go to a server that is turned on in Settings, Local API. What you write in this window does not.</source>
+        <source>Requests from programs, here or on your guests, may go to a server that is turned on in Settings, Local API. What you write in this window never does.</source>
         <translation>Was Programme fragen, hier oder auf einem Ihrer Gäste, kann an einen Server gehen, der unter Einstellungen, Lokale API eingeschaltet ist. Was Sie in diesem Fenster schreiben, nicht.</translation>
     </message>
     <message>
-        <source>What reads model files</source>
+        <source>Model sandbox</source>
         <translation>Was Modelldateien liest</translation>
     </message>
     <message>
@@ -5862,11 +5862,11 @@
         <translation>Ihre Chats sind jetzt verschlüsselt.</translation>
     </message>
     <message>
-        <source>Your chats are locked. The page Chat says why.</source>
+        <source>Your chats are locked. The Chat page shows why.</source>
         <translation>Ihre Chats sind gesperrt. Die Seite Chat sagt, warum.</translation>
     </message>
     <message>
-        <source>Your chats are not encrypted any more.</source>
+        <source>Your chats are no longer encrypted.</source>
         <translation>Ihre Chats sind nicht mehr verschlüsselt.</translation>
     </message>
     <message>
@@ -5932,7 +5932,7 @@
         <translation>Name eines Programms</translation>
     </message>
     <message>
-        <source>No program is listed. Add a game, or anything else that needs the whole machine.</source>
+        <source>No programs listed. Add a game, or anything else that needs the whole machine.</source>
         <translation>Die Liste ist leer. Fügen Sie ein Spiel hinzu oder was sonst das Gerät braucht.</translation>
     </message>
     <message>
@@ -5971,7 +5971,7 @@
         <translation>Weitermachen</translation>
     </message>
     <message>
-        <source>Quit and end it</source>
+        <source>Quit anyway</source>
         <translation>Beenden und abbrechen</translation>
     </message>
     <message>
@@ -5979,7 +5979,7 @@
         <translation>Jetzt beenden?</translation>
     </message>
     <message>
-        <source>Something is under way on: {pages}. It ends when you quit; what came of an answer is kept. Downloads, and files that are taken in, go on at the next start.</source>
+        <source>There is work in progress on: {pages}. Quitting stops it, and keeps the text of an answer so far. Downloads and imports continue the next time you start Poolhouse.</source>
         <translation>Noch im Gange auf: {pages}. Es endet, wenn Sie Poolhouse beenden; was von einer Antwort kam, bleibt. Downloads und Dateien, die aufgenommen werden, gehen beim nächsten Start weiter.</translation>
     </message>
 </context>
@@ -6148,7 +6148,7 @@
         <translation>Lesen</translation>
     </message>
     <message>
-        <source>Reading: {ours} together, {alone} alone, {times} times.</source>
+        <source>Prompt: {ours} together, {alone} alone, {times} times.</source>
         <translation>Lesen: {ours} zusammen, {alone} allein, das {times}-Fache.</translation>
     </message>
     <message>
@@ -6236,7 +6236,7 @@
         <translation>{runs}, Geschwindigkeit ± {share}</translation>
     </message>
     <message>
-        <source>{watts} W on {machines}, as the system tells</source>
+        <source>{watts} W on {machines}, as reported by the system</source>
         <translation>{watts} W auf {machines}, wie das System angibt</translation>
     </message>
     <message>
@@ -6285,7 +6285,7 @@
         <translation>Immer ein</translation>
     </message>
     <message>
-        <source>Lends after so long unused.</source>
+        <source>Lends after being idle for this long.</source>
         <translation>Verleiht, wenn er so lange nicht benutzt wurde.</translation>
     </message>
     <message>
@@ -6301,7 +6301,7 @@
         <translation>Verleiht nur am Netzteil.</translation>
     </message>
     <message>
-        <source>Minutes unused before it lends</source>
+        <source>Idle minutes before lending</source>
         <translation>So viele Minuten unbenutzt, bevor er verleiht</translation>
     </message>
     <message>
@@ -6313,7 +6313,7 @@
         <translation>Jetzt: ein Netz, das nach Datenmenge zählt.</translation>
     </message>
     <message>
-        <source>Now: a program does.</source>
+        <source>Now: one is.</source>
         <translation>Jetzt: ja.</translation>
     </message>
     <message>
@@ -6329,7 +6329,7 @@
         <translation>Jetzt: kein Akku.</translation>
     </message>
     <message>
-        <source>Now: none does.</source>
+        <source>Now: none is.</source>
         <translation>Jetzt: nein.</translation>
     </message>
     <message>
@@ -6349,19 +6349,19 @@
         <translation>Jetzt: Der Prozessor hat {degrees} °C.</translation>
     </message>
     <message>
-        <source>Now: this system does not report how busy it is.</source>
+        <source>Now: this system doesn&apos;t report how busy it is.</source>
         <translation>Jetzt: Dieses System verrät nicht, wie ausgelastet sie ist.</translation>
     </message>
     <message>
-        <source>Now: this system does not report it.</source>
+        <source>Now: this system doesn&apos;t report it.</source>
         <translation>Jetzt: dieses System verrät es nicht.</translation>
     </message>
     <message>
-        <source>Now: this system does not report its temperature.</source>
+        <source>Now: this system doesn&apos;t report its temperature.</source>
         <translation>Jetzt: Dieses System sagt nicht, wie heiß es ist.</translation>
     </message>
     <message>
-        <source>Now: this system does not report what fills the screen.</source>
+        <source>Now: this system doesn&apos;t report full-screen programs.</source>
         <translation>Jetzt: dieses System verrät nicht, was den Bildschirm füllt.</translation>
     </message>
     <message>
@@ -6389,7 +6389,7 @@
         <translation>Unter diesem Ladestand pausieren</translation>
     </message>
     <message>
-        <source>Pause from this temperature on</source>
+        <source>Pause at this temperature</source>
         <translation>Ab dieser Temperatur pausieren</translation>
     </message>
     <message>
@@ -6405,11 +6405,11 @@
         <translation>Pausiert unter {percent} %, macht am Netzteil weiter.</translation>
     </message>
     <message>
-        <source>Then a pause takes the memory back. Stop now waits for nothing.</source>
+        <source>After that, a pause takes the memory back. Stop now doesn&apos;t wait.</source>
         <translation>Danach nimmt eine Pause den Arbeitsspeicher zurück. „Sofort stoppen“ wartet auf nichts.</translation>
     </message>
     <message>
-        <source>This system does not report it, so the computer counts as unused.</source>
+        <source>This system doesn&apos;t report it, so the computer counts as idle.</source>
         <translation>Dieses System verrät das nicht, deshalb gilt niemand als anwesend.</translation>
     </message>
     <message>
@@ -6421,7 +6421,7 @@
         <translation>Während ich diesen Computer benutze</translation>
     </message>
     <message>
-        <source>While a program fills the screen</source>
+        <source>While a program is full screen</source>
         <translation>Solange ein Programm den Bildschirm füllt</translation>
     </message>
     <message>
@@ -6551,7 +6551,7 @@
         <translation>Nichts heißt so</translation>
     </message>
     <message>
-        <source>Pages of settings</source>
+        <source>Settings pages</source>
         <translation>Seiten der Einstellungen</translation>
     </message>
     <message>
@@ -6563,7 +6563,7 @@
         <translation>Einstellungen</translation>
     </message>
     <message>
-        <source>Try another word, or look through the pages.</source>
+        <source>Try another word or browse the pages.</source>
         <translation>Versuchen Sie ein anderes Wort, oder sehen Sie die Seiten durch.</translation>
     </message>
 </context>
@@ -6632,7 +6632,7 @@
         <translation>Erneut starten</translation>
     </message>
     <message>
-        <source>The background service is not running right now. This waits until it is back.</source>
+        <source>The background service isn&apos;t running right now. This waits until it is back.</source>
         <translation>Der Hintergrunddienst läuft gerade nicht. Das hier wartet, bis er wieder da ist.</translation>
     </message>
 </context>
@@ -6685,7 +6685,7 @@
         <translation>Ein Gerät von {model} fehlt.</translation>
     </message>
     <message>
-        <source>Loading {model} as well.</source>
+        <source>Also loading {model}.</source>
         <translation>Auch {model} wird geladen.</translation>
     </message>
     <message>
@@ -6693,7 +6693,7 @@
         <translation>{model} wird geladen.</translation>
     </message>
     <message>
-        <source>No host is here to answer.</source>
+        <source>No host is available to answer.</source>
         <translation>Kein Gastgeber ist da, der antwortet.</translation>
     </message>
     <message>
@@ -6705,15 +6705,15 @@
         <translation>Bereit. Noch ist kein Modell geladen.</translation>
     </message>
     <message>
-        <source>Ready. This machine holds {model}.</source>
+        <source>Ready. {model} runs on this machine.</source>
         <translation>Bereit. {model} liegt auf diesem Gerät.</translation>
     </message>
     <message>
-        <source>Ready. {machine} holds {model}.</source>
+        <source>Ready. {model} runs on {machine}.</source>
         <translation>Bereit. {model} liegt auf {machine}.</translation>
     </message>
     <message>
-        <source>Ready. {many} machines hold {model}.</source>
+        <source>Ready. {model} runs on {many} machines.</source>
         <translation>Bereit. {model} liegt auf {many} Geräten.</translation>
     </message>
     <message>
@@ -6729,23 +6729,23 @@
         <translation>Das Modell ging verloren.</translation>
     </message>
     <message>
-        <source>{machine} stops lending.</source>
+        <source>{machine} is about to stop lending.</source>
         <translation>{machine} verleiht nicht mehr.</translation>
     </message>
     <message>
-        <source>{machine} stops lending. {why}</source>
+        <source>{machine} is about to stop lending. {why}</source>
         <translation>{machine} verleiht nicht mehr. {why}</translation>
     </message>
     <message>
-        <source>{model} answers as well.</source>
+        <source>{model} is ready, too.</source>
         <translation>Auch {model} antwortet.</translation>
     </message>
     <message>
-        <source>{model} could not be loaded, so no model answers.</source>
+        <source>{model} could not be loaded, so no model is available.</source>
         <translation>{model} ließ sich nicht laden, darum antwortet kein Modell.</translation>
     </message>
     <message>
-        <source>{model} is being stopped, and gives its memory back.</source>
+        <source>Stopping {model} and freeing its memory.</source>
         <translation>{model} wird beendet und gibt seinen Speicher zurück.</translation>
     </message>
     <message>
@@ -6771,11 +6771,11 @@
 <context>
     <name>StateCard</name>
     <message>
-        <source>Allow it to lend</source>
+        <source>Allow lending</source>
         <translation>Verleih erlauben</translation>
     </message>
     <message>
-        <source>Asking the background service…</source>
+        <source>Waiting for the background service…</source>
         <translation>Der Hintergrunddienst wird gefragt…</translation>
     </message>
     <message>
@@ -6926,11 +6926,11 @@
         <translation>Antwort</translation>
     </message>
     <message>
-        <source>reads {reads}, writes {writes}</source>
+        <source>reading {reads}, writing {writes}</source>
         <translation>liest {reads}, schreibt {writes}</translation>
     </message>
     <message>
-        <source>waits {waits}, {others}</source>
+        <source>waiting {waits}, {others}</source>
         <translation>wartet {waits}, {others}</translation>
     </message>
 </context>
@@ -7018,7 +7018,7 @@
         <translation>Download fertig</translation>
     </message>
     <message>
-        <source>It goes on here in the tray. To end it, choose Quit in this menu.</source>
+        <source>You can find it here in the tray. To stop it, choose Quit from this menu.</source>
         <translation>Es läuft hier im Infobereich weiter. Um es zu beenden, wählen Sie „Beenden“ in diesem Menü.</translation>
     </message>
     <message>
@@ -7046,11 +7046,11 @@
         <translation>Das Modell ging verloren</translation>
     </message>
     <message>
-        <source>This desktop shows no tray icons, so Poolhouse stays in the task bar.</source>
+        <source>This desktop doesn&apos;t show tray icons, so Poolhouse stays in the taskbar.</source>
         <translation>Dieser Desktop zeigt keine Symbole im Infobereich, deshalb bleibt Poolhouse in der Taskleiste.</translation>
     </message>
     <message>
-        <source>{name} belongs to your household now.</source>
+        <source>{name} is now in your household.</source>
         <translation>{name} gehört jetzt zu Ihrem Haushalt.</translation>
     </message>
     <message>
@@ -7081,7 +7081,7 @@
         <translation>Beenden</translation>
     </message>
     <message>
-        <source>Quit; the background service goes on</source>
+        <source>Quit (background service keeps running)</source>
         <translation>Beenden; der Hintergrunddienst läuft weiter</translation>
     </message>
     <message>
@@ -7116,7 +7116,7 @@
 <context>
     <name>TurningDialog</name>
     <message>
-        <source>Answers go on meanwhile; they are written afterwards.</source>
+        <source>Answers continue in the meantime and are saved afterwards.</source>
         <translation>Antworten laufen weiter; sie werden danach geschrieben.</translation>
     </message>
     <message>
@@ -7138,7 +7138,7 @@
         </translation>
     </message>
     <message>
-        <source>Activity then says when there is a newer version.</source>
+        <source>Activity then shows when there is a newer version.</source>
         <translation>Die Seite Aktivität sagt dann, wenn es eine neuere Version gibt.</translation>
     </message>
     <message>
@@ -7146,7 +7146,7 @@
         <translation>Fragt…</translation>
     </message>
     <message>
-        <source>Asks {place} for the newest version when you press this. Nothing else is told, and nothing is downloaded.</source>
+        <source>Asks {place} for the newest version when you click this. Nothing else is sent, and nothing is downloaded.</source>
         <translation>Fragt {place} nach der neuesten Version, wenn Sie das drücken. Sonst wird nichts mitgeteilt, und nichts wird heruntergeladen.</translation>
     </message>
     <message>
@@ -7166,7 +7166,7 @@
         <translation>Rechenprogramm</translation>
     </message>
     <message>
-        <source>In this version and those before it.</source>
+        <source>Changes in this version and earlier ones.</source>
         <translation>In dieser Version und denen davor.</translation>
     </message>
     <message>
@@ -7182,15 +7182,15 @@
         <translation>Neueste Version</translation>
     </message>
     <message>
-        <source>None is published yet ({time})</source>
+        <source>None published yet ({time})</source>
         <translation>Noch ist keine erschienen ({time})</translation>
     </message>
     <message>
-        <source>None newer than this one ({time})</source>
+        <source>You have the newest version ({time})</source>
         <translation>Keine neuer als diese ({time})</translation>
     </message>
     <message>
-        <source>Not looked for yet</source>
+        <source>Not checked yet</source>
         <translation>Noch nicht nachgesehen</translation>
     </message>
     <message>
@@ -7198,15 +7198,15 @@
         <translation>Ihre Seite öffnen</translation>
     </message>
     <message>
-        <source>Poolhouse cannot look for updates</source>
+        <source>Poolhouse can&apos;t check for updates</source>
         <translation>Poolhouse kann nicht nach Updates sehen</translation>
     </message>
     <message>
-        <source>The list of changes is not part of this copy.</source>
+        <source>This copy doesn&apos;t include the list of changes.</source>
         <translation>Die Liste der Änderungen fehlt in dieser Kopie.</translation>
     </message>
     <message>
-        <source>{version} is there</source>
+        <source>{version} is available</source>
         <translation>{version} ist da</translation>
     </message>
     <message>
@@ -7218,7 +7218,7 @@
         <translation>Nicht gefunden</translation>
     </message>
     <message>
-        <source>Quit Poolhouse on this computer, put the new version in the place of the old one, and open it. Household, chats, models and settings stay as they are. Then do the same on your other machines; they never update each other.</source>
+        <source>Quit Poolhouse on this computer, replace it with the new version, and open it. Your household, chats, models and settings stay. Then do the same on your other machines; they never update each other.</source>
         <translation>Beenden Sie Poolhouse auf diesem Computer, setzen Sie die neue Version an die Stelle der alten und öffnen Sie sie. Haushalt, Chats, Modelle und Einstellungen bleiben, wie sie sind. Tun Sie dann dasselbe auf Ihren anderen Geräten; sie aktualisieren einander nie.</translation>
     </message>
     <message>
@@ -7230,7 +7230,7 @@
         <translation>Zeigen, was neu ist</translation>
     </message>
     <message>
-        <source>This copy names no place where newer versions are published, so nobody is asked. You hear of a new version where you got this one.</source>
+        <source>This copy doesn&apos;t know where new versions are published. Look for them where you got this one.</source>
         <translation>Diese Kopie nennt keinen Ort, an dem neuere Versionen erscheinen, deshalb wird niemand gefragt. Von einer neuen Version erfahren Sie dort, woher Sie diese haben.</translation>
     </message>
     <message>
@@ -7250,7 +7250,7 @@
         <translation>Version</translation>
     </message>
     <message>
-        <source>What computes the models. It comes with Poolhouse.</source>
+        <source>Runs the models. It comes with Poolhouse.</source>
         <translation>Das Programm, das die Modelle rechnet. Es gehört zu Poolhouse.</translation>
     </message>
     <message>
@@ -7305,11 +7305,11 @@
         <translation>Für {name} neu zählen</translation>
     </message>
     <message>
-        <source>It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays off until you turn it on. What is sent there leaves your household.</source>
+        <source>An OpenAI-compatible server that answers when the pool is full or doesn&apos;t have the model. It stays off until you turn it on. What is sent there leaves your household.</source>
         <translation>Er versteht die API von OpenAI und antwortet, wenn der Pool voll ist oder ihm das Modell fehlt. Er bleibt aus, bis Sie ihn einschalten. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
     <message>
-        <source>Its key is deleted here too. The server itself is not changed.</source>
+        <source>Its key is deleted here, too. The server itself is not affected.</source>
         <translation>Auch sein Schlüssel wird hier gelöscht. Am Server selbst ändert sich nichts.</translation>
     </message>
     <message>
@@ -7321,7 +7321,7 @@
         <translation>Zuletzt erreicht: {time}.</translation>
     </message>
     <message>
-        <source>Models that it may answer for</source>
+        <source>Models it may answer for</source>
         <translation>Modelle, für die er antworten darf</translation>
     </message>
     <message>
@@ -7349,47 +7349,47 @@
         <translation>{name} testen</translation>
     </message>
     <message>
-        <source>There is a server called {name} already. Choose another name for this one.</source>
+        <source>There is already a server called {name}. Choose another name for this one.</source>
         <translation>Es gibt schon einen Server namens {name}. Wählen Sie für diesen einen anderen Namen.</translation>
     </message>
     <message>
-        <source>Tokens it may spend in all</source>
+        <source>Tokens it may use in total</source>
         <translation>Token, die er insgesamt verbrauchen darf</translation>
     </message>
     <message>
-        <source>Trusted as this computer trusts others.</source>
+        <source>Uses the certificates this computer trusts.</source>
         <translation>Ihm wird vertraut, wie dieser Computer es bei anderen auch tut.</translation>
     </message>
     <message>
-        <source>Trusted by {file} alone.</source>
+        <source>Trusts only {file}.</source>
         <translation>Vertraut wird allein {file}.</translation>
     </message>
     <message>
-        <source>What it has cost is no longer known, so it is sent nothing until you reset its count.</source>
+        <source>Its token count was lost, so nothing is sent to it until you reset the count.</source>
         <translation>Was er gekostet hat, ist nicht mehr bekannt; deshalb wird ihm nichts geschickt, bis Sie neu zählen lassen.</translation>
     </message>
     <message>
-        <source>What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on.</source>
+        <source>Its usage so far is forgotten, and it may use {cap} tokens from now on.</source>
         <translation>Was er bisher gekostet hat, wird hier vergessen; ab jetzt darf er {cap} Token verbrauchen.</translation>
     </message>
     <message>
-        <source>What you call it</source>
+        <source>Your name for it</source>
         <translation>Wie Sie ihn nennen</translation>
     </message>
     <message>
-        <source>When the pool is full or lacks the model: another Poolhouse, or a service that you pay for.</source>
+        <source>When the pool is full or doesn&apos;t have the model: another Poolhouse or a service you pay for.</source>
         <translation>Wenn der Pool voll ist oder ihm das Modell fehlt: ein anderes Poolhouse oder ein Dienst, den Sie bezahlen.</translation>
     </message>
     <message>
-        <source>name, or name=name there</source>
+        <source>name, or name=name on the server</source>
         <translation>Name, oder Name=Name dort</translation>
     </message>
     <message>
-        <source>{name} answers, and does not have {models}.</source>
+        <source>{name} responds, but doesn&apos;t have {models}.</source>
         <translation>{name} antwortet und hat {models} nicht.</translation>
     </message>
     <message>
-        <source>{name} answers, and has what it may be asked for.</source>
+        <source>{name} responds and has its models.</source>
         <translation>{name} antwortet und hat, worum er gebeten werden darf.</translation>
     </message>
     <message>
@@ -7397,11 +7397,11 @@
         <translation>Für {name} wird neu gezählt.</translation>
     </message>
     <message>
-        <source>{name} is removed, and its key is deleted.</source>
+        <source>{name} was removed and its key deleted.</source>
         <translation>{name} ist entfernt, sein Schlüssel gelöscht.</translation>
     </message>
     <message>
-        <source>{spent} of {cap} tokens are spent. What is sent there leaves your household.</source>
+        <source>{spent} of {cap} tokens used. What is sent there leaves your household.</source>
         <translation>{spent} von {cap} Token sind verbraucht. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
 </context>
@@ -7450,7 +7450,7 @@
 <context>
     <name>WeekGrid</name>
     <message>
-        <source>Arrow keys move, Space turns an hour on or off, Shift and an arrow paints on.</source>
+        <source>Arrow keys move, Space turns an hour on or off, Shift+arrow fills several.</source>
         <translation>Die Pfeiltasten bewegen die Auswahl, die Leertaste schaltet eine Stunde ein oder aus, Umschalt und eine Pfeiltaste malen weiter.</translation>
     </message>
     <message>
@@ -7520,7 +7520,7 @@
         <translation>Ohne {names} passt {model} nicht. {why}</translation>
     </message>
     <message>
-        <source>Without {names}, {model} still fits, {where}. Its speed is not measured yet.</source>
+        <source>Without {names}, {model} still fits, {where}. Its speed hasn&apos;t been measured yet.</source>
         <translation>Ohne {names} passt {model} weiterhin, {where}. Die Geschwindigkeit ist noch nicht gemessen.</translation>
     </message>
     <message>
@@ -7554,7 +7554,7 @@
         <translation>Weitermachen</translation>
     </message>
     <message>
-        <source>Only this window ends when you quit: the background service was started without it, and goes on.</source>
+        <source>Quitting only closes this window. The background service was started separately and keeps running.</source>
         <translation>Beim Beenden schließt nur dieses Fenster: Der Hintergrunddienst wurde ohne es gestartet und läuft weiter.</translation>
     </message>
     <message>
@@ -7562,7 +7562,7 @@
         <translation>Beenden</translation>
     </message>
     <message>
-        <source>Restart it</source>
+        <source>Restart</source>
         <translation>Neu starten</translation>
     </message>
     <message>

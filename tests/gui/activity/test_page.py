@@ -156,26 +156,34 @@ def test_whose_an_answer_was_is_told() -> None:
     rows.show([*(answer(whose=whose) for whose in asked[::-1]), answer()])
     words = [rows.data(rows.index(row, REQUESTER)) for row in range(rows.rowCount())]
     assert words == [
-        "not noted", "you", "program editor", "program without a key", "guest loft", "attic",
-        "not noted",
+        "not recorded", "you", "program editor", "program without a key", "guest loft", "attic",
+        "not recorded",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("whose", "for_whom", "of_whom"),
+    ("whose", "writing", "reading"),
     [
-        (Requester("owner"), "for you", "of yours"),
-        (Requester("program", "editor"), "for the program editor", "of the program editor"),
-        (Requester("program"), "for a program without a key", "of a program without a key"),
-        (Requester("guest", "loft"), "for the guest loft", "of the guest loft"),
-        (Requester("machine", "attic"), "for attic", "of attic"),
+        (Requester("owner"), "is writing your answer", "is reading your question"),
+        (
+            Requester("program", "editor"),
+            "is answering the program editor",
+            "is reading a question from the program editor",
+        ),
+        (
+            Requester("program"),
+            "is answering a program without a key",
+            "is reading a question from a program without a key",
+        ),
+        (Requester("guest", "loft"), "is answering the guest loft", "is reading a question from the guest loft"),
+        (Requester("machine", "attic"), "is answering attic", "is reading a question from attic"),
     ],
 )
-def test_whose_answer_is_made_is_told(away: Desk, whose: Requester, for_whom: str, of_whom: str) -> None:
+def test_the_requester_of_an_answer_is_named(away: Desk, whose: Requester, writing: str, reading: str) -> None:
     writes = AnswerInProgress(1, "guide", seconds=2.0, tokens=30, tok_s=12.5, whose=whose)
     reads = AnswerInProgress(2, "guide", seconds=0.5, whose=whose)
     assert [job.what for job in jobs_of(pool_of(away), [writes, reads], away.services.importing)] == [
-        f"Guide writes an answer {for_whom}", f"Guide reads a question {of_whom}",
+        f"Guide {writing}", f"Guide {reading}",
     ]  # fmt: skip
 
 

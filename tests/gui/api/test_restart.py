@@ -34,9 +34,9 @@ class Older(Attached):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (DoctorDialog, "Restart it"),
+        (DoctorDialog, "Restart"),
         (lambda services: RestartRow(services, "Ports changed."), "Restart it now"),
-        (lambda services: Window(services, lambda: False, lambda: None), "Restart it"),
+        (lambda services: Window(services, lambda: False, lambda: None), "Restart"),
     ],
 )
 def test_a_node_of_another_version_ends(

@@ -31,7 +31,7 @@ def test_a_lost_node_is_said_with_what_to_press(away: Desk, parent: QWidget, mon
     sheet = Sheet(away.services, "Rename", "", parent)
     sheet.show()
     pool._say(Link.STARTING, None)
-    assert sheet.notice.sentence.startswith("The background service is not running right now.")
+    assert sheet.notice.sentence.startswith("The background service isn't running right now.")
     assert not sheet.notice.findChildren(QPushButton)
     pool._say(Link.AWAY, "It keeps ending.")
     assert sheet.notice.sentence == "It keeps ending."

@@ -54,14 +54,14 @@ def test_the_menu_is_complete_and_keeps_its_lines(qtbot: QtBot, tray: Tray, at_l
     menu, pool = tray.menu, at_lone.services.pool
     assert lines(menu) == [
         "Ready. No model is loaded yet.", "Open Poolhouse", "Pause lending", "Stop now",
-        "Machines", "Settings", "Quit; the background service goes on",
+        "Machines", "Settings", "Quit (background service keeps running)",
     ]  # fmt: skip
     assert [line.text() for line in menu.machines.actions()] == ["den (this machine): ready"]
     before: list[QAction] = list(menu.actions())
     menu.pauses.actions()[0].trigger()
     qtbot.waitUntil(lambda: pool.now.node.lending.state == "paused", timeout=5000)
     assert 3500 < (pool.now.node.lending.resumes_in_s or 0) <= 3600
-    assert menu.status.text().startswith("Paused by you until ")
+    assert menu.status.text().startswith("Paused until ")
     assert "Resume lending" in lines(menu)
     assert "Pause lending" not in lines(menu)
     assert "Stop now" not in lines(menu)  # nothing is left to stop
@@ -75,7 +75,7 @@ def test_the_menu_is_complete_and_keeps_its_lines(qtbot: QtBot, tray: Tray, at_l
 
 
 def test_quit_says_what_it_ends(tray: Tray, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tray.menu.quit.text() == "Quit; the background service goes on"
+    assert tray.menu.quit.text() == "Quit (background service keeps running)"
     monkeypatch.setattr(Attached, "started", property(lambda _: True))
     at_lone.services.pool.changed.emit()
     assert tray.menu.quit.text() == "Quit"
@@ -163,7 +163,7 @@ def test_without_a_tray_the_window_minimises_and_says_so_once(window: Window, at
     window.show()
     assert tray.keeps(window)
     assert not window.isMinimized()  # what is said could not be read
-    assert "stays in the task bar" in window._told.sentence
+    assert "stays in the taskbar" in window._told.sentence
     assert [one.text() for one in offered(window)] == ["Minimise", "Quit"]
     assert tray.keeps(window)
     assert window.isMinimized()

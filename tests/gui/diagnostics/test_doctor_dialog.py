@@ -52,7 +52,7 @@ def test_a_node_that_is_away_is_the_cause(qtbot: QtBot, away: Desk, parent: QWid
     qtbot.waitUntil(lambda: bool(dialog.checks), timeout=5000)
     assert dialog.cause is not None
     assert dialog.cause.code == "node_away"
-    assert "Start it" in buttons(dialog)
+    assert "Start" in buttons(dialog)
     assert result_of(dialog.checks[-1])[2] == "Could not test"
     dialog.close()
 

@@ -48,7 +48,7 @@ def head(qtbot: QtBot, qapp: QApplication) -> Headline:
 @pytest.mark.parametrize(
     ("why", "expected", "sentence", "measures"),
     [
-        ([], UNMEASURED, "No forecast: its speed here is not measured yet.", True),
+        ([], UNMEASURED, "No forecast yet: its speed here hasn't been measured.", True),
         ([], MEASURED, "No forecast: it was loaded before its speed here was measured.", False),
         ([], Expected(), "No forecast.", False),
         ([], Expected("another", fits=True, tok_s=1.0), "No forecast.", False),
@@ -146,7 +146,7 @@ def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
     head.show_pool(model(now), Expected(), measuring=False)
     assert head.cancel.isVisible()
     head.show_pool(model(now | {"stopping": True}), Expected(), measuring=False)
-    assert head.title.whole() == f"{MODEL} is being stopped"
+    assert head.title.whole() == f"Stopping {MODEL}"
     assert not head.cancel.isVisible()
 
 

@@ -57,8 +57,8 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
     qtbot.addWidget(shown)
     shown.show_machine(machines_of(snapshot_of(household(3)))[1])
     assert ("Computes", "10 % of the time of an answer") in shown.facts.shown
-    assert dict(shown.facts.shown)["On the way"].endswith(" for 64 tokens of a prompt")
-    assert "Of each token" in dict(shown.facts.shown)
+    assert dict(shown.facts.shown)["Transfer time"].endswith(" for 64 tokens of a prompt")
+    assert "Share per token" in dict(shown.facts.shown)
     assert dict(shown.facts.shown)["Measured"].endswith(", 2 h ago")
     assert shown._ages.isActive()
     now[0] += 3 * 24 * 3600

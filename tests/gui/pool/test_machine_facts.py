@@ -34,7 +34,7 @@ def test_what_its_own_model_takes_counts_on_this_machine() -> None:
     shared = replace(first, memory=replace(first.memory, used=7 * GIB))
     assert machine_words.lent_memory(shared) == "2.0 GiB lent, 5.0 GiB used here"
     assert machine_words.lent(shared) == "2.0 of 8.0 GiB"
-    assert machine_words.held_models(replace(shared, held=nothing)) == "layers of another machine"
+    assert machine_words.held_models(replace(shared, held=nothing)) == "layers for another machine"
     assert (machine_words.lent(other), machine_words.lent_memory(other)) == ("6.0 of 10.0 GiB", "6.0 of 10.0 GiB lent")
     assert "Used by the model" not in dict(inspector._machine_details(other))
 
@@ -79,7 +79,7 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     assert (kitchen.link.to, kitchen.can_test, den.can_test) == ("", False, True)
     assert den.link.to == two["id"]  # who is measured there, though this machine carries the link
     assert [one.held.layers for one in (attic, den, kitchen)] == [(), (), ()]  # none of that placement is known
-    assert (machine_words.held_models(attic), machine_words.held_models(den)) == ("a model of its own",) * 2
+    assert (machine_words.held_models(attic), machine_words.held_models(den)) == ("its own model",) * 2
     assert machine_words.held_models(kitchen) == "layers of attic-pc, den-pc"
     first, *_ = machines_of(snapshot_of(snapshot), center=one["id"])
     assert (first.name, first.host, first.link) == ("den-pc", True, None)
@@ -180,7 +180,7 @@ def test_what_others_placed_on_a_machine_is_told_by_its_user() -> None:
     kitchen |= {"layers": [], "state": "loaded", "used_by": []}
     told = {one.name: dict(inspector._machine_details(one))["Holds"] for one in machines_of(snapshot_of(snapshot))}
     assert told["attic-pc"] == "layers of kitchen-laptop"
-    assert told["kitchen-laptop"] == "layers of another machine"
+    assert told["kitchen-laptop"] == "layers for another machine"
     kitchen |= {"used_bytes": 0}
     assert dict(inspector._machine_details(machines_of(snapshot_of(snapshot))[2]))["Holds"] == "no layers"
 
@@ -237,7 +237,7 @@ def test_offline_and_left_out_machines_say_why() -> None:
     snapshot["loaded"]["why"] = [LEFT_OUT]
     _, attic, kitchen = machines_of(snapshot_of(snapshot))
     assert machine_words.state_badge(attic).word == "Offline"
-    assert machine_words.state_reason(attic) == "Not seen by this computer yet."
+    assert machine_words.state_reason(attic) == "This computer hasn't seen it yet."
     assert (machine_words.state_badge(kitchen).word, machine_words.state_reason(kitchen)) == ("Left out", sentence)
     gone["seen_at"] = 1_700_000_000.0
     assert machine_words.state_reason(machines_of(snapshot_of(snapshot))[1]).startswith("Last seen ")

@@ -67,7 +67,7 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
     qtbot.waitUntil(lambda: "attic" in adding.heading.text(), timeout=10_000)
     for side in (adding, joining):
         assert not side.notice.sentence, "that a code was wrong is over"
-        assert "Pair only machines you trust" in side.sentence.text()
+        assert "Only pair machines you trust" in side.sentence.text()
         done = side.focusWidget()
         assert isinstance(done, QPushButton)
         assert done.text() == "Done"
@@ -187,7 +187,7 @@ def test_who_may_not_add_machines_reads_who_may(
     pool = at_lone.services.pool
     pool.snapshot = pool.snapshot | {"machines": {desk["id"]: desk, attic["id"]: attic}}
     adding._ended(Refused("not_admin"))
-    assert adding.notice.sentence == "This machine may not change the household. Do it on desk."
+    assert adding.notice.sentence == "This machine can't change the household. Use desk instead."
     assert not adding.again.isVisibleTo(adding)
     pool.snapshot = pool.snapshot | {"machines": {attic["id"]: attic}}
     adding._ended(Refused("not_admin"))
@@ -230,7 +230,7 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     assert joining.focusWidget() is joining.code, "only the code is left to type"
     nameless = {"pairing_address": "10.0.0.7:4", "system": "Windows"}
     show_strangers(at_lone, {"c" * 16: nameless})
-    words = ["A machine without a name", "10.0.0.7:4", "Windows"]
+    words = ["Unnamed machine", "10.0.0.7:4", "Windows"]
     assert joining.near.item(0).text().split("    ") == words, "never a part of its id"
     assert joining.address.text() == "10.0.0.7:4", "the other one's code opens nothing any more"
     joining.address.setText("10.0.0.5:4")

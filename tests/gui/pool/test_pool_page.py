@@ -185,7 +185,7 @@ def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(qtbot: QtBot
     assert sheet is not None
     qtbot.waitUntil(sheet.act.isEnabled, timeout=5000)
     assert sheet.choices[0].isChecked()
-    assert sheet.choices[0].text() == "Whichever is fastest"
+    assert sheet.choices[0].text() == "Fastest available"
     assert not any("(lo)" in one.text() for one in sheet.choices)
     sheet.act.click()
     qtbot.waitUntil(lambda: "Traffic to attic now uses" in page.notice.sentence, timeout=20_000)
@@ -297,7 +297,7 @@ def test_who_may_not_change_the_household_is_not_offered_it(
     assert not page.add.isVisible()
     menu = QMenu()
     page.machine_actions.fill(menu, page.machines[2])
-    why = "This machine may not change the household. Do it on attic-pc."
+    why = "This machine can't change the household. Use attic-pc instead."
     assert [(act.text(), act.isEnabled()) for act in menu.actions()][-1] == (why, False)
     assert "Rename…" not in [act.text() for act in menu.actions()]
     page.nearby.findChildren(QPushButton)[0].click()

@@ -57,13 +57,13 @@ def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi, at_lone
     assert page.key.echoMode() is QLineEdit.EchoMode.Password
     press(page, "Copy the key")
     assert QGuiApplication.clipboard().text() == page.key.text()
-    press(page, "Copy the address of the API")
+    press(page, "Copy the API address")
     assert QGuiApplication.clipboard().text() == page.address.text()
 
     before = page.key.text()
-    press(page, "Make a new key of the API")
+    press(page, "Create a new API key")
     qtbot.waitUntil(lambda: page.key.text() != before, timeout=5000)
-    assert said[-1] == ("There is a new key. The one before opens nothing more.", "info")
+    assert said[-1] == ("New key created. The old one no longer works.", "info")
 
     QTest.mouseClick(page.may_load, Qt.MouseButton.LeftButton)
     QTest.mouseClick(page.ollama_open, Qt.MouseButton.LeftButton)
@@ -109,7 +109,7 @@ def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lon
     page = LocalApi(at_lone.services)
     qtbot.addWidget(page)
     page.show()
-    limits, servers = "How much a single key may have", "Other servers"
+    limits, servers = "Limits for single keys", "Other servers"
     assert limits not in titles(page)
     page._tell(convert(TOLD | {"upstreams": [], "keys": ["default"]}, chat_api.ChatApi))
     page._tell(convert(TOLD, chat_api.ChatApi))
@@ -170,8 +170,8 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
     for _, _, done in asked[:3]:
         assert not said
         done(convert(TOLD, chat_api.ChatApi))
-    first = "Everything on Local API is as it was at first."
-    assert said == [f"{first} Keys and other servers are kept; those servers are off."]
+    first = "Local API was reset to its defaults."
+    assert said == [f"{first} Keys and other servers are kept, but those servers are turned off."]
 
 
 def test_the_network_limits_and_other_servers(
@@ -191,7 +191,7 @@ def test_the_network_limits_and_other_servers(
         monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
         page._tell(convert(told, chat_api.ChatApi))
         words = [setting.about.text() for setting in page.findChildren(Setting)]
-        assert any(f"{spent} tokens are spent" in one for one in words)
+        assert any(f"{spent} tokens used" in one for one in words)
     reached = {**told["upstreams"][0], "last_contact": 1_790_000_000.0}
     for those, at in ((told["upstreams"], "Not reached since"), ([reached], "Last reached at")):
         page._tell(convert({**told, "upstreams": those}, chat_api.ChatApi))
@@ -242,11 +242,11 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
         page.upstreams.tell([convert(barn | lost, chat_api.Upstream)])
         assert count.isVisibleTo(page)
-    assert "no longer known, so it is sent nothing until you reset its count." in row.about.text()
+    assert "was lost, so nothing is sent to it until you reset the count." in row.about.text()
     count.click()
     anew = page.findChild(CountAnew)
     assert anew is not None
-    assert f"it may spend {formats.number(9_000)} tokens from now on" in anew.sentence.text()
+    assert f"it may use {formats.number(9_000)} tokens from now on" in anew.sentence.text()
     anew.act.click()
     qtbot.waitUntil(lambda: ("The count for barn was reset.", "info") in said, timeout=5000)
     assert not count.isVisibleTo(page)
@@ -315,7 +315,7 @@ def test_one_key_may_have_less_than_the_others(qtbot: QtBot, page: LocalApi, at_
     QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "default" in page.key_limits.rows, timeout=5000)
     at_once, tokens, row = page.key_limits.rows["default"]
-    assert (at_once.text(), tokens.text()) == ("as for all", "as for all")
+    assert (at_once.text(), tokens.text()) == ("same as for all", "same as for all")
     found: list[dict[str, dict[str, int]]] = []
 
     def limits(at: int | None, a_minute: int | None) -> bool:

@@ -78,7 +78,7 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     told = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
     privacy._tell_updates(convert(told, computer.Updates))
     assert privacy.updates.text() == f"Last at {moment(1_700_000_000.0)}"
-    assert "Only when you press" in privacy._asked.about.text()
+    assert "Only when you click" in privacy._asked.about.text()
     assert privacy._asked.isVisible()
     assert not privacy._unasked.isVisible()
     pool.snapshot = before
@@ -105,7 +105,7 @@ def test_the_switch_encrypts_and_says_so(qtbot: QtBot, privacy: Privacy) -> None
     assert b"cormorant" not in file.read_bytes()
     press(privacy)
     qtbot.waitUntil(lambda: len(told) == 2, timeout=WITHIN_MS)
-    assert told[1] == ("Your chats are not encrypted any more.", "info")
+    assert told[1] == ("Your chats are no longer encrypted.", "info")
     assert not privacy.encrypt.isChecked()
     assert lock.history.search("cormorant")
 
@@ -153,9 +153,9 @@ def test_what_takes_long_shows_how_far_it_is(qtbot: QtBot, privacy: Privacy, mon
 def test_how_far_what_reads_model_files_is_shut_in(qtbot: QtBot, privacy: Privacy) -> None:
     qtbot.waitUntil(lambda: privacy.walls.text() != "", timeout=WITHIN_MS)
     level = means().walls.level
-    words = {"full": "Fully shut in", "partial": "Partly shut in", "none": "Not shut in"}
+    words = {"full": "Fully on", "partial": "Partly on", "none": "Not available"}
     assert privacy.walls.text() == words[level]
-    for other, said in (words | {"unknown": "Not known"}).items():
+    for other, said in (words | {"unknown": "Unknown"}).items():
         privacy._tell_walls(
             convert({"level": other, **tells("It is so.", "cause"), **tells("Do this.", "cure")}, computer.Walls)
         )

@@ -259,7 +259,7 @@ def test_updates_says_what_is_here_and_asks_nobody(qtbot: QtBot, page: SettingsP
     assert isinstance(group, Updates)
     qtbot.waitUntil(lambda: "llama.cpp" in group.engine.text(), timeout=5000)
     assert group.others.text() == "None yet"
-    assert "Poolhouse cannot look for updates" in visible(page)
+    assert "Poolhouse can't check for updates" in visible(page)
     assert not group.check.isVisible()
     group._show_changes()
     dialog = page.window().findChild(TextDialog)
@@ -276,7 +276,7 @@ def test_a_copy_without_its_list_of_changes_says_so(
     monkeypatch.setattr("app.gui.settings.updates.CHANGES", tmp_path / "CHANGELOG.md")
     group = Updates(at_lone.services)
     qtbot.addWidget(group)
-    assert any("not part of this copy" in one.text() for one in group.findChildren(QLabel))
+    assert any("doesn't include the list" in one.text() for one in group.findChildren(QLabel))
 
 
 def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
@@ -295,13 +295,13 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
     group._tell(convert(told, computer.Updates))
     assert group.check.isVisible()
     assert not group.open.isVisible()
-    assert "Poolhouse cannot look for updates" not in visible(page)
-    assert (group.newest.text(), group.daily.isChecked()) == ("Not looked for yet", True)
+    assert "Poolhouse can't check for updates" not in visible(page)
+    assert (group.newest.text(), group.daily.isChecked()) == ("Not checked yet", True)
     then = 1_700_000_000.0
     group._tell(convert(told | {"last_contact": then}, computer.Updates))
-    assert group.newest.text().startswith("None is published yet")
+    assert group.newest.text().startswith("None published yet")
     group._tell(convert(told | {"last_contact": then, "version": __version__}, computer.Updates))
-    assert group.newest.text().startswith("None newer than this one")
+    assert group.newest.text().startswith("You have the newest version")
     page_of_it = "https://github.com/someone/poolhouse/releases/tag/v9"
     group._tell(
         convert(told | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it}, computer.Updates)

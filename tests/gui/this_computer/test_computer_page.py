@@ -58,12 +58,12 @@ def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) ->
     made = ComputerPage(away.services)
     qtbot.addWidget(made)
     made.show()
-    assert made.state._sentence.text() == "Asking the background service…"
+    assert made.state._sentence.text() == "Waiting for the background service…"
     away.services.pool.link = Link.AWAY
     away.services.pool.link_changed.emit()
     assert made.state._sentence.text() == "The background service is not running."
     assert not any(one.isVisible() for one in (made.memory, made.rules, made.hours))
-    assert made.hardware._waiting.text() == "Shown as soon as the background service runs."
+    assert made.hardware._waiting.text() == "Appears once the background service is running."
     assert not made.hardware.measure.isEnabled()
 
 
@@ -80,7 +80,7 @@ def test_what_a_lost_node_said_last_is_not_the_state(at_lone: Desk, page: Comput
     pool.link = Link.THERE
     pool.link_changed.emit()
     waiting = link is Link.STARTING
-    assert told == ("Asking the background service…" if waiting else "The background service is not running.")
+    assert told == ("Waiting for the background service…" if waiting else "The background service is not running.")
 
 
 def test_the_cards_stand_below_the_title_also_in_a_wide_window(qtbot: QtBot, page: ComputerPage) -> None:
@@ -137,7 +137,7 @@ def test_pause_and_resume(qtbot: QtBot, page: ComputerPage) -> None:
     page.state.pauses[1].click()
     qtbot.waitUntil(lambda: state_of(page).state == "paused", timeout=WITHIN_MS)
     assert (state_of(page).resumes_in_s or 0) > 4 * 3600 - 60
-    assert page.state._sentence.text().startswith("Paused by you until ")
+    assert page.state._sentence.text().startswith("Paused until ")
     assert page.state.resume.isVisible()
     assert not page.state.pauses[0].isVisible()
     page.state.resume.click()
@@ -312,7 +312,7 @@ def test_what_the_machine_has_and_its_speed(qtbot: QtBot, page: ComputerPage) ->
     qtbot.waitUntil(lambda: not hardware._waiting.isVisible(), timeout=30_000)
     assert hardware._grid.rowCount() >= 5
     qtbot.waitUntil(lambda: hardware._measuring is None, timeout=WITHIN_MS)
-    assert hardware.speed.text() == "Its speed is not measured yet."
+    assert hardware.speed.text() == "Its speed hasn't been measured yet."
     hardware.measure.click()
     assert hardware.cancel.isVisible()
     hardware.cancel.click()

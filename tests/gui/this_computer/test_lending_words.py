@@ -30,13 +30,13 @@ BATTERY = {"code": BATTERY_REASON.code, "facts": BATTERY_REASON.facts}
     [
         ({"state": "ready", "lent_bytes": 4 * GIB}, "Ready. Others may use 4.0 GiB."),
         ({"state": "working", "used_bytes": GIB, "used_by": ["den"]}, "Lending 1.0 GiB to den."),
-        ({"state": "off", "code": "lend_off"}, "Turned off. Nothing of this machine is lent."),
+        ({"state": "off", "code": "lend_off"}, "Turned off. This machine lends nothing."),
         ({"state": "draining", "gives_back_in_s": 30, "code": "pause_owner"},
          "Finishing one answer, then pausing (at most 30 s)."),
         ({"state": "draining", "gives_back_in_s": 90, "code": "pause_battery", "reason_facts": BATTERY},
          "Finishing one answer, then pausing (at most 1 min 30 s). " + said(BATTERY_REASON)),
-        ({"state": "paused", "code": "pause_owner"}, "Paused by you until you resume it."),
-        ({"state": "paused", "code": "pause_stopped"}, "Stopped by you until you resume it."),
+        ({"state": "paused", "code": "pause_owner"}, "Paused until you resume."),
+        ({"state": "paused", "code": "pause_stopped"}, "Stopped until you resume."),
         ({"state": "paused", "code": "pause_battery", "reason_facts": BATTERY},
          said(BATTERY_REASON)),
         ({"state": "paused", "code": "pause_quit", "reason_facts": QUIT},
@@ -51,7 +51,7 @@ def test_the_state_in_a_sentence(lending: Json, sentence: str) -> None:
 
 def test_a_pause_says_until_when() -> None:
     lending = {"state": "paused", "code": "pause_owner", "resumes_in_s": 3600}
-    assert lending_store.state_sentence(convert(lending, Lending)).startswith("Paused by you until ")
+    assert lending_store.state_sentence(convert(lending, Lending)).startswith("Paused until ")
 
 
 def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
@@ -104,7 +104,7 @@ def test_what_the_machine_has() -> None:
     assert told["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
     assert told["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
     without = dict(hardware_lines(convert({**MACHINE, "engines": []}, Computer)))
-    assert without["Graphics"].startswith("None that is used")
+    assert without["Graphics"].startswith("None used")
     assert "Engine" not in without
 
 

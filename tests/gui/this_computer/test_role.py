@@ -36,7 +36,7 @@ def test_only_an_admin_can_allow_it(qtbot: QtBot, qapp: QApplication, tmp_path: 
         assert not failed
         for page in (own, theirs):
             qtbot.waitUntil(page.state.allow.isVisible, timeout=WITHIN_MS)
-            assert "does not let this machine lend" in page.state._sentence.text()
+            assert "doesn't allow this machine to lend" in page.state._sentence.text()
             assert not page.state.pauses[0].isVisible()
             page.state.allow.click()
         qtbot.waitUntil(lambda: (own.lending.state or Lending()).state == "ready", timeout=WITHIN_MS)

@@ -87,7 +87,7 @@ class MapView(QGraphicsView):
             self.chosen.emit(machine)
 
     def _instructions(self) -> str:
-        return self.tr("Arrow keys choose a machine. The table has the same facts.")
+        return self.tr("Use the arrow keys to choose a machine. The table shows the same details.")
 
     def _description(self, machine: str, lines: Sequence[str]) -> str:
         """Return what its card says, and its links to others than the one in the center."""

@@ -99,8 +99,8 @@ def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
     assert words in view._cards[attic.id].toolTip()
     assert words in view.accessibleDescription()
     view.select("")
-    assert view.accessibleDescription().startswith("Arrow keys choose a machine")
-    limit = "What it lends is the limit for others; a model that you load here may take more."
+    assert view.accessibleDescription().startswith("Use the arrow keys to choose a machine")
+    limit = "This limits what others can use. Models that you load here may use more."
     assert [limit in one.toolTip() for one in view._cards.values()] == [True, False]
 
 
