@@ -1,1 +1,1 @@
-"""The Activity page: what runs, what each machine computed, forecasts against facts, the benchmark."""
+"""The Activity page: current work, the work of each machine, forecasts compared with results, and benchmarks."""

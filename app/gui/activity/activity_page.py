@@ -1,4 +1,4 @@
-"""The Activity page: what runs and ran, the log, the benchmark."""
+"""The Activity page with its three tabs: overview, log and benchmark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs
 
 
 class ActivityPage(Page):
-    """Three parts behind tabs, each made when it is first seen; the journal is followed while the page can be seen."""
+    """The Activity page. Tabs are created when first shown, and the journal is followed while the page is visible."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -79,7 +79,7 @@ class ActivityPage(Page):
 
 
 def _scrolled(part: QWidget) -> QWidget:
-    """Return a scrolled part of the page; it is measured when it is first seen."""
+    """Return the part in a scroll view. It is laid out when it is first shown."""
     body = QWidget()
     view = scrolled(body)
     body.setLayout(column(part))

@@ -1,4 +1,4 @@
-"""A benchmark as a card, and as a report to share without the names of machines: HTML, picture, Markdown, JSON."""
+"""A benchmark as a card, and as a shareable report without machine names: HTML, image, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ $tables<p class="muted">$foot</p></body></html>
 
 
 def unnamed(bench: Bench) -> Bench:
-    """Return the same benchmark with `Machine A`, `Machine B` in place of the names of machines."""
+    """Return the benchmark with `Machine A`, `Machine B` and so on instead of machine names."""
     names = {
         name: _tr("Machine {letter}").format(letter=ascii_uppercase[n % len(ascii_uppercase)])
         for n, name in enumerate(bench.machines)
@@ -71,7 +71,7 @@ def _renamed(result: Result, names: dict[str, str]) -> Result:
 
 
 def headline(bench: Bench) -> str:
-    """Return `Guide on 3 machines`."""
+    """Return the headline: `Guide on 3 machines`."""
     return _tr("{model} on {machines}").format(model=model_name(bench.model), machines=_n_machines(bench))
 
 
@@ -80,7 +80,7 @@ def _n_machines(bench: Bench) -> str:
 
 
 def subtitle(bench: Bench) -> str:
-    """Return when it was run, and how large it was."""
+    """Return the time and the size of the benchmark."""
     return _tr("{when}. {prompt} tokens in, {output} out, context {context}.").format(
         when=formats.exact(bench.at),
         prompt=formats.number(bench.prompt_tokens),
@@ -90,7 +90,7 @@ def subtitle(bench: Bench) -> str:
 
 
 def against(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]) -> str:
-    """Return how a figure compares with its forecast, in words."""
+    """Return a comparison of a figure with its forecast, in words."""
     error = bench.forecast_error(name)
     if error is None or bench.forecast is None:
         return _tr("no forecast")
@@ -126,7 +126,7 @@ def _with_figures(words: str, forecast: str, error: float) -> str:
 
 
 def figures(bench: Bench) -> list[tuple[str, str, str]]:
-    """Return the large figures: their names, their values, and the words below them."""
+    """Return the large figures as (name, value, text below)."""
     speed, first, reads = bench.mean("decode_tok_s"), bench.mean("ttft_s"), bench.mean("prefill_tok_s")
     unknown = _tr("not measured")
     rows = [
@@ -143,7 +143,7 @@ def figures(bench: Bench) -> list[tuple[str, str, str]]:
 
 
 def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
-    """Return what a token took; reading the prompts is included."""
+    """Return the energy per token, including the prompt."""
     name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
     drew = _tr("{watts} W on {machines}, as reported by the system")
     words = drew.format(watts=formats.number(energy.watts), machines=_n_machines(bench))
@@ -151,7 +151,7 @@ def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
 
 
 def against_host(bench: Bench) -> str:
-    """Return how the household compares with its host alone; empty where that was not measured."""
+    """Return a comparison of the household with its host alone, or "" if that was not measured."""
     times, ours, alone = bench.speedup("decode_tok_s"), bench.mean("decode_tok_s"), bench.host_mean("decode_tok_s")
     if bench.one is None or times is None or ours is None or alone is None:
         return ""
@@ -183,7 +183,7 @@ def _first_energy(results: Sequence[Result]) -> Energy | None:
 
 
 def _spread(bench: Bench) -> str:
-    """Return the number of runs, and how much they differed."""
+    """Return the number of runs and how much they varied."""
     speed = bench.single.decode_tok_s
     runs = QCoreApplication.translate("Report", "%n run(s)", "", bench.single.runs)
     if speed is None or not speed.deviation:
@@ -192,12 +192,12 @@ def _spread(bench: Bench) -> str:
 
 
 def foot(bench: Bench) -> str:
-    """Return the line that names the version that measured."""
+    """Return the line with the version that made the measurement."""
     return _tr("Measured by Poolhouse {version}.").format(version=bench.version)
 
 
 def html(bench: Bench) -> str:
-    """Return the report as a page that needs no other file. It does not name machines."""
+    """Return the report as a self-contained web page without machine names."""
     bench = unnamed(bench)
     boxes = "".join(
         f"<div>{escape(name)}<b>{escape(value)}</b><span class=muted>{escape(words)}</span></div>"
@@ -218,7 +218,7 @@ def html(bench: Bench) -> str:
 
 
 def markdown(bench: Bench) -> str:
-    """Return the report as text. It does not name machines."""
+    """Return the report as Markdown without machine names."""
     bench = unnamed(bench)
     lines = [f"# {headline(bench)}", "", subtitle(bench), ""]
     lines += [f"- {name}: **{value}** ({words})" for name, value, words in figures(bench)]
@@ -235,12 +235,12 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def as_json(bench: Bench) -> str:
-    """Return all figures, for programs. They do not name machines."""
+    """Return all figures as JSON without machine names."""
     return msgspec.json.format(msgspec.json.encode(unnamed(bench)), indent=2).decode() + "\n"
 
 
 def _stage_rows(result: Result) -> list[tuple[str, ...]]:
-    """Return the headings, and a row for what each stage did for one answer."""
+    """Return a table with headings and a row for the work of each stage on one answer."""
     head = (_tr("Machine"), _tr("Layers"), _tr("Computes"), _tr("Waits"), _tr("Sent and received"))
     rows = [
         (
@@ -272,7 +272,7 @@ def _row(tag: str, cells: tuple[str, ...]) -> str:
 
 
 class BenchCard(QFrame):
-    """A card with large figures and their forecasts; below, what each machine did. It is also the shared picture."""
+    """A card with large figures, their forecasts, and the work of each machine. It is also the image in reports."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -285,7 +285,7 @@ class BenchCard(QFrame):
         self.setLayout(column(inner))
 
     def show_bench(self, bench: Bench, compared: str = "") -> None:
-        """Show its figures. compared: a sentence about an earlier one."""
+        """Show a benchmark. compared: a sentence about an earlier one."""
         clear(self._box)
         title = Elided(headline(bench), "section")
         self._box.addLayout(column(title, paragraph(subtitle(bench), "muted"), gap=sizes.XS))
@@ -305,7 +305,7 @@ class BenchCard(QFrame):
 
 
 def _figure_boxes(rows: list[tuple[str, str, str]]) -> list[QWidget]:
-    """Return large numbers, each between its name and its words; all as wide as the widest."""
+    """Return boxes with a name, a large number and text, all as wide as the widest."""
     boxes = []
     for name, value, below in rows:
         box = QWidget()
@@ -327,10 +327,7 @@ def _answer_seconds(bench: Bench) -> float:
 
 
 def save(bench: Bench, file: Path, theme: Theme) -> None:
-    """Write the report in the format of the file's suffix, otherwise as HTML.
-
-    Raises BadInput where it cannot be written.
-    """
+    """Write the report in the format of the file suffix, by default HTML. Raises BadInput if that fails."""
     texts = {".md": markdown, ".json": as_json}
     try:
         if (end := file.suffix.lower()) == ".png":

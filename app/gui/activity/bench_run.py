@@ -1,4 +1,4 @@
-"""Running a benchmark on the loaded model: a warm-up, then rounds of simultaneous answers, within a time limit."""
+"""Benchmarks of the loaded model: a warm-up, then rounds of simultaneous answers within a time limit."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The size of a benchmark: tokens of prompt and answer, answers at once, and the most rounds.
+    """The size of a benchmark: prompt and answer tokens, simultaneous answers, and the maximum number of rounds.
 
-    seconds: no round begins after them; each kind of round happens at least once.
+    seconds: no round starts after this time, but each kind of round runs at least once.
     """
 
     name: str
@@ -60,7 +60,7 @@ SLOTS = 4  # conversations that every placement has room for
 
 
 def fitted(extent: Extent, context: int, users: int) -> Extent:
-    """Return the part of it that a placement has room for."""
+    """Return the extent reduced to what a placement has room for."""
     whole = extent.prompt + extent.output
     shrink = min(1.0, context / whole)
     prompt, output = max(1, int(extent.prompt * shrink)), max(2, int(extent.output * shrink))
@@ -70,7 +70,7 @@ def fitted(extent: Extent, context: int, users: int) -> Extent:
 
 
 def expected_s(extent: Extent, loaded: LoadedModel | None) -> float:
-    """Return how long it will take by the forecast of the loaded model; without one, its time limit."""
+    """Return the expected duration by the forecast of the loaded model; without one, the time limit."""
     if loaded is None or loaded.forecast is None or not loaded.forecast.decode_tok_s:
         return extent.seconds
     first = loaded.first_token
@@ -84,7 +84,7 @@ def expected_s(extent: Extent, loaded: LoadedModel | None) -> float:
 
 
 class TimedRequest(QObject):
-    """A question to the node, timed as its asker sees it."""
+    """A request to the node, timed from the client's point of view."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class TimedRequest(QObject):
 
 
 class BenchRun(QObject):
-    """Runs until `finished` or `failed`; after `cancel` neither is emitted."""
+    """A run that ends with `finished` or `failed`. Neither is emitted after `cancel`."""
 
     progressed = Signal(float, int)  # share of the whole, answers so far
     finished = Signal(object)  # list[Result], one for each number of answers at once
@@ -157,7 +157,7 @@ class BenchRun(QObject):
         self._began = self._round_began = 0.0
 
     def start(self) -> None:
-        """Warm up, then measure."""
+        """Warm up, then start to measure."""
         self._began = time.perf_counter()
         self._ask((0, 0, 0), min(WARM_UP_TOKENS, self.extent.output), self._warm)
 
@@ -170,7 +170,7 @@ class BenchRun(QObject):
 
     @property
     def forecast(self) -> ForecastSpeed | None:
-        """The forecast of an answer without others, as the mean of its runs."""
+        """The mean forecast of the answers that ran alone."""
         first = spread([predicted.ttft_s for predicted in self._predicted])
         speed = spread([predicted.decode_tok_s for predicted in self._predicted])
         return ForecastSpeed(first.mean, speed.mean) if first is not None and speed is not None else None
@@ -222,13 +222,13 @@ class BenchRun(QObject):
             self.deleteLater()
 
     def _has_time_for(self, seconds: float) -> bool:
-        """Return whether another such round ends in time; the kinds of rounds share the time limit."""
+        """Return whether another round of this length fits. The kinds of rounds share the time limit."""
         kinds = len(self.extent.streams)
         ends = self.extent.seconds * (kinds - len(self._left) + 1) / kinds
         return time.perf_counter() - self._began + seconds <= ends
 
     def _share(self) -> float:
-        """Return the share of the rounds that is done, or of the time limit where that is larger."""
+        """Return the share of finished rounds, or of the time limit if that is larger."""
         whole = self.extent.runs * sum(self.extent.streams)
         passed = (time.perf_counter() - self._began) / self.extent.seconds
         return min(0.99, max(self._answers / whole, passed))
@@ -239,7 +239,7 @@ class BenchRun(QObject):
 
 
 def drawn_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
-    """Return the watts that all machines of a model draw together; None unless each of them reports its own."""
+    """Return the total power draw of all machines of a model, or None unless each of them reports its own."""
     machines = {stage.id: snapshot.machines.get(stage.id) for stage in loaded.stages}
     watts = [machine.watts if machine is not None else None for machine in machines.values()]
     known = [value for value in watts if value]
@@ -247,7 +247,7 @@ def drawn_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
 
 
 class PowerMeter(QObject):
-    """Averages the power draw, beginning once readings from before `begin` have aged out."""
+    """An average of the power draw that starts once readings from before `begin` have expired."""
 
     def __init__(
         self,
@@ -268,12 +268,12 @@ class PowerMeter(QObject):
         self._timer.start(METER_MS)
 
     def look(self) -> None:
-        """Take a reading; the timer calls it while it runs."""
+        """Take a reading, as the timer does regularly."""
         if self._clock() - self._began >= SETTLE_S:
             self._readings.append(self._read())
 
     def end(self) -> float | None:
-        """Return the mean; None where it ended too soon, or a reading was missing."""
+        """Return the mean, or None if it was too short or a reading was missing."""
         self._timer.stop()
         known = [watts for watts in self._readings if watts is not None]
         return statistics.fmean(known) if known and len(known) == len(self._readings) else None
@@ -297,15 +297,15 @@ def bench_of(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> B
 
 
 def alone_order(loaded: LoadedModel, machines: Sequence[str]) -> dict[str, Any]:
-    """Return the request that loads the same model on its host alone. machines: the IDs of all machines."""
+    """Return the request that loads the model on its host alone. machines: the IDs of all machines."""
     return order_on(msgspec.to_builtins(loaded), machines, [loaded.stages[0].id])
 
 
 class Comparison(QObject):
-    """Measures the placement, then the host alone, and restores the placement.
+    """A measurement of the placement and then of the host alone, after which the placement is restored.
 
-    Runs until `finished` or `failed`. Whatever happens, the former placement is loaded again first; where only that
-    fails, both are emitted.
+    It ends with `finished` or `failed`, always after the former placement is loaded again. If only that fails, both
+    are emitted.
     """
 
     progressed = Signal(float, str)  # share of the whole, and the step
@@ -339,11 +339,11 @@ class Comparison(QObject):
         return self._step
 
     def start(self) -> None:
-        """Measure the current placement first: it is the one that its owner chose."""
+        """Measure the current placement first, because the owner chose it."""
         self._plan()
 
     def cancel(self) -> None:
-        """Stop measuring and restore the placement; neither `finished` nor `failed` is emitted."""
+        """Stop measuring and restore the placement. Neither `finished` nor `failed` is emitted."""
         if self._run is not None:
             self._run.cancel()
             self._run = None
@@ -355,7 +355,7 @@ class Comparison(QObject):
         self.deleteLater()
 
     def _plan(self) -> None:
-        """Find the request that would restore the placement, before anything is changed."""
+        """Build the request that restores the placement before anything is changed."""
         if not self._orders:
             self._measure(self._loaded)
             return
@@ -425,4 +425,4 @@ class Comparison(QObject):
 
 
 def _ignore(_: object) -> None:
-    """Nobody waits for the answer."""
+    """Ignore the answer."""

@@ -1,4 +1,4 @@
-"""The benchmarks that were run: a small file of the window, newest first."""
+"""The stored benchmarks, newest first, in a small file of the window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FigureName = Literal["ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"]
 
 
 class StageMean(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of a stage for one answer, as the mean of all answers."""
+    """The work of a stage for one answer, as a mean over all answers."""
 
     machine: str
     first: int
@@ -33,7 +33,7 @@ class StageMean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
-    """The energy that all machines drew together."""
+    """The energy used by all machines."""
 
     watts: float
     joules_per_token: float
@@ -41,7 +41,7 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of all runs with the same number of answers at once, as `app.core.bench.figures` makes them."""
+    """The figures of all runs with the same number of simultaneous answers, computed by `app.core.bench.figures`."""
 
     streams: int  # answers at once
     runs: int
@@ -59,7 +59,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     energy: Energy | None = None  # None: not every machine reports its power draw
 
     def mean(self, name: FigureName) -> float | None:
-        """Return the mean of a figure; None where nothing was measured."""
+        """Return the mean of a figure, or None if it was not measured."""
         measured: Spread | None = getattr(self, name)
         return measured.mean if measured else None
 
@@ -72,7 +72,7 @@ class HostAlone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True):
-    """A benchmark: what was measured, on what, and what was forecast."""
+    """A benchmark: its results, the machines and the model, and the forecast."""
 
     at: float  # Unix time
     version: str
@@ -93,24 +93,24 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def single(self) -> Result:
-        """The figures of one answer at a time."""
+        """The result of single answers."""
         return self.results[0]
 
     def mean(self, name: FigureName) -> float | None:
-        """Return the mean of a figure of one answer at a time."""
+        """Return the mean of a figure for single answers."""
         return self.single.mean(name)
 
     def host_mean(self, name: FigureName) -> float | None:
-        """Return the same figure of the host alone."""
+        """Return the mean of a figure on the host alone."""
         return self.one.results[0].mean(name) if self.one else None
 
     def speedup(self, name: FigureName) -> float | None:
-        """Return how many times the figure of the host alone it is; None where either was not measured."""
+        """Return a figure as a multiple of the one on the host alone, or None if either was not measured."""
         measured, host = self.mean(name), self.host_mean(name)
         return measured / host if measured and host else None
 
     def forecast_error(self, name: Literal["ttft_s", "decode_tok_s"]) -> float | None:
-        """Return how much more was measured than forecast, as a share: 0.1 is a tenth more. None: no forecast."""
+        """Return by what share the result exceeds the forecast (0.1 is 10 % more), or None without a forecast."""
         forecast: float | None = getattr(self.forecast, name, None)
         measured = self.mean(name)
         return measured / forecast - 1 if forecast and measured else None
@@ -121,18 +121,18 @@ class _File(msgspec.Struct):
 
 
 class BenchStore:
-    """A file that cannot be read is set aside, and the list begins anew."""
+    """The file of benchmarks. An unreadable file is set aside and replaced by a new one."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "benchmarks.json"
         self.kept: list[Bench] = self._read()
 
     def add(self, bench: Bench) -> None:
-        """Keep one more. Raises OSError."""
+        """Add a benchmark. Raises OSError."""
         self.keep([bench, *self.kept])
 
     def keep(self, benches: Sequence[Bench]) -> None:
-        """Keep exactly these. Raises OSError; the list in memory changes even then."""
+        """Replace all benchmarks. Raises OSError, though the list in memory still changes."""
         self.kept = list(benches[:MOST_KEPT])
         part = self._file.with_suffix(".part")
         part.write_bytes(msgspec.json.encode(_File(self.kept)))

@@ -1,4 +1,4 @@
-"""The benchmark: buttons to run it, its progress, its figures, and those of earlier ones."""
+"""The benchmark tab: buttons that run one, its progress and results, and earlier ones."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class BenchModel(QAbstractTableModel):
 
 
 class BenchTable(QTableView):
-    """The benchmarks as a table, as high as its rows."""
+    """The table of benchmarks, as high as its rows."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ def _side(column: int) -> Qt.AlignmentFlag:
 
 
 class EarlierBenchmarks(QWidget):
-    """The kept benchmarks, and the card of the one that is chosen. Hidden while there are none."""
+    """The stored benchmarks and the card of the chosen one. Hidden while there are none."""
 
     changed = Signal()  # one came or went
 
@@ -176,11 +176,11 @@ class EarlierBenchmarks(QWidget):
         self._list()
 
     def add(self, bench: Bench) -> None:
-        """Keep one more, and show it."""
+        """Add a benchmark and show it."""
         self._write([bench, *self.store.kept])
 
     def save(self, file: Path) -> None:
-        """Write the report of the benchmark that is shown. Raises BadInput."""
+        """Save the report of the chosen benchmark. Raises BadInput."""
         if self.shown is not None:
             bench_report.save(self.shown, file, self._services.theme)
 
@@ -237,7 +237,7 @@ class EarlierBenchmarks(QWidget):
             self._card.show_bench(bench, self._compared(bench))
 
     def _compared(self, bench: Bench) -> str:
-        """Compare it with the one before it of the same model and extent."""
+        """Return a comparison with the previous benchmark of the same model and extent."""
         kind = (bench.model, bench.extent)
         before = next((old for old in self.store.kept if (old.model, old.extent) == kind and old.at < bench.at), None)
         now, was = bench.mean("decode_tok_s"), before.mean("decode_tok_s") if before else None
@@ -256,7 +256,7 @@ class EarlierBenchmarks(QWidget):
 
 
 class BenchView(QWidget):
-    """Runs benchmarks, and shows the earlier ones. The page it is on shows notices and errors."""
+    """The benchmark tab. Its page shows notices and errors."""
 
     def __init__(self, services: AppContext, page: Page) -> None:
         super().__init__()
@@ -295,7 +295,7 @@ class BenchView(QWidget):
         return self.run is not None or self._call is not None
 
     def begin(self, extent: Extent, anyway: bool = False, compare: bool = False) -> None:
-        """Measure the loaded model; without one, or while an answer is in progress, say so first.
+        """Measure the loaded model. Show a notice instead if there is none or an answer is in progress.
 
         compare: measure it on its host alone as well, and restore the placement.
         """
@@ -321,7 +321,7 @@ class BenchView(QWidget):
         self._refresh()
 
     def cancel(self) -> None:
-        """Stop measuring; nothing of it is kept."""
+        """Stop measuring and discard the results."""
         if self._call is not None:
             self._call.cancel()
             self._call = None

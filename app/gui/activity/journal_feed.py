@@ -1,4 +1,4 @@
-"""The node's journal: follows it, and computes what pages show of its entries."""
+"""The node's journal as pages show it: the feed of entries, and values derived from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_TOKENS = 8  # of an answer that is compared with its forecast
 
 @dataclass(frozen=True, slots=True)
 class MachineWork:
-    """The work of all stages of a machine for one answer."""
+    """The work of all stages of a machine on one answer."""
 
     machine: str
     layers: tuple[tuple[int, int], ...]  # first layer, and the one after the last
@@ -33,7 +33,7 @@ class MachineWork:
 
 
 def by_machine(stages: Sequence[StageWork]) -> list[MachineWork]:
-    """Add up the stages of each machine, in the order in which a token passes them."""
+    """Return the work per machine, in the order in which a token passes them."""
     return [
         MachineWork(
             machine,
@@ -48,37 +48,37 @@ def by_machine(stages: Sequence[StageWork]) -> list[MachineWork]:
 
 
 def decode_seconds(answer: AnswerEntry) -> float:
-    """Return the seconds from the first token to the last."""
+    """Return the time from the first token to the last."""
     if answer.ttft_s is None or not answer.decode_tok_s:
         return 0.0
     return (answer.tokens - 1) / answer.decode_tok_s
 
 
 def computed_seconds(answer: AnswerEntry) -> float:
-    """Return the seconds from its slot to its last token: the time that its machines shared."""
+    """Return the time from the start in a slot to the last token, which the machines shared."""
     return max(0.0, (answer.ttft_s or 0.0) - answer.queued_s) + decode_seconds(answer)
 
 
 def is_comparable(answer: AnswerEntry) -> bool:
-    """Return whether the forecast can be judged by it: the answer had the pool to itself and was long enough."""
+    """Return whether the answer allows to judge its forecast: it had the pool to itself and was long enough."""
     known = (answer.ttft_s, answer.decode_tok_s, answer.forecast_ttft_s, answer.forecast_tok_s)
     return answer.alone and answer.tokens >= LEAST_TOKENS and all(known)
 
 
 def shares_faster(answer: AnswerEntry) -> tuple[float, float]:
-    """Return how much faster than forecast the first token and the speed were: 0.1 is a tenth faster."""
+    """Return how much faster than forecast the first token and the speed were (0.1 is 10 % faster)."""
     first = (answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1
     return first, (answer.decode_tok_s or 0.0) / (answer.forecast_tok_s or 1.0) - 1
 
 
 def forecast_errors(answer: AnswerEntry) -> tuple[float, float]:
-    """Return how far off the forecast was, as shares of what was measured; counted as the node does."""
+    """Return the forecast errors as shares of the results, calculated the same way as in the node."""
     first = abs((answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1)
     return first, abs((answer.forecast_tok_s or 0.0) / (answer.decode_tok_s or 1.0) - 1)
 
 
 def event_sentence(event: EventEntry) -> str:
-    """Return what happened, in the language of the window."""
+    """Return a sentence about the event in the language of the window."""
     facts = dict(event.facts)
     if "model" in facts:
         facts["model"] = model_name(str(facts["model"]))
@@ -86,7 +86,7 @@ def event_sentence(event: EventEntry) -> str:
 
 
 class Feed(QObject):
-    """The journal as far as it is known, newest entries last: asks for more when the snapshot says there is more."""
+    """The known journal entries, newest last. It requests more when the snapshot announces them."""
 
     changed = Signal()  # there are new entries
     running_changed = Signal()  # `running` or `lent` changed
@@ -107,14 +107,14 @@ class Feed(QObject):
         self._look()
 
     def watch(self, watched: bool) -> None:
-        """Ask more often while a person looks at it."""
+        """Poll more often while the journal is visible."""
         self._watched = watched
         self._look()
         if watched:
             self._ask()
 
     def stop(self) -> None:
-        """Ask no more: the page is closed."""
+        """Stop all requests, because the page is closed."""
         self._timer.stop()
         if self._call is not None:
             self._call.cancel()
@@ -155,5 +155,5 @@ class Feed(QObject):
         self._look()
 
     def _failed(self, _: AppError) -> None:
-        """The node is gone: the bar over the page says so, and the next snapshot leads to another request."""
+        """Do nothing: the window already says that the node is gone, and the next snapshot triggers a new request."""
         self._call = None

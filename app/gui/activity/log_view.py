@@ -1,4 +1,4 @@
-"""The log: a sentence for each event and answer, newest first, with a filter."""
+"""The log tab: a sentence for each event and answer, newest first, with a filter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Entry:
 
 
 class LogModel(QAbstractTableModel):
-    """The lines as a Qt model with two columns: when, and what happened."""
+    """The lines as a Qt model with two columns: the time and the sentence."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class LogModel(QAbstractTableModel):
 
 
 class LogView(QWidget):
-    """The feed's events and answers as sentences; `go(page)` is called to open the chat where nothing happened yet."""
+    """The log tab. `go(page)` is called to open the chat if the log is empty."""
 
     def __init__(self, theme: Theme, feed: Feed, go: Callable[[str], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -116,7 +116,7 @@ class LogView(QWidget):
         self.refresh()
 
     def sentences(self) -> list[str]:
-        """Return the sentences that are shown now."""
+        """Return the visible sentences."""
         model = self._model
         return [str(model.data(model.index(at, 1))) for at in range(model.rowCount())]
 
@@ -126,7 +126,7 @@ class LogView(QWidget):
         self.kind.setCurrentIndex(0)
 
     def refresh(self) -> None:
-        """Show the entries that match the filter, new ones included."""
+        """Show the entries that match the filter, including new ones."""
         chosen, words = self.kind.currentData(), self.words.text().strip().casefold()
         rows = [entry for entry in self._entries() if chosen in ("", entry.kind) and words in entry.sentence.casefold()]
         self._model.show(rows)
@@ -201,10 +201,9 @@ class LogView(QWidget):
         self._fit()
 
     def _resized(self, column: int) -> None:
-        """Fit the rows again once the column of sentences has its width.
+        """Adjust the row heights once the column of sentences has its final width.
 
-        When it is first shown it is narrow, so rows that were fitted then are too high. The signal comes before the new
-        width counts.
+        It is narrow when first shown, which makes the rows too high. The signal comes before the new width applies.
         """
         if column == 1:
             QTimer.singleShot(0, self, self._fit)

@@ -1,4 +1,4 @@
-"""Everything in progress: answers, models that are loading or copied, and layers that others use here."""
+"""The card with everything in progress: answers, loading and copying models, and layers in use by others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ACTIVE_STATES = ("waiting", "starting", "running", "checking")  # of a download
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A line: what is in progress, its figures, and the share that is done, where it is known."""
+    """A job in progress: its description, its figures, and the finished share if known."""
 
     icon: str
     what: str
@@ -58,7 +58,7 @@ class NowCard(QFrame):
         return self._jobs or []
 
     def show_jobs(self, jobs: list[Job]) -> None:
-        """Replace the jobs; the same ones change nothing."""
+        """Show these jobs. Nothing changes if they are the same."""
         if jobs == self._jobs:
             return
         self._jobs = jobs
@@ -90,7 +90,7 @@ class NowCard(QFrame):
 
 
 def jobs_of(pool: NodeState, running: Sequence[AnswerInProgress], importing: Importing) -> list[Job]:
-    """Return everything in progress; nothing once the node is gone."""
+    """Return everything in progress, or nothing while the node is gone."""
     if pool.link in GONE:
         return []
     snapshot = pool.now
@@ -118,7 +118,7 @@ def _answer(running: AnswerInProgress) -> Job:
 
 
 def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Job]:
-    """Return a line for questions that wait; one without a token may be among `running` already."""
+    """Return a line for waiting questions. Those without a token may already be among `running`."""
     waiting = snapshot.answers.waiting
     if waiting <= sum(not answer.tokens for answer in running):
         return []
@@ -126,7 +126,7 @@ def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Jo
 
 
 def _reading(requester: Requester) -> str:
-    """Return the words for an answer before its first token."""
+    """Return the text for an answer before its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} is reading your question")
@@ -141,7 +141,7 @@ def _reading(requester: Requester) -> str:
 
 
 def _writing(requester: Requester) -> str:
-    """Return the words for an answer after its first token."""
+    """Return the text for an answer after its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} is writing your answer")
@@ -156,7 +156,7 @@ def _writing(requester: Requester) -> str:
 
 
 def _load(loaded: LoadedModel) -> list[Job]:
-    """Return a line for each machine that receives its layers, whether at first or in place of a lost machine."""
+    """Return a line for each machine that receives layers, either at first or to replace a lost machine."""
     if loaded.state not in ("loading", "recovering"):
         return []
     model = model_name(loaded.model)
@@ -183,7 +183,7 @@ def _download(download: Download) -> Job:
 
 
 def _giving(snapshot: Snapshot) -> list[Job]:
-    """Return a line for the model that another machine of the household copies from here."""
+    """Return a line for a model that another machine of the household is copying from here."""
     giving = snapshot.giving
     if giving is None:
         return []
@@ -193,7 +193,7 @@ def _giving(snapshot: Snapshot) -> list[Job]:
 
 
 def _lending(snapshot: Snapshot) -> list[Job]:
-    """Return a line for each machine whose layers are here."""
+    """Return a line for each machine that has layers here."""
     lending = snapshot.node.lending
     text = _tr("This machine holds layers for {name}")
     if lending.state == "working" and len(lending.used_by) == 1:  # with more, nobody knows for whom

@@ -1,4 +1,4 @@
-"""The overview: work in progress, the last answers and their table, forecasts compared with results, and lending."""
+"""The overview tab: current work, recent answers in a table, forecasts compared with results, and lending."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # the shapes 
 
 
 class Overview(QWidget):
-    """The cards from top to bottom; the page scrolls them."""
+    """The cards of the overview."""
 
     def __init__(self, services: AppContext, feed: Feed) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class Overview(QWidget):
 
 
 class ForecastChart(QWidget):
-    """A dot for each answer's speed and a square for its first token; the line is the forecast."""
+    """A chart with a dot for the speed and a square for the first token of each answer. The line is the forecast."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -168,7 +168,7 @@ class ForecastChart(QWidget):
         return len(self._errors)
 
     def show_answers(self, answers: Sequence[AnswerEntry]) -> str:
-        """Show those that had the pool to themselves, and return a sentence that says how far off forecasts were."""
+        """Show the comparable answers. Return a sentence about the forecast errors."""
         compared = [answer for answer in answers if is_comparable(answer)]
         self._errors = [shares_faster(answer) for answer in compared[-MOST_SHOWN:]]
         sentence = self._sentence([forecast_errors(answer) for answer in compared])
@@ -189,7 +189,7 @@ class ForecastChart(QWidget):
         ).format(first=first, speed=speed)
 
     def _off(self, error: float) -> str:
-        """Return an error in percent, or as a factor where it is above 100 %."""
+        """Return an error in percent, or as a factor if it exceeds 100 %."""
         if error <= 1:
             return formats.percent(error)
         return self.tr("a factor of {times}").format(times=formats.number(1 + error))
@@ -210,13 +210,13 @@ class ForecastChart(QWidget):
         painter.end()
 
     def room(self) -> QRectF:
-        """Return the area of the dots; the words are to its left."""
+        """Return the area of the dots, to the right of the labels."""
         measure = QFontMetricsF(self._theme.font(sizes.CAPTION))
         side = sizes.S + max(map(measure.horizontalAdvance, self._words()))
         return QRectF(side, sizes.S, self.width() - side - sizes.S, self.height() - 2 * sizes.S)
 
     def _words(self) -> tuple[str, str, str]:
-        """Return the words above, at and below the line."""
+        """Return the labels above, at and below the line."""
         return self.tr("faster"), self.tr("as forecast"), self.tr("slower")
 
     def _reach(self) -> float:
@@ -224,7 +224,7 @@ class ForecastChart(QWidget):
         return min(MOST_RANGE, max(LEAST_RANGE, 1.1 * farthest))
 
     def _scale(self, painter: QPainter, room: QRectF, reach: float) -> None:
-        """Paint the band of good forecasts, the line, and the words."""
+        """Paint the band of good forecasts, the line and the labels."""
         theme, middle = self._theme, room.center().y()
         band = room.height() * GOOD / reach
         painter.fillRect(QRectF(room.left(), middle - band / 2, room.width(), band), theme.color("selected"))
@@ -258,7 +258,7 @@ class ForecastChart(QWidget):
 
 
 class Mark(QWidget):
-    """A mark, painted as in the figure."""
+    """A mark as in the chart, for the legend."""
 
     def __init__(self, theme: Theme, token: str, shape: str) -> None:
         super().__init__()
@@ -286,7 +286,7 @@ class Mark(QWidget):
 
 
 class Legend(QWidget):
-    """The meaning of marks, side by side: (color token, shape, words)."""
+    """A legend of (color token, shape, text)."""
 
     def __init__(self, theme: Theme, *keys: tuple[str, str, str]) -> None:
         super().__init__()
@@ -306,7 +306,7 @@ class AnswersModel(QAbstractTableModel):
         self._rows: list[AnswerEntry] = []
 
     def show(self, answers: Iterable[AnswerEntry]) -> None:
-        """Replace the answers; the same ones change nothing."""
+        """Show these answers. Nothing changes if they are the same."""
         rows = list(answers)[::-1]
         if rows != self._rows:
             self.beginResetModel()
@@ -357,7 +357,7 @@ class AnswersModel(QAbstractTableModel):
         return None
 
     def end_of(self, answer: AnswerEntry) -> str:
-        """Return a sentence that says how an answer ended."""
+        """Return a sentence about how an answer ended."""
         return {
             "stop": self.tr("Complete."),
             "length": self.tr("Stopped at its token limit."),
@@ -412,7 +412,7 @@ class AnswersModel(QAbstractTableModel):
 
 
 class AnswersTable(QTableView):
-    """The answers; `chosen(answer)` is called when another row is chosen."""
+    """The table of answers. `chosen(answer)` is called when another row is chosen."""
 
     def __init__(
         self, theme: Theme, chosen: Callable[[AnswerEntry | None], object], parent: QWidget | None = None
@@ -439,7 +439,7 @@ class AnswersTable(QTableView):
         self._fit()
 
     def show_answers(self, answers: Iterable[AnswerEntry]) -> None:
-        """Show these, and choose the newest unless a person looks at another one."""
+        """Show these answers, and choose the newest unless the user has chosen another one."""
         was = self.rows.answer(self.currentIndex().row())
         follows = was is None or self.currentIndex().row() == 0
         shown = list(answers)

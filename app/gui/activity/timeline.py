@@ -1,4 +1,4 @@
-"""Answers as bars: the phases of an answer, and how long each machine computed and waited."""
+"""Answers as bars: the phases of an answer, and the computing and waiting time of each machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a bar: its share of the bar, its color, and whether it is hatched."""
+    """A part of a bar: its share, its color, and whether it is hatched."""
 
     share: float
     token: str
@@ -26,7 +26,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A bar with the words to its left and right."""
+    """A bar with text on its left and right."""
 
     name: str
     pieces: tuple[Piece, ...]
@@ -38,7 +38,7 @@ NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # of the width, beside the bar
 
 
 class Bars(QWidget):
-    """Bars below each other, with words beside each of them. Empty until `show_lines`."""
+    """A column of bars with text beside each of them."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -92,7 +92,7 @@ class Bars(QWidget):
 
 
 def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: Theme) -> None:
-    """Paint a bar whose pieces begin at its left; the rest of it stays pale."""
+    """Paint a bar with its pieces from the left. The rest of it is pale."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.color("hairline"))
     painter.drawRoundedRect(bar, RADIUS, RADIUS)
@@ -112,7 +112,7 @@ class Timeline(Bars):
     """The bars of an answer: one for its phases, and one for each machine."""
 
     def show_answer(self, answer: AnswerEntry | None) -> None:
-        """Show its phases and machines; nothing for an answer that was interrupted."""
+        """Show the phases and machines of an answer, or nothing if it was interrupted."""
         if answer is None or answer.ttft_s is None:
             self.show_lines(())
             return
@@ -138,7 +138,7 @@ class Timeline(Bars):
 
 
 def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[Line, ...]:
-    """Return how long each machine computed and waited, as shares of the time of an answer."""
+    """Return the computing and waiting time of each machine as shares of the time of an answer."""
     whole_s = max(whole_s, 1e-9)
     lines = []
     for machine in machines:

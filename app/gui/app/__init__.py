@@ -1,1 +1,1 @@
-"""Starts the window: application, main window, sidebar, tray, pages, navigation."""
+"""The frame of the window: application, main window, sidebar, tray, pages and navigation."""

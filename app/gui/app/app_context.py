@@ -1,4 +1,4 @@
-"""The services that every page receives. application.py creates them."""
+"""The services that every page receives, as created by application.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.gui.models.importing import Importing
 
 @dataclass(slots=True)
 class ModelFilter:
-    """Words of the search, and the places of the two boxes beside it."""
+    """The search text of the model list, and the selected entries of the two boxes next to it."""
 
     words: str = ""
     kind: int = 0
@@ -28,11 +28,13 @@ class ModelFilter:
 
 @dataclass(frozen=True, slots=True)
 class AppContext:
-    """`go` shows a page by its name (`pages.Name`), or a part of it (`settings/Network`);
-    `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
-    `motion`: whether anything may move; `importing`: files of this computer on their way to the shelf;
-    `cut`: the chats whose answer was cut; `sought`: what the list of models is narrowed to;
-    `renew` makes the window anew, in the language of now: False where something in it is not finished."""
+    """The services that pages use.
+
+    go: shows a page by its address (see navigation.py), like `settings/Network`. folder: the folder for files of
+    the window. lock: the encryption of the chats. motion: whether anything may move. importing: local model files
+    that are being imported. interrupted: the chats whose answer was interrupted. model_filter: the filter of the
+    model list. renew: recreates the window in the current language; returns False if something in it is unfinished.
+    """
 
     pool: NodeState
     client: NodeClient

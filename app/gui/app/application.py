@@ -1,4 +1,4 @@
-"""Starts the window: one QApplication, its parts wired together here and nowhere else."""
+"""The start of the window: one QApplication whose parts are only wired together here."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ BEFORE_MS, BETWEEN_MS = 400, 25  # a person's first click comes first, and any o
 
 
 class Warming(QObject):
-    """Imports the code of pages while the window is idle. Making a page would cost memory even if it is never opened.
+    """A timer that imports the code of pages while the window is idle.
 
-    Code takes up to half of the moment that a page needs at its first showing.
+    Importing takes up to half the time that a page needs when it is first shown. Creating the page in advance would
+    cost memory even if it is never opened.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -79,8 +80,9 @@ class Warming(QObject):
 
 
 def page_modules() -> Iterator[str]:
-    """Yield the modules of the pages, each page after its parts: it would read all that are missing, and nobody could
-    click meanwhile.
+    """Yield the modules of the pages, each page after its parts.
+
+    A page would import all missing parts at once, and the window would not react in the meantime.
     """
     yield from FIRST
     for part in PARTS:
@@ -89,7 +91,7 @@ def page_modules() -> Iterator[str]:
 
 
 def _modules(folders: list[str], prefix: str) -> Iterator[str]:
-    """Yield the names of all modules in and below these folders, without importing them."""
+    """Yield the names of all modules in and below these folders without importing them."""
     for module in pkgutil.iter_modules(folders, prefix):
         name = module.name.removeprefix(prefix)
         if module.ispkg:
@@ -103,7 +105,7 @@ MOST_AT_ONCE = 4096  # signals
 
 @contextmanager
 def signals_heard() -> Iterator[None]:
-    """Let Python handle signals while Qt waits: each signal writes a byte to a socket, which wakes Python."""
+    """Let Python handle signals while Qt waits: each signal writes a byte to a socket, which wakes up Python."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for end in (ours, theirs):
@@ -124,7 +126,7 @@ def signals_heard() -> Iterator[None]:
 
 
 class QuitSheet(Sheet):
-    """Asks before Quit ends unfinished work. `where`: the pages that are busy; `leave` quits."""
+    """The question before Quit stops unfinished work. `where`: the busy pages. `leave` quits."""
 
     needs_node = False
 
@@ -143,9 +145,9 @@ class QuitSheet(Sheet):
 
 
 class PoolhouseApplication(QApplication):
-    """Emits `to_quit` when the system wants the app to quit, as macOS does before a log-out and from the Dock.
+    """A QApplication that emits `to_quit` when the system asks it to quit, as macOS does at logout and from the Dock.
 
-    Qt would close the windows one by one; they would hide in the tray, and the log-out would be canceled.
+    Qt would close the windows one by one. They would hide in the tray, and the logout would be canceled.
     """
 
     to_quit = Signal()
@@ -158,7 +160,7 @@ class PoolhouseApplication(QApplication):
 
 
 class Application:
-    """Creates the window with everything it needs."""
+    """The application, which creates the window with everything it needs."""
 
     def __init__(self, app: QApplication, launcher: Launcher, *, hidden: bool = False) -> None:
         self._app = app
@@ -204,7 +206,7 @@ class Application:
         return code
 
     def ask_to_quit(self) -> None:
-        """Quit, after asking if that would end unfinished work."""
+        """Quit, but ask first if that would stop unfinished work."""
         where = self.window.busy_pages
         if not where:
             self.quit()
@@ -213,7 +215,7 @@ class Application:
             QuitSheet(self.services, where, self.quit, self.window).open()
 
     def quit(self) -> None:
-        """End the window, and the node if this window has started it; the node drains first."""
+        """Close the window, and stop the node if this window started it. The node drains first."""
         launcher, client = self.services.launcher, self.services.client
         self.services.preferences.keep("window/geometry", self.window.saveGeometry())
         self.window.hide()
@@ -233,7 +235,7 @@ class Application:
         self.tray = Tray(self.services, self.window, self.ask_to_quit)
 
     def _renew(self) -> bool:
-        """Return whether the window is replaced, as soon as the caller in it has returned."""
+        """Replace the window once the calling code in it has returned. Return whether that is possible."""
         if self._language.chosen == self.services.preferences.text(LANGUAGE):
             return True
         if self.window.busy_pages:
@@ -242,7 +244,7 @@ class Application:
         return True
 
     def _change_windows(self) -> None:
-        """Replace the window by one in the new language, with the same place, page and keyboard focus."""
+        """Replace the window with one in the new language, at the same position, page and keyboard focus."""
         before, tray, preferences = self.window, self.tray, self.services.preferences
         preferences.keep("window/geometry", before.saveGeometry())
         self._language.speak(preferences.text(LANGUAGE))
@@ -282,7 +284,7 @@ def app_icon() -> QIcon:
 
 
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
-    """Run the window of a home until it quits. A second start only shows the window of the first."""
+    """Run the window of a home until it quits. A second start only shows the window of the first one."""
     app = PoolhouseApplication(sys.argv[:1])
     claimed = claim(launcher.home)
     if claimed is None:

@@ -1,6 +1,6 @@
-"""Addresses in the window: the names of its pages, and the page that fixes an error.
+"""Addresses in the window: the names of its pages, and the pages where errors can be fixed.
 
-An address is the name of a page, or of a part of it: `settings/Network`.
+An address is the name of a page or of a part of it, like `settings/Network`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Action = tuple[str, Callable[[], object]]
 
 
 def chat_address(chat: str) -> str:
-    """Return the address of a chat on the page Chat."""
+    """Return the address of a chat."""
     return f"{CHAT}/{CHAT_ID_PREFIX}{chat}"
 
 
@@ -62,9 +62,10 @@ def log_button_text() -> str:
 
 
 def technical_details(error: AppError) -> str:
-    """Return technical details of an internal error with the time, to find it in the log, or an engine's last output.
+    """Return the details of an internal error with the time, which helps to find it in the log, or an engine's last
+    output.
 
-    Empty for any other error.
+    The result is "" for any other error.
     """
     details = reason_details(error.reason)
     if not details or error.reason.code not in INTERNAL_ERRORS:
@@ -73,7 +74,7 @@ def technical_details(error: AppError) -> str:
 
 
 def reason_details(reason: Reason) -> str:
-    """Return the same without the time, for an error in the past."""
+    """Return the details without the time, for an error in the past."""
     if reason.code not in INTERNAL_ERRORS:
         return last_words(reason)
     facts = " ".join(map(fact_text, reason.facts.values()))
@@ -81,7 +82,7 @@ def reason_details(reason: Reason) -> str:
 
 
 def page_actions(code: str, go: Callable[[str], object]) -> list[Action]:
-    """Return the button that opens the page; none if no page fixes the error."""
+    """Return the button that opens the page where the error can be fixed, if there is one."""
     error_page = ERROR_PAGES.get(code)
     if error_page is None:
         return []

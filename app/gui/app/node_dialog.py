@@ -1,4 +1,4 @@
-"""A small dialog over the node: a line for what went wrong, and its calls, which end with it."""
+"""A small dialog that calls the node: it shows errors, and cancels its calls when it closes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOST = (Link.STARTING, Link.AWAY, Link.OTHER_VERSION)
 
 
 class Sheet(Compact):
-    """`needs_node`: nothing in it can be done without one."""
+    """A dialog that calls the node. `needs_node`: it is of no use without a node."""
 
     needs_node = True
 
@@ -32,7 +32,7 @@ class Sheet(Compact):
         services.pool.link_changed.connect(self._link_changed)
 
     def keep(self, call: Call | None) -> None:
-        """A call whose answer is for this dialog only."""
+        """Cancel this call when the dialog closes."""
         if call is not None:
             self._calls.append(call)
 
@@ -41,22 +41,22 @@ class Sheet(Compact):
         self.fit()
 
     def fit(self) -> None:
-        """Scroll to the notice if not everything is visible."""
+        """Adjust the size, and scroll to a new notice if it is not visible."""
         super().fit()
         if self.notice.sentence != self._told:
             self._told = self.notice.sentence
             self._view.ensureWidgetVisible(self.notice, 0, 0)
 
     def _leave_for(self, page: str) -> None:
-        """Open a page: the dialog, which is in front of every page, closes first."""
+        """Close the dialog, which covers all pages, and open a page."""
         self.reject()
         self.services.go(page)
 
     def came_back(self) -> None:
-        """The node is there again: what was asked of the one before is asked anew, if need be."""
+        """React to the return of the node, for example by repeating requests to the former one."""
 
     def _link_changed(self) -> None:
-        """Say that the node is gone: the window behind the dialog, which says so too, cannot be reached."""
+        """Say that the node is gone. The window says so too, but the dialog blocks it."""
         pool = self.services.pool
         if self.needs_node and pool.link in LOST:
             self._is_lost = True

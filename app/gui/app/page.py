@@ -1,4 +1,4 @@
-"""A page of the window: a title with its buttons, a notice, the content."""
+"""The base of all pages: a title with buttons, a notice, and the content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.gui.widgets.notice import Action, Notice
 
 
 class Page(QWidget):
-    """Subclasses fill `self.head` (beside the title) and `self.content`.
+    """A page of the window. Subclasses fill `self.head` (next to the title) and `self.content`.
 
     Slow parts go to `later`: the window builds them step by step and shows the page when it is complete.
     """
@@ -38,7 +38,7 @@ class Page(QWidget):
         self.setLayout(box)
 
     def later(self, *steps: Callable[[], object]) -> None:
-        """Add steps that build parts of the page before it is shown, some milliseconds each."""
+        """Add steps that build parts of the page before it is shown. Each should take a few milliseconds."""
         self._missing.extend(steps)
 
     def go_on(self) -> bool:
@@ -64,7 +64,7 @@ class Page(QWidget):
 
     @property
     def part(self) -> str:
-        """The part that `open` would show again; "" if the page has no parts."""
+        """The part for which `open` shows the current view; "" if the page has no parts."""
         return ""
 
     @property
@@ -73,13 +73,13 @@ class Page(QWidget):
         return False
 
     def take_focus(self) -> None:
-        """Put the keyboard focus where a person continues."""
+        """Set the keyboard focus to where the user continues."""
 
     def end(self) -> None:
-        """Stop all requests, because the page is about to be deleted."""
+        """Cancel all requests, because the page is about to be deleted."""
 
     def open(self, part: str) -> None:
         """Show a part of the page by its name."""
 
     def shown(self) -> None:
-        """React to being shown in front."""
+        """React to the page being shown."""

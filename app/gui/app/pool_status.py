@@ -1,4 +1,4 @@
-"""The state of the pool in one sentence and one picture: for the sidebar, the tray and its tooltip."""
+"""The state of the pool as a sentence and an icon, for the sidebar and the tray."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.gui.this_computer.lending_store import may_not, state_sentence
 
 
 class Kind(StrEnum):
-    """The pictures of the tray; their shapes differ too, not only their colors."""
+    """The icons of the tray. They differ in shape as well as color."""
 
     IDLE = "tray-idle"
     WORKING = "tray-working"
@@ -36,7 +36,7 @@ COLORS = {
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """A line and its picture. `page` shows more of it, or the chat whose answer was interrupted with `model`."""
+    """A sentence and its icon. `page` shows more about it; with `model`, the chat whose answer was interrupted does."""
 
     kind: Kind
     sentence: str
@@ -53,7 +53,7 @@ class PoolStatus:
 
 
 def current_status(pool: NodeState) -> PoolStatus:
-    """Return what matters most right now."""
+    """Return the most important state."""
     if not pool.is_there:
         return _away(pool)
     now, loaded, lending = pool.now, pool.now.loaded, pool.now.node.lending
@@ -93,12 +93,12 @@ def current_status(pool: NodeState) -> PoolStatus:
 
 
 def trouble_with(loaded: LoadedModel) -> str:
-    """Return what is wrong with a loaded model; empty if nothing is."""
+    """Return the problem of a loaded model, or ""."""
     return said(loaded.reason_facts)
 
 
 def other_models(now: Snapshot) -> list[str]:
-    """Return a sentence for each model beside the first one."""
+    """Return a sentence for each model besides the first one."""
     sentences = {
         "loading": _tr("Also loading {model}."),
         "lost": _tr("{model} was lost."),
@@ -109,7 +109,7 @@ def other_models(now: Snapshot) -> list[str]:
 
 
 def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
-    """Return which machine stops lending, and why, while other machines take over its layers."""
+    """Return which machine is about to stop lending, and why, while others take over its layers."""
     holders = {stage.id for stage in loaded.stages}
     for machine in now.sorted_machines:
         if machine.state not in ("draining", "paused") or machine.this or machine.id not in holders:
@@ -122,7 +122,7 @@ def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
 
 
 def _ready(now: Snapshot, loaded: LoadedModel) -> str:
-    """Return which machines hold the model; after a loss that may be another machine alone."""
+    """Return which machines run the model. After a loss that may be another machine alone."""
     holders = loaded.holders or [machine.id for machine in loaded.machines]
     model = model_name(loaded.model)
     if len(holders) > 1:

@@ -1,4 +1,4 @@
-"""The preferences of the window: a small INI file in the folder of the node, and the defaults of new chats in it."""
+"""The preferences of the window, stored in a small INI file, and the defaults of new chats among them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ASIDE = "-locked"  # after the name of one that nobody can open
 
 
 class Preferences(QObject):
-    """Typed access to the preferences; `changed` names a preference with a new value.
+    """Typed access to the preferences. `changed` names a preference with a new value.
 
-    PRIVATE texts are encrypted once `use` has received a key. Until then, encrypted ones read as empty and stay.
+    PRIVATE texts are encrypted once `use` has received a key. Until then, encrypted texts read as "" and are kept.
     """
 
     changed = Signal(str)
@@ -63,23 +63,23 @@ class Preferences(QObject):
         return self._opened(name, stored) or "" if name in PRIVATE else stored
 
     def keep(self, name: str, value: Any) -> None:
-        """Store a value under `group/name`. Locked texts stay as they are."""
+        """Store a value under `group/name`. Locked texts are not overwritten."""
         if self.is_locked(name):
             return
         self._kept.setValue(name, self._sealed(name, str(value)) if name in PRIVATE else value)
         self.changed.emit(name)
 
     def is_locked(self, name: str) -> bool:
-        """Return whether a text is encrypted and its key is not there."""
+        """Return whether a text is encrypted and its key is missing."""
         return name in PRIVATE and self._opened(name, str(self._kept.value(name, ""))) is None
 
     @property
     def has_locked(self) -> bool:
-        """Return whether any private text is encrypted and its key is not there."""
+        """Return whether any private text is encrypted and its key is missing."""
         return any(map(self.is_locked, PRIVATE))
 
     def use(self, codec: Codec) -> None:
-        """Store private texts with this codec from now on, including those that are already stored."""
+        """Store private texts with this codec from now on. Existing ones are converted."""
         if codec.seals:
             self._codec = codec
         texts = {name: self.text(name) for name in PRIVATE if not self.is_locked(name)}
@@ -101,7 +101,7 @@ class Preferences(QObject):
         return kept if isinstance(kept, str) else SEALED + base64.b64encode(kept).decode("ascii")
 
     def _opened(self, name: str, kept: str) -> str | None:
-        """Return the decrypted text; None if it cannot be decrypted."""
+        """Return the decrypted text, or None if it cannot be decrypted."""
         if not kept.startswith(SEALED):
             return kept
         try:
@@ -128,7 +128,7 @@ class Value:
 
     @property
     def key(self) -> str:
-        """The key of the preference."""
+        """The name of the preference."""
         return f"chat/{self.name}"
 
     def chosen(self, preferences: Preferences) -> float:
@@ -155,22 +155,22 @@ def sampling(preferences: Preferences) -> dict[str, float | int]:
 
 
 def system_message(preferences: Preferences) -> str:
-    """Return the system message; empty: none."""
+    """Return the system message, or "" if there is none."""
     return preferences.text(SYSTEM).strip()
 
 
 def sends_with_enter(preferences: Preferences) -> bool:
-    """Return whether Enter sends; otherwise Ctrl+Enter does, and Enter begins a new line."""
+    """Return whether Enter sends a message. Otherwise Ctrl+Enter does, and Enter starts a new line."""
     return preferences.text(SEND_KEY, ENTER) != CTRL_ENTER
 
 
 def reads_paragraphs(preferences: Preferences) -> bool:
-    """Return whether a screen reader hears each finished paragraph, or the whole answer at its end."""
+    """Return whether screen readers announce each finished paragraph instead of the whole answer at its end."""
     return preferences.flag(PARAGRAPHS)
 
 
 def beginning(preferences: Preferences) -> tuple[str, dict[str, float | int]]:
-    """Return the system message, and the sampling values that a person changed."""
+    """Return the system message, and the sampling values that differ from their defaults."""
     now = sampling(preferences)
     changed = {value.name: now[value.name] for value in VALUES if now[value.name] != value.default}
     return system_message(preferences), changed

@@ -1,6 +1,6 @@
-"""The sidebar: the list of pages and the state of the pool. A narrow window shows icons only.
+"""The sidebar: the list of pages and the state of the pool. A narrow window only shows icons.
 
-A page is created when it is first shown: its module is imported only then.
+Pages are imported and created when they are first shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from app.gui.widgets.layouts import column, line, row
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the sidebar."""
+    """A page in the sidebar."""
 
     name: str
     words: object  # translated when shown
@@ -89,7 +89,7 @@ NARROW = 640  # of a window, in pixels at the usual text size: below it there ar
 
 
 class Sidebar(QWidget):
-    """Calls `chosen(name)` when a page is chosen."""
+    """The sidebar. `chosen(name)` is called when a page is chosen."""
 
     def __init__(self, services: AppContext, chosen: Callable[[str], None]) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class Sidebar(QWidget):
         self._buttons[name].setChecked(True)
 
     def focus(self, name: str) -> None:
-        """Put the keyboard focus on the page that is shown."""
+        """Set the keyboard focus to the button of a page."""
         self._buttons[name].setFocus()
 
     def _button(self, entry: Entry, number: int, chosen: Callable[[str], None]) -> QToolButton:
@@ -178,7 +178,7 @@ class Sidebar(QWidget):
         self._tell()
 
     def _bolder(self) -> int:
-        """Return how much wider the longest title becomes when it is bold, as the chosen page's is."""
+        """Return how much wider the longest title is in bold, like the title of the current page."""
         usual, bold = (QFontMetrics(self._services.theme.font(bold=is_bold)) for is_bold in (False, True))
         titles = [entry.title for entry in ENTRIES]
         return max(bold.horizontalAdvance(title) - usual.horizontalAdvance(title) for title in titles)

@@ -1,4 +1,4 @@
-"""One window for each home: a second start shows the window of the first."""
+"""A single window per home: a second start shows the window of the first."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def show_other(home: Path) -> bool:
 
 
 def claim(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
-    """Return the lock of this home's window; None if another window has it, which is then shown.
+    """Return the lock of this home's window, or None after showing the window that holds it.
 
-    A window listens about a second after its start; a second start waits for that. Before the
-    very first one there is no folder yet; where none can be made, the window itself says so.
+    A window listens about a second after its start, so a second start waits for that. The first start of all
+    creates the folder. If that fails, the window reports the error later.
     """
     with suppress(OSError):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def claim(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
 
 
 class SingleInstance(QObject):
-    """Emits `show` when the app is started again."""
+    """A local server that emits `show` when the app is started again."""
 
     show = Signal()
 

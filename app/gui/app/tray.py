@@ -1,4 +1,4 @@
-"""The icon in the tray: the state of the pool, a menu for what is needed without the window, and notifications."""
+"""The tray icon: the state of the pool, a menu for use without the window, and notifications."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.gui.this_computer.lending_store import is_by_hand, state_word, users
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A notification. A click on it shows `page`, or the chat whose answer was interrupted with `model`."""
+    """A notification. A click shows `page`, or with `model` the chat whose answer was interrupted."""
 
     title: str
     sentence: str
@@ -35,7 +35,7 @@ class News:
 
 
 def news(before: Snapshot | None, now: Snapshot) -> list[News]:
-    """Return notifications of what changed from one snapshot to the next, if a person waits for it or must know it."""
+    """Return notifications for changes between two snapshots that the user waits for or must know."""
     if before is None:
         return []
     return [*_pairing(before, now), *_downloads(before, now), *_lost_models(before, now)]
@@ -59,7 +59,7 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[News]:
 
 
 def _paired(snapshot: Snapshot) -> str | None:
-    """Return the ID of the machine that was paired with a code shown here, once the machine is known."""
+    """Return the ID of the machine that was paired with a code shown here, once it is known."""
     return snapshot.paired if snapshot.paired in snapshot.machines else None
 
 
@@ -88,7 +88,7 @@ PAUSES_H = (1, 4)
 
 
 class TrayMenu(QMenu):
-    """The menu of the tray. It is built once; its lines change in place, even while it is open.
+    """The menu of the tray. It is built once, and updated in place even while it is open.
 
     `failed` receives the error if an action is refused.
     """
@@ -176,7 +176,7 @@ class TrayMenu(QMenu):
         return self._short(self.tr("{name}: {state}").format(name=name, state=state))
 
     def _show_more(self) -> None:
-        """Open the page that shows more of the state, or the chat that it interrupted."""
+        """Open the page with more about the state, or the chat whose answer was interrupted."""
         now = current_status(self._services.pool)
         self._services.go(self._services.interrupted.page(now.model, now.page))
 
@@ -192,7 +192,7 @@ class TrayMenu(QMenu):
 
 
 def _done(_: object) -> None:
-    """Do nothing: the snapshot shows the result."""
+    """Do nothing, because the snapshot shows the result."""
 
 
 RETRY_MS, MAX_TRIES = 2000, 30  # a desktop's tray may start up to a minute after the window
@@ -201,7 +201,7 @@ FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
 
 
 class Tray(QObject):
-    """The icon in the tray, while the desktop has one. Without a tray, closing the window only minimizes it."""
+    """The tray icon, if the desktop has a tray. Otherwise, closing the window only minimizes it."""
 
     def __init__(self, services: AppContext, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
@@ -227,11 +227,11 @@ class Tray(QObject):
 
     @property
     def is_there(self) -> bool:
-        """Return whether the tray can bring the window back now."""
+        """Return whether the tray can currently show the window again."""
         return self._has_host() and self._icon.isVisible()
 
     def start_hidden(self) -> None:
-        """Start without a window at sign-in, or minimized until the tray is there."""
+        """Start without a window at sign-in. The window is minimized until the tray is available."""
         if self.is_there:
             self._guard.start()
         else:
@@ -239,7 +239,7 @@ class Tray(QObject):
             self._window.showMinimized()
 
     def keeps(self, window: Window) -> bool:
-        """Hide the window that is being closed, or minimize it if no tray could bring it back.
+        """Hide the window that is being closed, or minimize it if no tray could show it again.
 
         The first time without a tray, the window stays and says so.
         """
@@ -258,12 +258,12 @@ class Tray(QObject):
         self._icon.hide()
 
     def end(self) -> None:
-        """Make room for the tray of the next window."""
+        """Remove the icon, because the next window brings its own."""
         self.hide()
         self.menu.deleteLater()  # it has no parent; the rest goes with the window
 
     def notify(self, item: News) -> None:
-        """Show a notification of the desktop."""
+        """Show a desktop notification."""
         self._last_news = item
         self._icon.showMessage(item.title, item.sentence, self._icon.icon())
 
@@ -284,7 +284,7 @@ class Tray(QObject):
             QTimer.singleShot(RETRY_MS, self, self._show)
 
     def _check_tray(self) -> None:
-        """Show the window again if the desktop's tray has ended."""
+        """Show the window again if the tray of the desktop is gone."""
         if self._window.isVisible():
             self._guard.stop()
         elif not self.is_there:
@@ -342,7 +342,8 @@ class Tray(QObject):
             self.notify(News(self.tr("Poolhouse is still running"), text, ""))
 
     def _explain_no_tray(self) -> None:
-        """Say once that there is no tray. It counts as seen when a person has chosen or closes the window again."""
+        """Say once that there is no tray. The notice counts as seen when the user has chosen or closes the window
+        again."""
         self._is_asking = True
         self._window.ask(
             self.tr("This desktop doesn't show tray icons, so Poolhouse stays in the taskbar."),

@@ -1,4 +1,4 @@
-"""The main window: the sidebar, the pages, and a bar that says when the node is away."""
+"""The main window: the sidebar, the pages, and a bar that is shown while the node is unavailable."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ AT_ONCE = 25  # widgets dressed between two events: some milliseconds
 
 
 class Opening(QObject):
-    """Creates a page in steps, between which the window handles events.
+    """The creation of a page in steps, between which the window handles events.
 
-    `placed(page)` adds it to the window; `done()` is called when it can be shown.
+    `placed(page)` adds it to the window. `done()` is called when it can be shown.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Opening(QObject):
         self._timer.timeout.connect(self._next)
 
     def go_on(self) -> None:
-        """Continue, one step in each turn of the event loop."""
+        """Continue with one step per iteration of the event loop."""
         self._timer.start()
 
     def wait(self) -> None:
-        """Pause, because another page is needed first."""
+        """Pause, because another page has priority."""
         self._timer.stop()
 
     def finish(self) -> None:
@@ -92,9 +92,9 @@ def _dressed(page: QWidget) -> Iterator[None]:
 
 
 def shown_with(widget: QWidget) -> Iterator[QWidget]:
-    """Yield a widget and everything inside it that is visible once it is shown, parents first.
+    """Yield a widget and its descendants that become visible with it, parents first.
 
-    `findChildren` is not used: PySide ties its results to the widget, and would keep deleted widgets alive.
+    `findChildren` is not used: PySide ties its results to the widget, which would keep deleted widgets alive.
     """
     yield widget
     for child in widget.children():
@@ -112,9 +112,9 @@ FIRST = 0.8  # of the page is covered at first
 
 
 class FadeIn(QWidget):
-    """Fades a page in: a fading layer over it, which takes no keys and no clicks.
+    """A fading layer that fades a page in and ignores keys and clicks.
 
-    No picture of the page is taken: Qt would lay out its invisible parts for that.
+    It takes no picture of the page, because Qt would lay out its invisible parts for that.
     """
 
     def __init__(self, over: QWidget, theme: Theme) -> None:
@@ -132,7 +132,7 @@ class FadeIn(QWidget):
         over.installEventFilter(self)
 
     def begin(self) -> None:
-        """Start the fade, or start it again."""
+        """Start or restart the fade."""
         self._moves.stop()
         self.setGeometry(self._over.rect())
         self.raise_()
@@ -202,7 +202,7 @@ class Window(QMainWindow):
         self._place()
 
     def go(self, name: str) -> None:
-        """Show a page, or its part that is named after a slash. A new page is created in steps."""
+        """Show a page, or a part of it that is named after a slash. A new page is created in steps."""
         name, _, self._part = name.partition("/")
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
@@ -251,24 +251,24 @@ class Window(QMainWindow):
             self._sidebar.focus(self._name)
 
     def say(self, tell: Callable[[Window], Told]) -> None:
-        """Show a notice above every page until a person has seen it. `tell` is called again in a new language."""
+        """Show a notice above all pages until the user has seen it. `tell` is called again in a new language."""
         sentence, actions = tell(self)
         self.ask(sentence, *actions)
         self._tell = tell
 
     def say_on(self, after: Window) -> None:
-        """Show an unseen notice in the window that replaces this one."""
+        """Show the unseen notice of the window that this one replaces."""
         if self._tell is not None:
             after.say(self._tell)
 
     def ask(self, sentence: str, *actions: Action) -> None:
-        """Ask above every page until a person has chosen or closed the notice."""
+        """Ask a question above all pages until the user has chosen or closed it."""
         self._tell = None
         self._told.say(sentence, "info", *actions)
         self._bar_box.show()
 
     def _quit_by_key(self) -> None:
-        """Quit. The first time, say that the background service keeps running, as the tray's menu does."""
+        """Quit. The first time, say that the background service keeps running, as the menu of the tray does."""
         services = self._services
         goes_on = services.pool.is_there and not services.launcher.started
         if not goes_on or services.preferences.flag(GOES_ON):
@@ -284,7 +284,7 @@ class Window(QMainWindow):
         )
 
     def page(self, name: str) -> Page:
-        """Return the page of this name; create it if needed."""
+        """Return the page with this name, created if needed."""
         if name not in self._pages:
             self.go(name)
         if name in self._openings:
@@ -293,17 +293,17 @@ class Window(QMainWindow):
 
     @property
     def place(self) -> str:
-        """The address of what is shown now, for `go`."""
+        """The address of the current view for `go`."""
         page = self._pages.get(self._name)
         return f"{self._name}/{page.part}" if page is not None else self._name
 
     @property
     def busy_pages(self) -> list[str]:
-        """The titles of pages whose unfinished work would end with the window."""
+        """The titles of pages with unfinished work that would end with the window."""
         return [page.title.text() for page in self._pages.values() if page.is_busy]
 
     def end(self) -> None:
-        """Make room for the window that replaces this one."""
+        """Close this window, because another one replaces it."""
         for page in self._pages.values():
             page.end()
         self.hide()
@@ -359,7 +359,7 @@ class Window(QMainWindow):
         self.go(f"{navigation.SETTINGS}/{ADVANCED}")
 
     def _tell_link(self) -> None:
-        """Show above every page that the node is away or has another version."""
+        """Say above all pages that the node is unavailable or has another version."""
         pool = self._services.pool
         if pool.link is Link.THERE or (pool.link is not Link.AWAY and pool.problem is None):
             self._bar.clear()

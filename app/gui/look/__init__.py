@@ -1,1 +1,1 @@
-"""The look and language of the window: theme, icons, translations, formats, motion."""
+"""The appearance and language of the window: theme, sizes, icons, translations, formats and motion."""

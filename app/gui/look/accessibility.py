@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 
 def announce(widget: QWidget, sentence: str) -> None:
-    """Announce a sentence politely, after the screen reader's current one."""
+    """Announce a sentence to screen readers, after what they are currently saying."""
     if QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, sentence))
 
@@ -18,7 +18,7 @@ HELD = (Qt.Key.Key_Shift, Qt.Key.Key_Control, Qt.Key.Key_Alt, Qt.Key.Key_Meta)
 
 
 class FocusRing(QObject):
-    """Shows the focus ring of lists only when the keyboard was used last."""
+    """An event filter that shows the focus ring of lists only if the keyboard was used last."""
 
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)

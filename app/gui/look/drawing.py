@@ -1,4 +1,4 @@
-"""Drawing: the icons, and the lines of text, bars and rounded surfaces of painted items.
+"""Drawing: icons, and lines of text, bars and rounded surfaces for painted items.
 
 Icons are SVG outlines on a 20 px grid, drawn in a color of the palette.
 """
@@ -29,7 +29,7 @@ def icon(name: str, color: str) -> QIcon:
 
 
 def pixmap(name: str, color: str, size: int) -> QPixmap:
-    """Return a square picture of `size` pixels."""
+    """Return an icon as a square of `size` pixels."""
     return _drawn(_renderer(name, color), size)
 
 
@@ -51,7 +51,7 @@ def _drawn(renderer: QSvgRenderer, size: int) -> QPixmap:
 def draw_text(
     painter: QPainter, where: QRectF, words: str, font: QFont, color: QColor, align: Qt.AlignmentFlag = LEFT
 ) -> None:
-    """Draw one line, shortened with … where it is too long."""
+    """Draw a line of text, shortened with … if it is too long."""
     fits = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, where.width())
     painter.setFont(font)
     painter.setPen(color)
@@ -64,7 +64,7 @@ def draw_icon(painter: QPainter, where: QRectF, name: str, color: QColor) -> Non
 
 
 def draw_surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:
-    """Draw a rounded rectangle whose border lies inside `where`."""
+    """Draw a rounded rectangle with its border inside `where`."""
     inner = pen.widthF() / 2
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(fill)
@@ -73,7 +73,7 @@ def draw_surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, 
 
 
 def draw_bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QColor) -> None:
-    """Draw a share of a whole; any share above zero is visible."""
+    """Draw a share of a whole. Any share above zero is visible."""
     radius = where.height() / 2
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(track)
@@ -93,12 +93,12 @@ def line_height(font: QFont) -> float:
 
 
 def elided(words: str, font: QFont, most: float) -> str:
-    """Return the words, cut with … to at most this width."""
+    """Return the text, cut off with … at this width."""
     return QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, most)
 
 
 def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
-    """Return at most so many lines, broken between words; the last one ends in … where there is more."""
+    """Return at most `most` lines, broken between words. If there is more text, the last line ends in …."""
     metrics, rest = QFontMetricsF(font), words.split()
     lines: list[str] = []
     while rest and len(lines) < most - 1:

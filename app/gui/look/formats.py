@@ -1,4 +1,4 @@
-"""Numbers and times in the format of the language."""
+"""Numbers and times in the format of the language and country."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def number(value: float, digits: int = 0) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Return bytes as GiB, MiB, KiB or B, with one decimal where it matters."""
+    """Return bytes as GiB, MiB, KiB or B, with one decimal if it matters."""
     if n_bytes >= GIB:
         return f"{number(n_bytes / GIB, 1)} GiB"
     if n_bytes >= MIB:
@@ -90,7 +90,7 @@ def percent(share: float) -> str:
 
 
 def clock(at: float) -> str:
-    """Return a Unix time: `14:05` today, `Yesterday 14:05`, `3 Nov 14:05`."""
+    """Return a Unix time as `14:05` today, and otherwise as `Yesterday 14:05` or `3 Nov 14:05`."""
     moment = QDateTime.fromSecsSinceEpoch(int(at))
     time = QLocale().toString(moment.time(), QLocale.FormatType.ShortFormat)
     ago = moment.date().daysTo(QDate.currentDate())
@@ -102,7 +102,7 @@ def clock(at: float) -> str:
 
 
 def day(at: float) -> str:
-    """Return the day of a Unix time: `3 Nov`, with the year if it is another one."""
+    """Return the day of a Unix time as `3 Nov`, with the year if it is another one."""
     date = QDateTime.fromSecsSinceEpoch(int(at)).date()
     if date.year() == QDate.currentDate().year():
         return QLocale().toString(date, "d MMM")
@@ -110,7 +110,7 @@ def day(at: float) -> str:
 
 
 def exact(at: float) -> str:
-    """Return the full day and time, for tooltips and reports."""
+    """Return the full date and time, for tooltips and reports."""
     moment = QDateTime.fromSecsSinceEpoch(int(at))
     date = QLocale().toString(moment.date(), QLocale.FormatType.LongFormat)
     return f"{date}, {QLocale().toString(moment.time(), QLocale.FormatType.ShortFormat)}"

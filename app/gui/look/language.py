@@ -1,4 +1,4 @@
-"""The language of the window: the person's choice, or the system's if there is a translation, or English."""
+"""The language of the window: the user's choice, else the system's if there is a translation, else English."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPOKEN = "poolhouse-spoken"  # a property of the application: names of its trans
 
 
 class Language(QObject):
-    """Chooses the language of widgets that are created from now on."""
+    """The language of widgets that are created from now on."""
 
     def __init__(self, app: QCoreApplication) -> None:
         super().__init__(app)
@@ -22,7 +22,7 @@ class Language(QObject):
         self.chosen = ""
 
     def speak(self, language: str) -> None:
-        """Use a language like `de`, or the system's for ""."""
+        """Use a language such as `de`, or the system's for ""."""
         self.chosen = language
         locale = QLocale(language) if language else self._system
         codes = [language_tag.split("-")[0] for language_tag in locale.uiLanguages()]
@@ -45,7 +45,7 @@ def is_english() -> bool:
 
 
 def install(app: QCoreApplication, names: list[str]) -> list[str]:
-    """Install only these of our translators. Return the names of those before."""
+    """Install only these of our translators. Return the names of the previous ones."""
     known = translators(app)
     before: list[str] = app.property(SPOKEN) or []
     for name in before:
@@ -58,11 +58,12 @@ def install(app: QCoreApplication, names: list[str]) -> list[str]:
 
 
 def translators(app: QCoreApplication) -> dict[str, QTranslator]:
-    """Return all translators by name. Call this first before Qt's threads may translate something.
+    """Return all translators by name. Call this before Qt's threads may translate something.
 
-    PySide asks each translator once whether Python has a `translate` for it, and for that waits for the interpreter,
-    inside Qt's lock on translators: where that is Qt's HTTP thread, with the word for an error, and we install the next
-    one, which waits for that lock and holds the interpreter, the window stands still for ever. So they are asked here.
+    PySide checks once for each translator whether Python overrides `translate`. For that it waits for the
+    interpreter while it holds Qt's lock on translators. If Qt's HTTP thread does this to translate an error while
+    we install the next translator, which needs that lock and holds the interpreter, the window freezes forever. So
+    the check happens here.
     """
     known = {
         translator.objectName(): translator for translator in app.findChildren(QTranslator) if translator.objectName()
@@ -81,7 +82,7 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
 
 
 def _speaking(code: str, locale: QLocale) -> QLocale:
-    """Return a locale with dates in the language of the words, and with numbers of the country if Qt knows them."""
+    """Return a locale with dates in the language of the window, and numbers of the country if Qt knows it."""
     words = QLocale(code).language()
     return locale if locale.language() == words else QLocale(words, locale.territory())
 

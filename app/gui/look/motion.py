@@ -1,4 +1,4 @@
-"""Motion in the window: allowed or reduced by the person's choice, or by the system's setting."""
+"""Motion in the window, which the user or the system can reduce."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPI_GETCLIENTAREAANIMATION = 0x1042  # winuser.h
 
 
 class SystemMotion(QObject):
-    """The system's setting for reduced motion. `look` reads it again; `changed` is emitted when it differs."""
+    """The system setting for reduced motion. `look` reads it again. `changed` is emitted when it differs."""
 
     changed = Signal()
 
@@ -33,14 +33,14 @@ class SystemMotion(QObject):
         self._asked = 0  # questions on their way
 
     def look(self) -> None:
-        """Read the setting. On Linux the answer comes later, or never."""
+        """Read the setting. On Linux, the answer comes later or never."""
         if sys.platform == "win32" or sys.platform == "darwin":
             self._take(_asks_for_less())
         elif not self._asked:
             self._ask_portal(self._bus or QDBusConnection.sessionBus())
 
     def _ask_portal(self, bus: QDBusConnection) -> None:
-        """Ask the desktop's portal, which serves its settings to every program, even in a sandbox."""
+        """Ask the desktop portal, which offers its settings to all programs, even in a sandbox."""
         if not bus.isConnected():
             return
         self._told = {}
@@ -70,7 +70,7 @@ class SystemMotion(QObject):
 
 
 def less_motion(key: tuple[str, str], value: Any) -> bool | None:
-    """Return whether a setting of a Linux desktop reduces motion; None if it is not understood."""
+    """Return whether a setting of a Linux desktop reduces motion, or None if it is not understood."""
     match key, value:
         case (("org.freedesktop.appearance", _), 0 | 1):
             return bool(value == 1)
@@ -85,7 +85,7 @@ def less_motion(key: tuple[str, str], value: Any) -> bool | None:
 
 
 def _bare(value: Any) -> Any:
-    """Return a D-Bus value without its wrappers: the portal's `Read` wraps it twice."""
+    """Return a D-Bus value without its wrappers. The portal's `Read` wraps it twice."""
     while isinstance(value, QDBusVariant):
         value = value.variant()
     return value
@@ -127,7 +127,7 @@ EFFECTS = Qt.UIEffect.UI_General  # menus, lists and tooltips that unfold or fad
 
 
 class Motion(QObject):
-    """The motion of the window. `still`: nothing moves or fades; `changed` is emitted when it changes."""
+    """The motion of the window. `still`: nothing moves or fades. `changed` is emitted when that changes."""
 
     changed = Signal()
 
@@ -146,14 +146,14 @@ class Motion(QObject):
 
     @property
     def wish(self) -> str:
-        """The person's choice: SYSTEM, ALWAYS or NEVER."""
+        """The user's choice: SYSTEM, ALWAYS or NEVER."""
         kept = self._preferences.text(REDUCE_MOTION).lower()
         if kept in (ALWAYS, ALWAYS_ONCE):
             return ALWAYS
         return NEVER if kept == NEVER else SYSTEM
 
     def choose(self, wish: str) -> None:
-        """Store the person's choice."""
+        """Store the user's choice."""
         if wish == SYSTEM:
             self._preferences.forget(REDUCE_MOTION)
         else:
@@ -164,7 +164,7 @@ class Motion(QObject):
             self._judge()
 
     def _state_changed(self, state: Qt.ApplicationState) -> None:
-        """Read the setting again when the window becomes active: a person may have changed it."""
+        """Read the setting again when the window becomes active, because the user may have changed it."""
         if state is Qt.ApplicationState.ApplicationActive:
             self._system.look()
 

@@ -1,6 +1,6 @@
-"""Says reasons in the window: in its language, with the number signs of its country.
+"""Sentences for reasons, in the language of the window and the number format of its country.
 
-In English these are other words where the terminal's would send somebody at the window to the command line.
+Some English sentences differ from those in the terminal, which refer to the command line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_sho
 
 
 def said(reason_or_error: Reason | AppError | None) -> str:
-    """Return the sentence of a reason; empty for none. An engine's own words stand in the details, not here."""
+    """Return the sentence of a reason, or "" for None. An engine's own output is only in the details."""
     if reason_or_error is None:
         return ""
     reason = reason_or_error.reason if isinstance(reason_or_error, AppError) else reason_or_error
@@ -29,29 +29,29 @@ def said(reason_or_error: Reason | AppError | None) -> str:
 
 
 def told(answer: Mapping[str, Any], name: str = "reason") -> str:
-    """Return the sentence of the reason that an answer of the node has under a name; empty where it has none."""
+    """Return the sentence of the reason in a field of an answer, or "" if there is none."""
     facts = answer.get(f"{name}_facts")
     return said(Reason.from_json(facts)) if facts else ""
 
 
 def fact_text(fact: Fact) -> str:
-    """Return a fact as the window shows it by itself."""
+    """Return a fact in the format of the window."""
     return said(fact) if isinstance(fact, Reason) else str(fact)
 
 
 def last_words(reason: Reason | None) -> str:
-    """Return what an engine wrote last before it ended; empty for any other reason."""
+    """Return the last output of an engine before it ended, or "" for any other reason."""
     words = reason.facts.get(LAST_WORDS) if reason is not None and reason.code in _DEATHS else ""
     return words if isinstance(words, str) else ""
 
 
 def model_name(name: str) -> str:
-    """Return what a model is called on the screen."""
+    """Return the display name of a model."""
     return QCoreApplication.translate("Answer", "Guide") if name == GUIDE else name
 
 
 def face() -> reasons.Face:
-    """Return how the window speaks now."""
+    """Return the current language and number format of the window."""
     window = QLocale()
     language = window.name()[:2]
     if language not in reasons.LANGUAGES:

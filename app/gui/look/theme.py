@@ -1,7 +1,7 @@
-"""The theme: two palettes, and the style sheet filled with their colors and the sizes.
+"""The theme: two palettes, and the style sheet with its colors and sizes filled in.
 
-The only file with colors in it. Contrasts are computed in tests (text at least 4.5:1,
-control borders at least 3:1).
+Only this file contains colors. Tests compute their contrasts (at least 4.5:1 for text, 3:1 for borders of
+controls).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Colors:
-    """The colors by name; `code_*` are those of highlighted code."""
+    """The colors by name. `code_*` colors are for syntax highlighting."""
 
     window: str
     card: str
@@ -78,7 +78,7 @@ DARK = Colors(
 
 @lru_cache(maxsize=2)
 def contrasting(colors: Colors) -> Colors:
-    """Return colors for high contrast: frames are as dark as text."""
+    """Return colors for high contrast, with borders as dark as text."""
     return replace(colors, border=colors.text, hairline=colors.text, muted=colors.text)
 
 
@@ -89,10 +89,10 @@ POLISHED = Qt.WidgetAttribute.WA_WState_Polished
 
 
 class Repolish(QObject):
-    """Applies a style sheet to existing widgets: visible ones at once, the others little by little.
+    """A service that applies a style sheet to existing widgets: immediately if visible, the others gradually.
 
-    When the application's sheet changes, Qt polishes each widget once for every widget above it, even hidden ones:
-    half a second when all pages exist. Here each widget is polished once.
+    When the application's style sheet changes, Qt polishes each widget once for every widget above it, even if
+    hidden, which takes half a second when all pages exist. Here each widget is polished once.
     """
 
     resized = Signal()  # all have another size of text, also those that were not seen
@@ -108,7 +108,7 @@ class Repolish(QObject):
         self._timer.timeout.connect(self._go_on)
 
     def apply(self, sheet: str, palette: QPalette, *, is_resized: bool) -> None:
-        """Apply a style sheet and palette. is_resized: sizes have changed too, so each widget is measured again."""
+        """Apply a style sheet and a palette. is_resized: sizes have changed as well, so widgets are measured again."""
         self._is_resized = is_resized or (self._is_resized and self._timer.isActive())
         # At first Qt itself dresses what is there, mostly nothing.
         is_first = not self._app.styleSheet()
@@ -125,16 +125,16 @@ class Repolish(QObject):
             self._polish_seen(window)
 
     def finish(self, page: QWidget) -> None:
-        """Polish the visible part of a page that came to the front, before it is painted."""
+        """Polish the visible part of a page before it is painted."""
         if self._timer.isActive():
             self._polish_seen(page)
             if self._is_resized:
                 self.resized.emit()
 
     def _polish_seen(self, widget: QWidget) -> None:
-        """Polish a visible widget and everything visible inside it.
+        """Polish a visible widget and its visible descendants.
 
-        `findChildren` is not used: PySide ties its results to the widget, and would keep deleted widgets alive.
+        `findChildren` is not used: PySide ties its results to the widget, which would keep deleted widgets alive.
         """
         if not widget.isVisible():
             return
@@ -148,7 +148,7 @@ class Repolish(QObject):
                 self._polish_seen(child)
 
     def _go_on(self) -> None:
-        """Polish the next widgets, visible or not. Listing them takes as long as polishing some."""
+        """Polish the next few widgets, visible or not. Listing the widgets takes as long as polishing some."""
         if self._waiting is None:
             self._waiting = [other for other in self._polished() if other not in self._fresh]
             return
@@ -172,10 +172,10 @@ class Repolish(QObject):
 
 
 def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
-    """List widgets without garbage collection.
+    """Return a listing of widgets made without garbage collection.
 
-    PySide creates an object for each pointer of Qt's list: a collection in between may delete widgets of a closed
-    window that are still to come, and the program crashes.
+    PySide creates an object for each pointer in Qt's list. A collection in between may delete widgets of a closed
+    window that come later in the list, which crashes the program.
     """
     before = gc.isenabled()
     gc.disable()
@@ -187,7 +187,7 @@ def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
 
 
 class Theme(QObject):
-    """The colors and the text size in use; `changed` is emitted when either changes."""
+    """The current colors and text size. `changed` is emitted when either changes."""
 
     changed = Signal()
 
@@ -222,14 +222,15 @@ class Theme(QObject):
         return QColor(getattr(self.colors, token))
 
     def px(self, size: float) -> int:
-        """Return a size of the grid, scaled by the text size."""
+        """Return a size scaled by the text size."""
         return round(size * self.scale)
 
     @property
     def cell(self) -> int:
-        """The distance from the edge of a table's cell to its text: the padding, and Qt's room for the focus.
+        """The distance from the edge of a table cell to its text: the padding plus Qt's focus margin.
 
-        The style is not asked: each sheet creates a new one, and Python would keep the old one.
+        It is not read from the style, because each style sheet creates a new one and Python would keep the old one
+        alive.
         """
         return self.px(sizes.XS) + sizes.CELL_MARGIN
 
@@ -254,7 +255,7 @@ class Theme(QObject):
         self.changed.emit()
 
     def dress(self, page: QWidget) -> None:
-        """Apply the current look to a page that came to the front."""
+        """Apply the current look to a page that is about to be shown."""
         self._repolish.finish(page)
 
     def _system_changed(self) -> None:

@@ -1,4 +1,4 @@
-"""The head of the Pool page: the loaded model, its forecast beside its measured speed, and what would help most."""
+"""The card at the top of the Pool page: the loaded model, its forecast and measured speed, and suggestions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAST_CHARACTERS = 40  # of the words beside the buttons
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """The words of the head, and the icon beside them with its color."""
+    """The text of the card, with its icon and the color of the icon."""
 
     icon: str
     color: str
@@ -41,7 +41,7 @@ class _Summary:
 
 
 class Headline(QFrame):
-    """A card above the map. `show_pool` sets everything in it."""
+    """The card above the map. `show_pool` sets everything in it."""
 
     def __init__(self, services: AppContext, actions: ModelActions) -> None:
         super().__init__()
@@ -79,10 +79,11 @@ class Headline(QFrame):
         beside: Sequence[str] = (),
         failed: FailedLoad | None = None,
     ) -> None:
-        """Show what is loaded.
+        """Show the state of the loaded models.
 
-        expected: the forecast for it, or for the model that was loaded last. hosts: names of those that answer for
-        this guest. beside: sentences about the other loaded models. failed: the load that failed.
+        expected: the forecast for the loaded model, or for the one that was loaded last. hosts: the names of the
+        machines that answer for this guest. beside: sentences about the other loaded models. failed: the load that
+        failed.
         """
         if loaded is None and hosts is not None:
             expected = Expected()  # others answer: what this machine could do does not matter
@@ -108,7 +109,7 @@ class Headline(QFrame):
         self.again.setVisible(is_lost)
 
     def _show_buttons(self, loaded: LoadedModel | None, *, named: bool) -> None:
-        """Show how a model is chosen, unloaded, or kept from loading. named: other models are loaded too."""
+        """Show the buttons that choose or unload a model, or cancel loading. named: other models are loaded, too."""
         is_loading, is_kept = loaded is not None and loaded.state == "loading", loaded is not None
         is_stopping = loaded is not None and loaded.stopping
         self.choose.setVisible(not is_kept)
@@ -118,7 +119,7 @@ class Headline(QFrame):
         self.unload.setText(text or self.tr("Unload"))
 
     def _show_progress(self, loaded: LoadedModel | None) -> None:
-        """Show how far loading is on the machine that is furthest behind."""
+        """Show the loading progress of the slowest machine."""
         is_rebuilt = loaded is not None and loaded.state == "recovering" and bool(_unfinished(loaded))
         is_shown = loaded is not None and not loaded.stopping and (loaded.state == "loading" or is_rebuilt)
         self._bar.setVisible(is_shown)
@@ -165,7 +166,7 @@ class Headline(QFrame):
                 return _Summary("warning", "error", title, trouble)
 
     def _place(self, loaded: LoadedModel) -> str:
-        """Return which machines hold it now; of several pipelines, those that are not lost."""
+        """Return which machines hold the model now. Lost replicas are not counted."""
         holders = loaded.holders or [need.key for need in loaded.machines]
         if len(holders) == 1 and loaded.stages and holders[0] == loaded.stages[0].key:  # the first stage is the host's
             return self.tr("on this machine")
@@ -198,7 +199,7 @@ class Headline(QFrame):
         return forecast + self._rough(expected.tok_s)
 
     def _figures(self, loaded: LoadedModel, expected: Expected) -> str:
-        """Return the speed of the last answer beside its own forecast, else the forecast for a typical request."""
+        """Return the speed of the last answer with its own forecast, or else the forecast for a typical request."""
         if last := loaded.last_answer:
             text = self.tr("Last answer {fact}, forecast {forecast}.")
             figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
@@ -220,12 +221,13 @@ class Headline(QFrame):
         return figures + self._rough(speed)
 
     def _rough(self, tok_s: float) -> str:
-        """Return the note that forecasts of very small models are rough."""
+        """Return a note that forecasts are rough if the model is very small."""
         words = self.tr("Rough estimate: with a model this small, other work on the computers matters just as much.")
         return f" {words}" if is_rough(tok_s) else ""
 
     def _why_no_forecast(self, loaded: LoadedModel, expected: Expected) -> str:
-        """Return why the loaded model has no forecast; the planner's newest answer explains only the same model."""
+        """Return why the loaded model has no forecast. The planner's latest answer only counts if it is about this
+        model."""
         if not expected.fits or expected.model != loaded.model:
             return self.tr("No forecast.")
         if expected.tok_s is not None:
@@ -233,7 +235,7 @@ class Headline(QFrame):
         return self.tr("No forecast yet: its speed here hasn't been measured.")
 
     def _steps(self, loaded: LoadedModel) -> str:
-        """Return what each machine does to load it."""
+        """Return what each machine is doing to load the model."""
         words = {
             "cutting": self.tr("cutting layers"),
             "sending": self.tr("receiving layers"),
@@ -246,5 +248,5 @@ class Headline(QFrame):
 
 
 def _unfinished(loaded: LoadedModel) -> Mapping[str, Progress]:
-    """Return the steps of its loading that are not done yet, by machine name."""
+    """Return the unfinished loading steps by machine name."""
     return {machine: step for machine, step in loaded.progress.items() if step.done != step.total}

@@ -1,4 +1,4 @@
-"""Dialogs that change the household: add a machine with a code, leave the household."""
+"""Dialogs that change the household: to add a machine with a code, and to leave."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.gui.widgets.layouts import column, row
 
 
 def trust_note() -> str:
-    """Return why only trusted machines should be paired, which both sides of a pairing read."""
+    """Return why only trusted machines should be paired. Both sides of a pairing show this."""
     return QCoreApplication.translate(
         "Household",
         "Paired machines could in theory reconstruct what you type from the numbers they process. Only pair "
@@ -42,7 +42,7 @@ ROLE_ORDER = (machine_words.USE_AND_LEND, machine_words.LEND, machine_words.GUES
 
 
 class AddSheet(Sheet):
-    """Shows a code that another machine joins with; the pairing window is open for as long as it does."""
+    """The dialog that shows a code for another machine. The pairing window is open while the dialog is."""
 
     def __init__(self, services: AppContext, parent: QWidget) -> None:
         super().__init__(services, "", "", parent)
@@ -75,7 +75,7 @@ class AddSheet(Sheet):
         self.open_window()
 
     def open_window(self) -> None:
-        """Ask for a code."""
+        """Open a pairing window and show its code."""
         self.notice.clear()
         self.again.hide()
         self._show_code("")
@@ -84,7 +84,7 @@ class AddSheet(Sheet):
         self.keep(self.services.client.post("/pairing", body, opened, self._ended, answer=PairingCode))
 
     def came_back(self) -> None:
-        """Say that the code is void: the node that made it is gone. Only a person opens the household again."""
+        """Say that the code is void because its node is gone. Only the user opens another pairing window."""
         if self._open.isHidden():
             return
         self._stop_waiting()
@@ -167,7 +167,7 @@ class AddSheet(Sheet):
             self.left.setText("")
 
     def _change_role(self) -> None:
-        """Replace the code, if there is one: it stands for what the new machine may do."""
+        """Replace the current code, because the role of the new machine belongs to the code."""
         if not self.again.isHidden() or self._is_asking:
             return  # the next code will be for this role
         self._stop_waiting()
@@ -175,7 +175,7 @@ class AddSheet(Sheet):
         self.keep(self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended))
 
     def _stop_waiting(self) -> None:
-        """Forget the code: it opens nothing any more."""
+        """Forget the code, which is no longer valid."""
         self._tick.stop()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -196,7 +196,7 @@ class AddSheet(Sheet):
         self.fit()
 
     def _ended(self, error: AppError) -> None:
-        """Say why there is no code: it expired, wrong codes closed it, or it could not be opened."""
+        """Say why there is no code: it expired, was closed by wrong codes, or could not be created."""
         self._is_asking = False
         self._tick.stop()
         self._waiting = None
@@ -208,7 +208,7 @@ class AddSheet(Sheet):
             self.again.show()
 
     def _name_who_may(self) -> bool:
-        """Name the machines that may add others: another code would not help here. Return False if there are none."""
+        """Name the machines that may add others, because another code would not help. Return False if there are none."""
         machines = machines_of(self.services.pool.now)
         if not any("admin" in machine.roles and not machine.this for machine in machines):
             return False
@@ -218,16 +218,16 @@ class AddSheet(Sheet):
         return True
 
     def _close_window(self) -> None:
-        """Close the pairing window with the dialog."""
+        """Close the pairing window along with the dialog."""
         self._tick.stop()
         if self.code or self._is_asking:
             self.services.client.delete("/pairing", lambda _: None, lambda _: None)
 
 
 class LeaveSheet(Sheet):
-    """Makes this machine leave its household; no other machine is asked, and the node may be away.
+    """The dialog that makes this machine leave its household.
 
-    `done` is called with a sentence.
+    No other machine is involved, and the node may be unreachable. `done` is called with a sentence.
     """
 
     needs_node = False

@@ -1,4 +1,4 @@
-"""The panel under map and table: everything known about the chosen machine and its link, and actions for them."""
+"""The panel below the map and the table: details of the chosen machine and its link, and the actions for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fact = tuple[str, str]  # name and value
 
 
 class Inspector(QFrame):
-    """Hidden while no machine is chosen."""
+    """The details panel, hidden while no machine is chosen."""
 
     def __init__(self, services: AppContext, actions: MachineActions, close: Callable[[], object]) -> None:
         super().__init__()
@@ -62,9 +62,9 @@ class Inspector(QFrame):
         self.hide()
 
     def show_machine(self, machine: MachineFacts | None, lender_links: Sequence[LenderLink] = ()) -> None:
-        """Show everything about the chosen machine; None hides the panel.
+        """Show the details of a machine, or hide the panel for None.
 
-        lender_links: its links to others than the machine in the center.
+        lender_links: the links of the machine to machines other than the one in the center.
         """
         self.setVisible(machine is not None)
         if machine is None:
@@ -94,7 +94,7 @@ class Inspector(QFrame):
         self.facts.show_facts(facts + [_lender_link_detail(machine.id, entry) for entry in lender_links])
 
     def _show_trouble(self, link: LinkFacts | None) -> None:
-        """Show that the link uses the wrong interface, and the button that changes it."""
+        """Say that the link uses a slower interface, and show the button that switches to the faster one."""
         self._trouble_row.setVisible(link is not None and bool(link.trouble))
         if link is not None:
             self.trouble.setText(link.trouble)
@@ -108,7 +108,7 @@ class Inspector(QFrame):
 
 
 class MachineButtons(QObject):
-    """The buttons for what can be done with the chosen machine."""
+    """The buttons for the actions on the chosen machine."""
 
     def __init__(self, theme: Theme, actions: MachineActions, parent: QWidget) -> None:
         super().__init__(parent)
@@ -129,7 +129,7 @@ class MachineButtons(QObject):
             widget.hide()
 
     def show_machine(self, machine: MachineFacts) -> None:
-        """Show the buttons for what can be done with it."""
+        """Show the buttons that apply to a machine."""
         self._machine = machine
         self.again.setVisible(machine.doubted)
         self.leave.setVisible((machine.lends or machine.left_out) and not machine.doubted)
@@ -147,7 +147,7 @@ class MachineButtons(QObject):
 
     @property
     def first(self) -> QWidget:
-        """The button that gets the keyboard focus when the details are opened."""
+        """The button that receives the keyboard focus when the details open."""
         return next((widget for widget in self.all if widget.isVisible()), self.more)
 
     def _with_machine(self, action: Callable[[MachineFacts], object]) -> None:
@@ -160,7 +160,7 @@ class MachineButtons(QObject):
 
 
 class FactGrid(QWidget):
-    """Names and values in as many columns as fit, each as wide as its values need."""
+    """Names and values in as many columns as fit."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -199,14 +199,14 @@ class FactGrid(QWidget):
         self._share_width()
 
     def _share_width(self) -> None:
-        """Give each column as much of the width as its values need."""
+        """Divide the width among the columns according to what their values need."""
         room = self.width() - sum(self._name_widths) - 2 * self._n_columns * sizes.S
         for across, width in enumerate(shared(self._value_widths, room)):
             self._grid.setColumnStretch(2 * across + 1, width)
 
 
 def shared(needs: list[int], room: int) -> list[int]:
-    """Return what each gets of the room: what it needs, or where that is too much, the largest needs are cut."""
+    """Divide `room` among columns that need these widths. If it is too small, cut the widest ones."""
     shares, left = [0] * len(needs), max(0, room)
     for place, index in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
         shares[index] = min(needs[index], left // (len(needs) - place))
@@ -259,7 +259,7 @@ def _link_details(link: LinkFacts) -> list[Fact]:
 
 
 def _lender_link_detail(machine: str, between: LenderLink) -> Fact:
-    """Return its link to another machine than the one in the center."""
+    """Return a machine's link to one that is not in the center."""
     far = between.names[0 if between.ends[1] == machine else 1]
     return _tr("To {name}").format(name=far), machine_words.link_summary(between.link)
 
@@ -277,7 +277,7 @@ def _round_trip(link: LinkFacts) -> str:
     median = machine_words.milliseconds(link.round_trip_s)
     if link.slow_round_trip_s is None:
         return median
-    text = _tr("{median} (95% under {slow})")
+    text = _tr("{median} (95 % under {slow})")
     return text.format(median=median, slow=machine_words.milliseconds(link.slow_round_trip_s))
 
 

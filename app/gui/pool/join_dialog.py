@@ -1,4 +1,4 @@
-"""The dialog that joins a household, with a machine nearby or an address, and a code."""
+"""The dialog that joins a household by a nearby machine, or an address, and a code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
 
 class JoinSheet(Sheet):
-    """`address`: of a machine nearby that was chosen already."""
+    """The dialog that joins a household. `address` is that of a nearby machine that was already chosen."""
 
     def __init__(self, services: AppContext, parent: QWidget, address: str = "") -> None:
         super().__init__(services, "", "", parent)
@@ -63,7 +63,7 @@ class JoinSheet(Sheet):
         return "".join(sign for sign in self.code.text() if sign.isdecimal() and sign.isascii())
 
     def join(self) -> None:
-        """Try the code."""
+        """Send the code."""
         if not self.act.isEnabled():
             return
         self.notice.clear()
@@ -108,7 +108,7 @@ class JoinSheet(Sheet):
         self.add(self._form)
 
     def _show_near(self) -> None:
-        """List the machines with an open pairing window; the choice stays while it is listed."""
+        """List the machines with an open pairing window, and keep the selection if it is still listed."""
         strangers = [stranger for stranger in strangers_of(self.services.pool.now) if stranger.pairing_address]
         if self._near and self._near not in [stranger.pairing_address for stranger in strangers]:
             if self.address.text() == self._near:

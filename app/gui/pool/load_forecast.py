@@ -1,4 +1,4 @@
-"""The forecast for a model in this household, as it is now and with machines left out."""
+"""The forecast for a model in this household, with all machines and with some left out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Expected:
 
 
 class LoadForecast(QObject):
-    """Asks the planner again whenever something that its answer depends on may have changed."""
+    """The current forecast. It is requested again when something it depends on may have changed."""
 
     changed = Signal()
 
@@ -69,12 +69,12 @@ class LoadForecast(QObject):
 
     @property
     def model(self) -> str:
-        """The loaded model, else the one that was loaded last, else the built-in model."""
+        """The loaded model, or else the last loaded one, or else the built-in model."""
         loaded = self._services.pool.now.loaded
         return loaded.model if loaded else self._last_model() or self._builtin
 
     def leave_out(self, machine: str, out: bool) -> None:
-        """Forecast without `machine`, or take it back in."""
+        """Exclude `machine` from the forecast, or include it again."""
         self.without = self.without | {machine} if out else self.without - {machine}
         self.then = None
         self._seen = None
@@ -82,12 +82,12 @@ class LoadForecast(QObject):
         self.refresh()
 
     def take_all_back(self) -> None:
-        """Leave no machine out any more."""
+        """Include all machines again."""
         self.without, self.then = frozenset(), None
         self.changed.emit()
 
     def refresh(self) -> None:
-        """Ask again if the machines, what they lend, or the model changed."""
+        """Request the forecast again if the machines, the memory they lend, or the model changed."""
         pool = self._services.pool
         loaded, machines = pool.now.loaded, pool.now.sorted_machines
         if loaded and loaded.state == "ready" and loaded.model != self._last_model():
@@ -106,7 +106,7 @@ class LoadForecast(QObject):
                 self._soon.start()
 
     def forget(self) -> None:
-        """Ask anew, even if nothing changed."""
+        """Request the forecast again, even if nothing changed."""
         self._seen = None
         self.refresh()
 
@@ -120,9 +120,9 @@ class LoadForecast(QObject):
         return self._services.preferences.text(LAST_MODEL)
 
     def _ask(self) -> None:
-        """Ask the planner. A call in progress is left to end, unless it is about something else.
+        """Ask the planner. A call in progress may finish, unless it is about something else.
 
-        What is lent may change faster than the planner answers: it would never answer then.
+        The lent memory may change faster than the planner answers. Canceling each time would never yield an answer.
         """
         request = (self.model, self.without)
         if request == self._in_progress and any(call.running for call in self._calls):
@@ -144,7 +144,7 @@ class LoadForecast(QObject):
         self._go_on()
 
     def _go_on(self, _: AppError | None = None) -> None:
-        """Ask again if something changed meanwhile."""
+        """Ask again if something changed in the meantime."""
         if self._again and not any(call.running for call in self._calls):
             self._ask()
 
@@ -181,7 +181,7 @@ class LoadForecast(QObject):
 
 
 def expected_of(plan: Plan) -> Expected:
-    """Return what a plan says."""
+    """Return the forecast in a plan, or why the model does not fit."""
     machines = plan.facts.machines
     return Expected(
         model=plan.model,
@@ -198,12 +198,12 @@ def expected_of(plan: Plan) -> Expected:
 
 
 def never(plan: Plan) -> str:
-    """Return why no speed of a plan's model can be forecast; "" where one can be, once it is measured."""
+    """Return why no speed can ever be forecast for the model of a plan; "" if one can be after a measurement."""
     return next((said(entry.reason) for entry in plan.why if entry.code.startswith(UNFORECAST)), "")
 
 
 class WhatIf(QFrame):
-    """A bar over the map while machines are left out: what that would change, before anything is loaded."""
+    """A bar above the map, shown while machines are left out. It says what loading without them would change."""
 
     def __init__(self, load: Callable[[], object], take_back: Callable[[], object]) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ class WhatIf(QFrame):
         self.hide()
 
     def show_change(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> None:
-        """Show the forecast without the machines that are left out; `then` is None while the planner computes it."""
+        """Show the forecast without the excluded machines. `then` is None while the planner computes it."""
         left_out = [machine for machine in machines if machine.left_out]
         self.setVisible(bool(left_out))
         if not left_out:

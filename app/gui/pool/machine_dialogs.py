@@ -1,4 +1,4 @@
-"""Dialogs about one machine: its name, what it may do, the interface that reaches it, its removal."""
+"""Dialogs about one machine: its name, its roles, the interface to it, and its removal."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class MachineSheet(Sheet):
         self._machine, self._done = machine, done
 
     def finish(self, sentence: str) -> None:
-        """Close the dialog: it was done."""
+        """Report success and close the dialog."""
         self._done(sentence)
         self.accept()
 
 
 class InterfaceSheet(MachineSheet):
-    """Asks by which interface of this computer another machine is reached; by default the fastest."""
+    """The dialog that chooses which interface of this computer connects to a machine. The default is the fastest."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Connection to {name}").format(name=machine.name)
@@ -118,7 +118,7 @@ class InterfaceSheet(MachineSheet):
 
 
 def preference_result(name: str, link: LinkReport) -> str:
-    """Return what the choice of an interface has led to, for the machine of that name."""
+    """Return a sentence about the result of choosing an interface to the machine called `name`."""
     if reason := link.preferred_reason_facts or link.reason_facts:
         return said(reason)
     if link.interface and link.out_bytes_per_s and link.in_bytes_per_s:
@@ -129,7 +129,7 @@ def preference_result(name: str, link: LinkReport) -> str:
 
 
 def _interface_text(interface: Interface) -> str:
-    """Return `cable (eth0, 1.00 Gb/s)`."""
+    """Return the description of an interface: `cable (eth0, 1.00 Gb/s)`."""
     details = [interface.name]
     if interface.bits_per_s:
         details.append(formats.rate(interface.bits_per_s / 8))
@@ -137,7 +137,7 @@ def _interface_text(interface: Interface) -> str:
 
 
 class RenameSheet(MachineSheet):
-    """Asks for another name."""
+    """The dialog that renames a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Rename {name}").format(name=machine.name)
@@ -160,7 +160,7 @@ class RenameSheet(MachineSheet):
 
 
 class RolesSheet(MachineSheet):
-    """Asks what a machine may do."""
+    """The dialog that chooses the roles of a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("What {name} may do").format(name=machine.name)
@@ -190,7 +190,7 @@ class RolesSheet(MachineSheet):
 
 
 class RoleChoice:
-    """Radio buttons: lend, use and lend, use only, change the household too."""
+    """Radio buttons for the roles: lend, use and lend, use only, or administer the household as well."""
 
     def __init__(self, roles: frozenset[str]) -> None:
         self._group = QButtonGroup()
@@ -206,12 +206,12 @@ class RoleChoice:
 
     @property
     def chosen(self) -> str:
-        """The chosen role; "" while its roles are none of these, as the command line can set them."""
+        """The chosen role; "" if the machine has other roles, which the command line can set."""
         at = self._group.checkedId()
         return self._names[at] if at >= 0 else ""
 
     def focus(self) -> None:
-        """Focus the chosen role: otherwise the space bar would choose the first one."""
+        """Focus the chosen role. Otherwise the space bar would choose the first one."""
         self.buttons[max(0, self._group.checkedId())].setFocus()
 
     def choose(self, role: str) -> None:
@@ -223,7 +223,7 @@ class RoleChoice:
 
 
 class RemoveSheet(MachineSheet):
-    """Says what a removal does and cannot undo; asks what becomes of machines it added."""
+    """The dialog that removes a machine. It says what this cannot undo, and asks about machines that it added."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)

@@ -1,4 +1,4 @@
-"""Frozen facts about the machines and links of a household, read from the node's snapshot."""
+"""Immutable facts about the machines and links of a household, taken from the node's snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AnyLink = TypeVar("AnyLink", bound=LinkMeasurement)
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
-    """The link to a machine. None: not measured."""
+    """The link to a machine. Values that were not measured are None."""
 
     round_trip_s: float | None  # median of the last measurement, else of heartbeats
     slow_round_trip_s: float | None  # 19 of 20 are faster
@@ -49,7 +49,7 @@ class LinkFacts:
 
     @property
     def worst_kind(self) -> str:
-        """The kind of interface that carries it; where the ends differ, the one that is no cable."""
+        """The kind of interface of the link; if its ends differ, the one that is not a cable."""
         for kind in ("vpn", "wifi", "virtual"):
             if kind in (self.kind, self.far_kind):
                 return kind
@@ -58,7 +58,7 @@ class LinkFacts:
 
 @dataclass(frozen=True, slots=True)
 class LenderLink:
-    """The link between two machines of which neither is in the center of the map."""
+    """A link between two machines, neither of which is in the center of the map."""
 
     ends: tuple[str, str]  # IDs
     names: tuple[str, str]
@@ -66,13 +66,13 @@ class LenderLink:
 
     @property
     def key(self) -> str:
-        """The same for both directions."""
+        """An identifier that is the same for both directions."""
         return "-".join(sorted(self.ends))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFacts:
-    """The state of a machine that holds a whole copy of the model and answers whole requests."""
+    """The state of a machine that holds the whole model and answers requests alone."""
 
     state: str  # ready, draining, recovering or lost
     answering: int
@@ -81,7 +81,7 @@ class ReplicaFacts:
 
 @dataclass(frozen=True, slots=True)
 class HardwareFacts:
-    """The hardware of a machine. None: its system does not tell."""
+    """The hardware of a machine. Values that its system does not report are None."""
 
     device: str
     hottest_c: float | None  # the processor
@@ -91,7 +91,7 @@ class HardwareFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """The memory of a machine, in bytes. This machine's own models count as used, and as lent to itself."""
+    """The memory of a machine in bytes. The own models of this machine count as used, and as lent."""
 
     total: int
     lent: int
@@ -101,7 +101,7 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class HeldModels:
-    """The models, or the layers of models, that a machine holds."""
+    """The models, or layers of models, on a machine."""
 
     layers: tuple[LayerRange, ...]  # of what is shown
     by_model: tuple[tuple[str, tuple[LayerRange, ...]], ...]  # where several models are shown together
@@ -114,7 +114,7 @@ class HeldModels:
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """A machine of the household, as the window shows it."""
+    """A machine of the household as shown in the window."""
 
     id: str
     name: str
@@ -139,18 +139,18 @@ class MachineFacts:
 
     @property
     def lends(self) -> bool:
-        """True if it could be left out: it is another machine that is online and lends."""
+        """True for another machine that is online and lends, and so can be left out."""
         return not self.this and self.online and "lender" in self.roles
 
     @property
     def can_test(self) -> bool:
-        """True if the link that is shown with it begins here, and its far end is online."""
+        """True if the displayed link starts at this machine and its far end is online."""
         return self.online and self.link is not None and bool(self.link.to)
 
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A Poolhouse nearby that does not belong to the household. All of it is a hint."""
+    """A nearby machine running Poolhouse that is not in the household. None of its claims are verified."""
 
     id: str
     name: str | None  # only while its pairing window is open
@@ -162,10 +162,10 @@ class Stranger:
 def machines_of(
     snapshot: Snapshot, without: Collection[str] = (), center: str = "", model: str = ""
 ) -> tuple[MachineFacts, ...]:
-    """Return all machines: the one in the center first (this one by default), then by name.
+    """Return all machines: first the one in the center (by default this one), then the others by name.
 
-    without: IDs of those a person leaves out to see what that changes. center: another machine whose placement is
-    shown. model: which of several models of this machine is shown; "" for all of them.
+    without: the IDs of machines the user left out. center: another machine whose placement is shown. model: the
+    only model of this machine to show; "" for all.
     """
     view = _view(snapshot, without, center, model)
     machines = [_machine_facts(view, key, machine) for key, machine in snapshot.machines.items()]
@@ -173,18 +173,18 @@ def machines_of(
 
 
 def is_foreign(snapshot: Snapshot, center: str) -> bool:
-    """Return whether the placement of `center` is another machine's: of that one only its users are known here."""
+    """Return whether the placement of `center` belongs to another machine. Only its users are known here."""
     return bool(center) and not (center in snapshot.machines and snapshot.machines[center].this)
 
 
 def may_change(machines: Sequence[MachineFacts]) -> bool:
-    """Return whether this machine may add and remove others; while it is in no household it may."""
+    """Return whether this machine may add and remove others, as it also may while it is in no household."""
     own = next((machine for machine in machines if machine.this), None)
     return own is None or not own.roles or "admin" in own.roles
 
 
 def hosts_of(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
-    """Return the machines whose models are loaded now, by ID and name: this one first."""
+    """Return the ID and name of each machine whose model is loaded, this one first."""
     running = {user for machine in snapshot.machines.values() for user in machine.used_by}
     if snapshot.loaded:
         running.add(_own_id(snapshot))
@@ -194,7 +194,7 @@ def hosts_of(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
 
 
 def strangers_of(snapshot: Snapshot) -> tuple[Stranger, ...]:
-    """Return the machines nearby that are not of the household; those with an open pairing window come first."""
+    """Return the nearby machines outside the household, those with an open pairing window first."""
     strangers = [
         Stranger(
             key,
@@ -211,7 +211,7 @@ def strangers_of(snapshot: Snapshot) -> tuple[Stranger, ...]:
 
 
 def active_of(snapshot: Snapshot, model: str = "") -> frozenset[str]:
-    """Return the machines that compute an answer now; of replicas only those that answer. model: only this one's."""
+    """Return the machines that are computing an answer, optionally only for one model. Idle replicas are not included."""
     if not snapshot.answers.running:
         return frozenset()
     shown = (loaded for loaded in snapshot.models if model in ("", loaded.model))
@@ -219,7 +219,7 @@ def active_of(snapshot: Snapshot, model: str = "") -> frozenset[str]:
 
 
 def _active(loaded: LoadedModel) -> frozenset[str]:
-    """Return the machines that compute for it. Nothing moves along the links while it is being rebuilt."""
+    """Return the machines that are computing for a model; none while it is being rebuilt."""
     if loaded.replicas:
         answering = (replica for replica in loaded.replicas if replica.answering and replica.state != "recovering")
         return frozenset(key for replica in answering for key in replica.ids)
@@ -232,7 +232,7 @@ def _active(loaded: LoadedModel) -> frozenset[str]:
 
 
 def lender_links(snapshot: Snapshot, center: str) -> tuple[LenderLink, ...]:
-    """Return every measured link that does not end in the center, by the names of its ends."""
+    """Return each measured link that does not end in the center, sorted by the names of its ends."""
     machines = snapshot.machines
     links: dict[frozenset[str], LenderLink] = {}
     for near, far, link in _measured_links(snapshot):
@@ -246,7 +246,7 @@ def lender_links(snapshot: Snapshot, center: str) -> tuple[LenderLink, ...]:
 
 
 def _measured_links(snapshot: Snapshot) -> Iterator[tuple[str, str, LinkMeasurement]]:
-    """Yield near end, far end and measurement of every link; this machine's own come first."""
+    """Yield near end, far end and measurement of each link, starting with the links of this machine."""
     own = _own_id(snapshot)
     for far, link in snapshot.links.items():
         if link.measured_at:
@@ -257,7 +257,7 @@ def _measured_links(snapshot: Snapshot) -> Iterator[tuple[str, str, LinkMeasurem
 
 
 def reversed_link(link: AnyLink) -> AnyLink:
-    """Return the link as the machine at its far end sees it."""
+    """Return the link as seen from its far end."""
     return msgspec.structs.replace(
         link,
         interface=link.far_interface,
@@ -274,7 +274,8 @@ def reversed_link(link: AnyLink) -> AnyLink:
 def link_facts(link: LinkMeasurement, far: str, key: str = "", loaded: LoadedModel | None = None) -> LinkFacts:
     """Return the facts of a link.
 
-    far: the machine at its far end, seen from this one. key: the machine whose share of the loaded model it carries.
+    far: the machine at the far end as seen from this one. key: the machine whose part of the loaded model uses the
+    link.
     """
     share = _time_share(loaded, key, "link")
     timed = None
@@ -307,7 +308,7 @@ def link_facts(link: LinkMeasurement, far: str, key: str = "", loaded: LoadedMod
 
 
 def _time_share(loaded: LoadedModel | None, machine: str, part: str) -> float | None:
-    """Return the share of a request's time that a machine, or the link to it, takes by the forecast."""
+    """Return the forecast share of a request's time for a machine or for the link to it."""
     shares = loaded.forecast.shares if loaded is not None and loaded.forecast is not None else []
     return next((share.share for share in shares if share.id == machine and share.part == part), None)
 
@@ -317,7 +318,7 @@ def _time_share(loaded: LoadedModel | None, machine: str, part: str) -> float | 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The placement that is shown, and everything that all machines are seen with."""
+    """The displayed placement, with everything needed to derive the facts of its machines."""
 
     snapshot: Snapshot
     own: str  # ID of this machine
@@ -333,11 +334,11 @@ class _View:
 
     @property
     def is_own(self) -> bool:
-        """True if this machine's placement is in the center."""
+        """True if the placement of this machine is in the center."""
         return self.center == self.own
 
     def link_to(self, key: str) -> tuple[str, LinkMeasurement | None]:
-        """Return the link between the center and a machine, after the ID of its far end as seen from here."""
+        """Return the link between the center and a machine, preceded by the ID of its far end as seen from here."""
         if key == self.center:
             return "", None
         if self.is_own or key == self.own:
@@ -416,7 +417,7 @@ def _state(machine: Machine, left_out: str) -> str:
 
 
 def _memory(machine: Machine, own_bytes: int) -> MemoryFacts:
-    """Return its memory. This machine does not lend to itself: what its own models take is added to both amounts."""
+    """Return the memory of a machine. Memory of its own models is not lent, so it is added to both amounts."""
     own = own_bytes if machine.this else 0
     lent, used = machine.lent_bytes or 0, machine.used_bytes or 0
     return MemoryFacts(machine.total_bytes or 0, lent + own if lent else 0, used + own, own)
@@ -446,7 +447,7 @@ def _layers_of(model: LoadedModel | None, key: str) -> list[LayerRange]:
 
 
 def joined(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:
-    """Return the ranges in order, with those that touch joined."""
+    """Return the ranges in order, with adjacent ones merged."""
     result: list[LayerRange] = []
     for first, last in sorted(ranges):
         if result and result[-1][1] == first:
@@ -457,7 +458,7 @@ def joined(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:
 
 
 def _whole_replicas(loaded: LoadedModel | None) -> Mapping[str, ReplicaFacts]:
-    """Return the machines that each hold a whole copy of the model, by ID; none of those that share a split one."""
+    """Return the machines that each hold the whole model, by ID. Machines that share a split model are not included."""
     return {
         replica.ids[0]: ReplicaFacts(replica.state or "ready", replica.answering, replica.waiting)
         for replica in (loaded.replicas if loaded else ())
@@ -466,7 +467,7 @@ def _whole_replicas(loaded: LoadedModel | None) -> Mapping[str, ReplicaFacts]:
 
 
 def _left_out(loaded: LoadedModel | None) -> Mapping[str, str]:
-    """Return why the planner left machines out of the placement, by their names."""
+    """Return by machine name why the planner left machines out of the placement."""
     return {
         str(entry.facts.get("machine")): said(entry.reason)
         for entry in (loaded.why if loaded else ())

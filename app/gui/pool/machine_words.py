@@ -1,4 +1,4 @@
-"""Words for the state, roles, memory and layers of a machine, and for the speed and kind of a link."""
+"""Text about machines and links: state, roles, memory and layers; speed and kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROLES = {LEND: ("lender",), USE_AND_LEND: ("host", "lender"), GUEST: ("guest",),
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A word with its icon and its color (a token of the theme)."""
+    """A word with an icon and a color of the theme."""
 
     word: str
     icon: str
@@ -47,19 +47,19 @@ def state_badge(machine: MachineFacts) -> Badge:
 
 
 def unnamed_machine() -> str:
-    """Return the name of a machine nearby that announces none."""
+    """Return the text for a nearby machine that announces no name."""
     return _tr("Unnamed machine")
 
 
 def relation(machine: MachineFacts) -> str:
-    """Return `This machine, host`, or a part of it; empty for another machine that is no host."""
+    """Return `This machine, host`, or the part of it that is true; "" for another machine that is not a host."""
     if machine.this:
         return _tr("This machine, host") if machine.host else _tr("This machine")
     return _tr("Host") if machine.host else ""
 
 
 def state_reason(machine: MachineFacts) -> str:
-    """Return the reason for its state, or when it was last seen."""
+    """Return the reason for a machine's state, or when it was last seen."""
     if machine.left_out:
         return _tr("Left out by you.")
     if machine.reason:
@@ -72,28 +72,28 @@ def state_reason(machine: MachineFacts) -> str:
 
 
 def temperature(facts: MachineFacts) -> str:
-    """Return the temperature of its processor; empty where its system does not tell."""
+    """Return the processor temperature, or "" if the system does not report it."""
     return "" if facts.hardware.hottest_c is None else f"{formats.number(facts.hardware.hottest_c)} °C"
 
 
 def power(facts: MachineFacts) -> str:
-    """Return the power it draws; empty where its system does not tell."""
+    """Return the power draw, or "" if the system does not report it."""
     return "" if facts.hardware.watts is None else f"{formats.number(facts.hardware.watts)} W"
 
 
 def link_limit(facts: MachineFacts) -> str:
-    """Return how much of its network its owner lets Poolhouse use."""
+    """Return how much of its network the owner lets Poolhouse use."""
     return _tr("at most {rate} Mbit/s").format(rate=formats.number(facts.hardware.link_mbit))
 
 
 def version_note(facts: MachineFacts) -> str:
-    """Return the version of Poolhouse there; empty where it is the same as here."""
+    """Return the Poolhouse version of a machine, or "" if it is the same as here."""
     text = _tr("Runs Poolhouse {version}")
     return text.format(version=facts.other_version) if facts.other_version else ""
 
 
 def lent(machine: MachineFacts) -> str:
-    """Return `0.4 of 1.0 GiB`: the memory that others use, of the memory lent to them."""
+    """Return used and lent memory: `0.4 of 1.0 GiB`."""
     n_used = machine.memory.used - machine.memory.own
     n_lent = max(0, machine.memory.lent - machine.memory.own)
     if not n_lent:
@@ -107,13 +107,13 @@ def lent(machine: MachineFacts) -> str:
 
 
 def own_memory(machine: MachineFacts) -> str:
-    """Return the memory its own models take, which is lent to nobody."""
+    """Return the memory of the machine's own models, which is not lent."""
     size = formats.size(machine.memory.own)
     return _tr("{size} used by the model").format(size=size) if machine.memory.own else ""
 
 
 def lent_memory(machine: MachineFacts) -> str:
-    """Return the memory lent, in words that need no heading; where nobody uses it, the memory of its own models."""
+    """Return the lent memory in words that need no heading, or if nobody uses it, the memory of the own models."""
     n_used, amount = machine.memory.used - machine.memory.own, lent(machine)
     if not n_used:
         return own_memory(machine) or amount
@@ -124,12 +124,12 @@ def lent_memory(machine: MachineFacts) -> str:
 
 
 def total_memory(size: str) -> str:
-    """Return the total memory of a machine."""
+    """Return the text for the total memory of a machine."""
     return _tr("{size} total").format(size=size)
 
 
 def all_memory(machine: MachineFacts) -> str:
-    """Return the memory of its own models, the memory lent, and the total."""
+    """Return the memory of the machine's own models, the lent memory and the total."""
     amounts = ", ".join(filter(None, (own_memory(machine), lent(machine))))
     if not machine.memory.total:
         return amounts
@@ -138,14 +138,14 @@ def all_memory(machine: MachineFacts) -> str:
 
 
 def own_use_note(machine: MachineFacts) -> str:
-    """Return the note that a model loaded here may take more memory than is lent."""
+    """Return a note that a model loaded here may use more memory than is lent."""
     if not (machine.this and machine.memory.lent):
         return ""
     return _tr("This limits what others can use. Models that you load here may use more.")
 
 
 def largest_model(machine: MachineFacts, room_bytes: int) -> str:
-    """Return the size of the largest model that fits on this machine; where less is lent, that amount too."""
+    """Return the size of the largest model that fits on this machine, and the lent memory if that is less."""
     lent = machine.memory.lent
     text = _tr("Models up to {size} fit on it today.")
     if 0 < lent < room_bytes:
@@ -154,15 +154,15 @@ def largest_model(machine: MachineFacts, room_bytes: int) -> str:
 
 
 def layer_ranges(ranges: Iterable[LayerRange]) -> str:
-    """Return `layers 1–4, 13–16`, counted from one."""
+    """Return layer ranges counted from one: `layers 1–4, 13–16`."""
     text = ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in ranges)
     return _tr("layers {runs}").format(runs=text) if text else ""
 
 
 def held_models(machine: MachineFacts) -> str:
-    """Return what it holds: layers or a whole copy of the model, and its embedding model or reranker.
+    """Return the models on a machine: layers or a whole copy of the model, its embedding model or reranker.
 
-    For what others placed there, only the users are known, or only that there is something.
+    Of models that others placed there, only the users are known, or only that there are some.
     """
     vectors = machine.held.embedder and _tr("vectors by {model}").format(model=machine.held.embedder)
     scores = machine.held.reranker and _tr("scores texts with {model}").format(model=machine.held.reranker)
@@ -191,23 +191,23 @@ def _language_model(machine: MachineFacts) -> str:
 
 
 def _of_others(machine: MachineFacts) -> str:
-    """Return what it holds besides the placement that is shown."""
+    """Return the models on a machine that are not part of the displayed placement."""
     if machine.held.has_own:
         return _tr("its own model")
     if machine.held.hidden:
-        return _tr("layers for {names}").format(names=", ".join(map(model_name, machine.held.hidden)))
+        return _tr("layers of {names}").format(names=", ".join(map(model_name, machine.held.hidden)))
     if machine.used_by:
         return _tr("layers for {names}").format(names=", ".join(machine.used_by))
     return _tr("layers for another machine") if machine.memory.used > machine.memory.own else ""
 
 
 def used_by(names: Iterable[str]) -> str:
-    """Return the names of the machines that use it."""
+    """Return text with the names of the machines that use this one."""
     return _tr("used by {names}").format(names=", ".join(names))
 
 
 def roles_text(roles: Iterable[str]) -> str:
-    """Return what a machine may do; empty while it is in no household."""
+    """Return the roles of a machine, or "" while it is in no household."""
     granted = set(roles)
     if "admin" in granted:
         return role_name(ADMIN)
@@ -221,7 +221,7 @@ def roles_text(roles: Iterable[str]) -> str:
 
 
 def role_name(name: str) -> str:
-    """Return the name of one of ROLES."""
+    """Return the display name of one of ROLES."""
     return {
         LEND: _tr("Lend only"),
         USE_AND_LEND: _tr("Use models and lend"),
@@ -231,7 +231,7 @@ def role_name(name: str) -> str:
 
 
 def not_admin_note(machines: Iterable[MachineFacts]) -> str:
-    """Return that this machine may not change the household, and which machines may."""
+    """Return a note that this machine may not change the household, and which machines may."""
     names = [machine.name for machine in machines if "admin" in machine.roles and not machine.this]
     if not names:
         return _tr("This machine can't change the household.")
@@ -240,7 +240,7 @@ def not_admin_note(machines: Iterable[MachineFacts]) -> str:
 
 
 def kind_badge(name: str) -> Badge:
-    """Return the kind of interface that carries a link."""
+    """Return a badge for the kind of interface of a link."""
     return {
         "ethernet": Badge(_tr("cable"), "cable", "muted"),
         "thunderbolt": Badge(_tr("Thunderbolt"), "cable", "muted"),
@@ -252,13 +252,13 @@ def kind_badge(name: str) -> Badge:
 
 
 def poor_link_badge(link: LinkFacts) -> Badge:
-    """Return the kind of a link that another interface would carry better; the details say which, and change it."""
+    """Return a badge for a link that has a faster interface available. The details panel can switch to it."""
     text = _tr("{kind}, not the fastest").format(kind=kind_badge(link.worst_kind).word)
     return Badge(text, "warning", "warning")
 
 
 def share_badge(part_of_time: float) -> Badge:
-    """Return the share of a request's time that a link takes."""
+    """Return a badge for a link's share of the request time."""
     percent = formats.percent(part_of_time)
     if part_of_time < NOTICEABLE:
         return Badge(_tr("{percent}, good").format(percent=percent), "check", "good")
@@ -269,7 +269,10 @@ def share_badge(part_of_time: float) -> Badge:
 
 
 def link_carrier(link: LinkFacts) -> str:
-    """Return `cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`; the far end only where it is known and differs."""
+    """Return the interfaces of a link: `cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`.
+
+    The far end is only named if it is known and different.
+    """
     text = _end(link.kind, link.interface, link.negotiated_bits_per_s)
     if link.kind == link.far_kind == "loopback":
         return text
@@ -280,7 +283,7 @@ def link_carrier(link: LinkFacts) -> str:
 
 
 def _end(of_kind: str, interface: str, bits_per_s: int | None) -> str:
-    """Return the kind, the name and the speed of the interface at one end of a link."""
+    """Return kind, name and speed of the interface at one end of a link."""
     inside = [interface] if interface else []
     if bits_per_s:
         inside.append(formats.rate(bits_per_s / 8))
@@ -288,29 +291,29 @@ def _end(of_kind: str, interface: str, bits_per_s: int | None) -> str:
 
 
 def link_ends(between: LenderLink) -> str:
-    """Return `attic-pc – studio-mac`."""
+    """Return the names of both ends: `attic-pc – studio-mac`."""
     return " – ".join(between.names)
 
 
 def link_line(between: LenderLink) -> str:
-    """Return `attic-pc – studio-mac: 941 Mb/s, 0.5 ms, cable`."""
+    """Return the ends and the summary of a link: `attic-pc – studio-mac: 941 Mb/s, 0.5 ms, cable`."""
     return f"{link_ends(between)}: {link_summary(between.link)}"
 
 
 def link_summary(link: LinkFacts) -> str:
-    """Return `941 Mb/s, 0.5 ms, cable`."""
+    """Return speed and kind of a link: `941 Mb/s, 0.5 ms, cable`."""
     return f"{link_speed(link)}, {kind_badge(link.worst_kind).word}"
 
 
 def link_details(between: LenderLink) -> tuple[str, ...]:
-    """Return the lines of its tooltip: ends, speed, the interfaces at both ends, and when it was measured."""
+    """Return the lines of a link's tooltip: ends, speed, both interfaces, and when it was measured."""
     at = measured_when(between.link)
     when = at and _tr("Measured {when}").format(when=at)
     return link_ends(between), link_speed(between.link), link_carrier(between.link), when
 
 
 def link_speed(link: LinkFacts) -> str:
-    """Return the rate of the slower direction and the round trip: `941 Mb/s, 0.5 ms`."""
+    """Return the rate of the slower direction and the round-trip time: `941 Mb/s, 0.5 ms`."""
     slower = link.slower_bytes_per_s
     rate = formats.rate(slower) if slower is not None else _tr("not measured")
     if link.round_trip_s is None:
@@ -319,23 +322,23 @@ def link_speed(link: LinkFacts) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """Return a round trip, always in ms, so that links can be compared."""
+    """Return a round-trip time, always in ms so that links can be compared."""
     ms = 1000 * value
     return f"{formats.number(ms, 1 if ms < 100 else 0)} ms"
 
 
 def compute_share(facts: MachineFacts) -> str:
-    """Return the share of a request's time that the machine computes; empty where that is not forecast."""
+    """Return the machine's forecast share of the request time, or "" without a forecast."""
     return "" if facts.share is None else formats.percent(facts.share)
 
 
 def age(at: float, now: float | None = None) -> str:
-    """Return how long ago a measurement was made: old ones say little about today's network."""
+    """Return how long ago a measurement was made. Old ones say little about the network today."""
     return _tr("{age} ago").format(age=short_age(at, now))
 
 
 def short_age(at: float, now: float | None = None) -> str:
-    """Return `5 min`, for a narrow column."""
+    """Return an age for a narrow column: `5 min`."""
     seconds = max(0, int((time.time() if now is None else now) - at))
     if seconds < MINUTE_S:
         return f"{seconds} s"
@@ -347,13 +350,13 @@ def short_age(at: float, now: float | None = None) -> str:
 
 
 def measured_when(link: LinkFacts) -> str:
-    """Return when a link was measured, and how long ago that is; empty if it never was."""
+    """Return when a link was measured and how long ago that was, or "" if it never was."""
     at = link.measured_at
     return f"{moment(at)}, {age(at)}" if at else ""
 
 
 def moment(at: float) -> str:
-    """Return a time of today, or a date and time."""
+    """Return a time, with the date if it is not today."""
     when = QDateTime.fromSecsSinceEpoch(round(at))
     locale, short = QLocale(), QLocale.FormatType.ShortFormat
     if when.date() == QDateTime.currentDateTime().date():

@@ -1,4 +1,4 @@
-"""The actions of the Pool page: those on one machine and its link, and those on the loaded model."""
+"""The actions of the Pool page on a machine and its link, and on the loaded model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOUR_S = 3600
 
 
 class MachineActions(QObject):
-    """The same actions for a machine's card, row, panel and menu."""
+    """The actions on a machine, shared by its card, row, details and menu."""
 
     changed = Signal()  # a test of links began or ended
     details = Signal(str)  # a person wants to see everything about this machine
@@ -42,7 +42,7 @@ class MachineActions(QObject):
         return self._test is not None
 
     def menu(self, machine: MachineFacts, position: QPoint) -> None:
-        """Open the menu of a card or a row."""
+        """Open the context menu of a card or a row."""
         menu = QMenu(self._page)
         menu.setAccessibleName(machine.name)
         self.fill(menu, machine)
@@ -50,7 +50,7 @@ class MachineActions(QObject):
         menu.popup(position)
 
     def fill(self, menu: QMenu, machine: MachineFacts) -> None:
-        """Add everything that can be done with a machine and its link."""
+        """Add all actions on a machine and its link to a menu."""
         menu.addAction(self.tr("Details"), lambda: self.details.emit(machine.id))
         menu.addSeparator()
         if machine.this:
@@ -79,7 +79,7 @@ class MachineActions(QObject):
             menu.addAction(self.tr("Remove from household…"), lambda: self.remove(machine))
 
     def fill_pause(self, menu: QMenu, machine: MachineFacts) -> None:
-        """Add the ways to pause lending, or to resume it."""
+        """Add the actions that pause or resume lending."""
         if machine.state == "paused":
             menu.addAction(self.tr("Lend again"), self.resume)
             return
@@ -88,16 +88,16 @@ class MachineActions(QObject):
         menu.addAction(self.tr("Pause lending until I resume"), lambda: self.pause(None))
 
     def toggle(self, machine: MachineFacts) -> None:
-        """Leave a machine out to see the forecast without it, or take it back in."""
+        """Leave a machine out to see the forecast without it, or include it again."""
         if machine.lends or machine.left_out:
             self._load_forecast.leave_out(machine.id, not machine.left_out)
 
     def use_again(self, machine: MachineFacts) -> None:
-        """Trust a machine again whose numbers were wrong: somebody has looked after it."""
+        """Trust a machine again that returned wrong numbers, after the user checked it."""
         self._send(f"/machines/{segment(machine.id)}/use-again", {})
 
     def find_out_why(self, _: MachineFacts | None = None) -> None:
-        """Test the link to a machine that is not reached, and everything that may be in the way."""
+        """Open the doctor to test the link to an unreachable machine."""
         why_unseen(self._page.services, self._page)
 
     def rename(self, machine: MachineFacts) -> None:
@@ -116,11 +116,11 @@ class MachineActions(QObject):
         self._send("/lending/resume", {})
 
     def prefer(self, machine: MachineFacts) -> None:
-        """Choose the interface by which a machine is reached."""
+        """Let the user choose the interface to a machine."""
         InterfaceSheet(self._page.services, machine, self._say, self._page).open()
 
     def use_interface(self, machine: MachineFacts) -> None:
-        """Use the interface that the node found to be better."""
+        """Switch to the faster interface that the node found."""
         link = machine.link
         if link is None or not link.better_interface or self._test is not None:
             return
@@ -131,7 +131,7 @@ class MachineActions(QObject):
         self.changed.emit()
 
     def test(self, machine: MachineFacts | None = None) -> None:
-        """Measure the link that is shown with a machine, or every link."""
+        """Measure the displayed link of a machine, or all links."""
         if self._test is None:
             far = machine.link.to if machine is not None and machine.link else ""
             path = f"/measure?machine={segment(far)}" if far else "/measure"
@@ -175,7 +175,7 @@ class MachineActions(QObject):
 
 
 class ModelActions(QObject):
-    """Loads, unloads and measures the model of the Pool page; all of it takes time and can be stopped."""
+    """The actions that load, unload and measure the model of the Pool page. They take time and can be canceled."""
 
     changed = Signal()  # measuring began or ended
 
@@ -188,31 +188,31 @@ class ModelActions(QObject):
 
     @property
     def measuring(self) -> bool:
-        """True while the speeds of the machines are being measured."""
+        """True while the machines are being measured."""
         return self._measure is not None
 
     @property
     def is_ours(self) -> bool:
-        """True while this page waits for work that it began itself, and that ends with it."""
+        """True while work is in progress that this page started and that ends with it."""
         return self._load is not None or self.measuring
 
     def load_without(self) -> None:
-        """Load the model of the forecast without the machines that are left out."""
+        """Load the forecast model without the machines that are left out."""
         self._begin_load(self._load_forecast.model, sorted(self._load_forecast.without))
 
     def load_again(self) -> None:
-        """Load the model that was lost."""
+        """Load the lost model again."""
         self._begin_load(self._load_forecast.model)
 
     def cancel(self) -> None:
-        """End a load that is in progress, no matter who began it."""
+        """Cancel a load, no matter who started it."""
         self._begin_unload(lambda _: None)
 
     def unload(self) -> None:
         self._begin_unload(self._unloaded)
 
     def measure(self) -> None:
-        """Measure how fast every machine computes the model: some seconds on each."""
+        """Measure how fast each machine computes the model, which takes some seconds per machine."""
         if self._measure is not None:
             return
         body = {"model": self._load_forecast.model, "measure": True}
@@ -240,7 +240,7 @@ class ModelActions(QObject):
             self._page.fail(error)
 
     def _begin_unload(self, done: Callable[[Unloaded], None]) -> None:
-        """Unload what this page shows as loaded; an embedding model beside it stays."""
+        """Unload the models shown on this page. A separate embedding model stays loaded."""
         loaded, client = self._page.services.pool.now.loaded, self._page.services.client
         body = {"model": loaded.model} if loaded else {}
         self._unload = client.post("/unload", body, done, self._page.fail, answer=Unloaded)

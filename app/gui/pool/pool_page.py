@@ -1,4 +1,4 @@
-"""The Pool page: what is loaded, the machines as a map or a table, what can be done with them."""
+"""The Pool page: the loaded model, the machines as a map or a table, and the actions on them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ MOST_LETTERS = 24  # of a stranger's name
 
 
 class ViewChoice(QWidget):
-    """Two buttons of which one is pressed; `chosen(name)` is called."""
+    """Two exclusive buttons that choose the view. `chosen(name)` is called."""
 
     def __init__(self, theme: Theme, chosen: Callable[[str], object]) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class ViewChoice(QWidget):
 
 
 class HouseholdViews(QStackedWidget):
-    """The map or the tables of the household, in all the room that is left; a note where nothing is known."""
+    """The map or the tables of the household, filling the remaining room, or a note if nothing is known."""
 
     chosen = Signal(str)  # a machine's ID; "" for none
     opened = Signal(str)
@@ -123,19 +123,19 @@ class HouseholdViews(QStackedWidget):
     def show_household(
         self, machines: Sequence[MachineFacts], active: frozenset[str], links: Sequence[LenderLink]
     ) -> None:
-        """Show the machines, those that compute an answer now, and the links between lenders."""
+        """Show the machines, mark those that are computing an answer, and show the links between lenders."""
         self.map.show_machines(machines, active, links)
         self.table.show_machines(machines)
         self.links.show_links(links)
 
     def show_view(self, name: str) -> None:
-        """Bring map or table to the front; "" where nothing is known."""
+        """Show the map or the table; "" shows the note that nothing is known."""
         view = {MAP: self.map, TABLE: self.tables, "": self.away}.get(name, self.map)
         if self.currentWidget() is not view:
             self.setCurrentWidget(view)
 
     def select(self, machine: str) -> None:
-        """Choose a machine in both views; "" for none."""
+        """Choose a machine in both views, or none for ""."""
         self.map.select(machine)
         self.table.select(machine)
 
@@ -153,9 +153,9 @@ class HouseholdViews(QStackedWidget):
 
 
 class PlacementChoice(QWidget):
-    """Chooses the placement on the map, where models of several machines, or several of this one, are loaded.
+    """A choice of the placement on the map if several machines have loaded models, or this one has several.
 
-    Hidden while there is at most one.
+    Hidden while there is no choice.
     """
 
     def __init__(self, chosen: Callable[[], object]) -> None:
@@ -174,12 +174,12 @@ class PlacementChoice(QWidget):
 
     @property
     def center(self) -> str:
-        """The machine whose placement is chosen; "" for this one where there is no other."""
+        """The machine of the chosen placement; "" for this one if there is no other."""
         return self._chosen[0]
 
     @property
     def model(self) -> str:
-        """The model of this machine that is shown alone; "" for all of them."""
+        """The only model of this machine to show; "" for all."""
         return self._chosen[1]
 
     @property
@@ -189,7 +189,7 @@ class PlacementChoice(QWidget):
         return ("", "") if index < 0 or is_only_own else self._placements[index]
 
     def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
-        """Offer the machines whose models are loaded, and the models of this one; the choice stays if it can."""
+        """Offer the machines with loaded models and the models of this one. Keep the choice if possible."""
         now = (tuple(hosts), this, tuple(models))
         if now == self._shown:
             return
@@ -211,9 +211,9 @@ class PlacementChoice(QWidget):
 
 
 class Nearby(QWidget):
-    """A line under the map: machines nearby that do not belong to the household. All of it is a hint.
+    """A line below the map with nearby machines outside the household. None of their claims are verified.
 
-    `chosen(stranger)` is called when one is pressed. Hidden where there is none.
+    `chosen(stranger)` is called when one is clicked. Hidden if there are none.
     """
 
     def __init__(self, chosen: Callable[[Stranger], object]) -> None:
@@ -225,7 +225,7 @@ class Nearby(QWidget):
         self.show_strangers(())
 
     def show_strangers(self, strangers: Sequence[Stranger]) -> None:
-        """Show a few of them."""
+        """Show the first few nearby machines."""
         if tuple(strangers) == self._shown:
             return
         self._shown = tuple(strangers)
@@ -241,7 +241,7 @@ class Nearby(QWidget):
             self._row.addWidget(label(self.tr("and %n more", "", len(strangers) - MOST_STRANGERS), "caption"))
 
     def _entry(self, stranger: Stranger, title: str, number: int) -> QWidget:
-        """Return its button, with what the machine claims to be beside it."""
+        """Return a button for a machine, next to what the machine claims to be."""
         if number > 1:
             title = self.tr("{machine}, number {number}").format(machine=title, number=number)
         choice = button(title, partial(self._chosen, stranger), "link")
@@ -253,7 +253,7 @@ class Nearby(QWidget):
         return held(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
 
     def _title(self, stranger: Stranger) -> str:
-        """Return its name or its address; never its ID, by which nobody knows a machine."""
+        """Return the name or address of a machine, but never its ID, which means nothing to users."""
         by_address = self.tr("A machine at {address}").format(address=stranger.address) if stranger.address else ""
         name = stranger.name[:MOST_LETTERS] if stranger.name else by_address or machine_words.unnamed_machine()
         if stranger.pairing_address:
@@ -262,7 +262,7 @@ class Nearby(QWidget):
 
 
 class PoolPage(Page):
-    """One place for everything about the household."""
+    """The page with everything about the household."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -281,7 +281,7 @@ class PoolPage(Page):
         self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
 
     def _begin(self) -> None:
-        """Follow the news; all parts are there."""
+        """Start to follow the node's snapshots, now that all parts exist."""
         services = self.services
         for changed in (
             services.pool.changed,
@@ -299,7 +299,7 @@ class PoolPage(Page):
         self.load_forecast.forget()  # another page may have measured meanwhile
 
     def open(self, part: str) -> None:
-        """Show the details of a machine, by its ID."""
+        """Show the details of the machine with the ID `part`."""
         if self._is_stale:  # the machine may be new
             self._show()
         self.choose(part)
@@ -309,22 +309,22 @@ class PoolPage(Page):
         return self.model_actions.is_ours or self.machine_actions.testing
 
     def choose(self, machine: str) -> None:
-        """Show the details of a machine, by its ID; "" for none."""
+        """Show the details of the machine with this ID; "" hides them."""
         if machine != self._chosen:
             self._chosen = machine
             self.views.select(machine)
             self._inspect()
 
     def add_machine(self) -> None:
-        """Show a code that another machine joins with."""
+        """Open the dialog that shows a code for another machine."""
         AddSheet(self.services, self).open()
 
     def join(self, address: str = "") -> None:
-        """Ask for the code of another household."""
+        """Open the dialog that joins another household."""
         JoinSheet(self.services, self, address).open()
 
     def leave(self) -> None:
-        """Leave the household, so that a machine that was removed can be paired again."""
+        """Leave the household, for example to pair a machine again that was removed."""
         LeaveSheet(self.services, self, self.notice.say).open()
 
     # Parts
@@ -373,7 +373,7 @@ class PoolPage(Page):
         super().showEvent(event)
 
     def _follow(self) -> None:
-        """Show the news, unless the page is behind another one or in a hidden window."""
+        """Show the latest snapshot, unless the page is hidden."""
         self._is_stale = self.parentWidget() is not None and not self.isVisible()
         if not self._is_stale:
             self._show()
@@ -408,7 +408,7 @@ class PoolPage(Page):
         self._inspect()
 
     def _show_buttons(self) -> None:
-        """Show what can be done with the household; alone, a machine may also join another one."""
+        """Show the actions on the household. A machine that is alone may also join another one."""
         is_alone, testing = len(self.machines) == 1, self.machine_actions.testing
         self.test.setVisible(not is_alone)
         self.test.setEnabled(not testing)
@@ -422,7 +422,7 @@ class PoolPage(Page):
         self.alone.sentence.setText(text)
 
     def _show_model(self) -> None:
-        """Show what is loaded, and what would change without the machines that are left out."""
+        """Show the loaded model, and what leaving out machines would change."""
         pool, snapshot, forecast = self.services.pool, self.services.pool.now, self.load_forecast
         self.headline.show_pool(
             snapshot.loaded,
@@ -437,7 +437,7 @@ class PoolPage(Page):
         self.headline.setVisible(is_loading or not forecast.without)
 
     def _say_removed(self, reason: str | None) -> None:
-        """Say that this machine was removed from its household: nothing else matters more."""
+        """Say that this machine was removed from its household, which is more important than anything else."""
         if reason != self._removed_reason:
             self._removed_reason = reason
             if reason:
@@ -484,7 +484,8 @@ class PoolPage(Page):
         return next((machine for machine in self.machines if machine.id == key), None)
 
     def _stranger_chosen(self, stranger: Stranger) -> None:
-        """Join it if its pairing window is open and this machine is alone; otherwise add it here."""
+        """Join the household of a nearby machine if its pairing window is open and this machine is alone; else add it
+        here."""
         if stranger.pairing_address and len(self.machines) == 1:
             self.join(stranger.pairing_address)
         elif may_change(self.machines):

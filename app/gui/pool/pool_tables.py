@@ -1,4 +1,4 @@
-"""The sortable tables of the Pool page: machines with the same facts as on the map, and links between lenders."""
+"""The sortable tables of the Pool page: the machines, with the same facts as on the map, and links between lenders."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ACROSS = Qt.Orientation.Horizontal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, the text of a cell, and the value it is sorted by. Figures are right-aligned."""
+    """A column: its title, the text of its cells, and the sort key. Numbers are right-aligned."""
 
     title: str
     shown: Callable[[Any], str]
@@ -56,9 +56,9 @@ class Column:
 
 
 class _Middle(QStyledItemDelegate):
-    """Shortens names in the middle, because their beginnings and ends tell them apart.
+    """A delegate that elides names in the middle, because their ends tell them apart.
 
-    A note in brackets after the name is shortened at its end, as long as the name itself fits.
+    A note in parentheses after the name is elided at its end if the name itself fits.
     """
 
     def initStyleOption(  # noqa: N802  Qt's name
@@ -73,7 +73,7 @@ class _Middle(QStyledItemDelegate):
 
 
 class FactModel(QAbstractTableModel):
-    """A row for each fact. key_of: what stays the same while a fact changes."""
+    """A table model with a row for each fact. `key_of` identifies a fact across changes."""
 
     def __init__(
         self, columns: Sequence[Column], key_of: Callable[[Any], Hashable], tip_of: Callable[[Any], str]
@@ -83,7 +83,7 @@ class FactModel(QAbstractTableModel):
         self.facts: tuple[Any, ...] = ()
 
     def show_facts(self, facts: Sequence[Any]) -> None:
-        """Show these facts, and report only what changed, so that the selection stays."""
+        """Show these facts. Only changes are reported, so that the selection stays."""
         now = tuple(facts)
         if list(map(self._key_of, self.facts)) != list(map(self._key_of, now)):
             self.beginResetModel()
@@ -97,7 +97,7 @@ class FactModel(QAbstractTableModel):
                 self.dataChanged.emit(self.index(row, 0), last)
 
     def restyled(self) -> None:
-        """Report that all cells have another size, though the same text."""
+        """Report that the size of all cells changed, though not their text."""
         if self.facts:
             last = self.index(len(self.facts) - 1, len(self._columns) - 1)
             self.dataChanged.emit(self.index(0, 0), last)
@@ -129,7 +129,7 @@ class FactModel(QAbstractTableModel):
         return self._tip(index) if role == Role.ToolTipRole else None
 
     def _tip(self, index: Index) -> str:
-        """Return the tooltip of the row, or the text of a cell, which may be shortened."""
+        """Return the tooltip of the row, or else the full text of a cell."""
         fact, column = self.facts[index.row()], self._columns[index.column()]
         text = "" if column.figure or not index.column() else column.shown(fact)
         return tooltip(text) if text else self._tip_of(fact)
@@ -139,7 +139,7 @@ class FactModel(QAbstractTableModel):
 
 
 class FactTable(QTableView):
-    """A table that can be sorted and read aloud; at first sorted by its first column."""
+    """A sortable, accessible table, initially sorted by its first column."""
 
     name_share = 0.0  # of the width, that a long name gets before words are shortened
 
@@ -178,9 +178,9 @@ class FactTable(QTableView):
         self.fit_columns()
 
     def fit_columns(self) -> None:
-        """Make columns as wide as their texts; names get the rest. Without room the longest texts are shortened first.
+        """Make columns as wide as their text and give names the rest. If room is short, elide the longest texts first.
 
-        That measures each cell, so it is not done while the map is shown instead.
+        This measures each cell, so it is skipped while the map is shown.
         """
         if not self.isVisible():
             return
@@ -198,7 +198,7 @@ class FactTable(QTableView):
         header.resizeSection(0, max(room - sum(wide.values()), self._theme.px(LEAST_NAME)))
 
     def _title_width(self, place: int) -> int:
-        """Return the width of a column's title."""
+        """Return the width of a column title."""
         title = drawing.text_width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
         return round(title) + 2 * self._theme.cell
 
@@ -232,7 +232,7 @@ class MachineModel(FactModel):
 
 
 class MachineTable(FactTable):
-    """The machines, which are chosen, opened and left out as on the map."""
+    """The table of machines, in which they can be chosen, opened and left out as on the map."""
 
     chosen = Signal(str)
     opened = Signal(str)
@@ -256,7 +256,7 @@ class MachineTable(FactTable):
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a height for a few rows; where the page is lower, all of it scrolls."""
+        """Return a height for a few rows. If the page is lower, the whole page scrolls."""
         rows = min(LEAST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
         bar = self.horizontalScrollBar().sizeHint().height()
         around = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
@@ -268,7 +268,7 @@ class MachineTable(FactTable):
         return self._machine(rows[0]) if rows else ""
 
     def select(self, machine: str) -> None:
-        """Choose a row; "" for none."""
+        """Choose the row of a machine, or none for ""."""
         if machine == self.selected:
             return
         for row, facts in enumerate(self._model.facts):
@@ -321,7 +321,7 @@ def _machine_columns() -> tuple[Column, ...]:
 
 
 def _machine_name(machine: MachineFacts) -> str:
-    """Return its name, with `this machine` and `host` where that is so."""
+    """Return the name of a machine, marked as `this machine` or `host` if it is."""
     parts = ((machine.this, _tr("this machine")), (machine.host, _tr("host")))
     notes = ", ".join(word for is_so, word in parts if is_so)
     return f"{machine.name} ({notes})" if notes else machine.name
@@ -370,7 +370,7 @@ def _carrier(machine: MachineFacts) -> str:
 
 
 def _share(machine: MachineFacts) -> str:
-    """Return the number alone; the map and the details have room to say what it means."""
+    """Return the bare number. The map and the details explain it."""
     return _of_link(machine, lambda link: "" if link.share is None else formats.percent(link.share))
 
 
@@ -386,7 +386,7 @@ MOST_ROWS = 4  # seen at once
 
 
 class _SortedLinks(FactTable):
-    """The links between lenders; as high as its rows, up to a few. Both names have room first."""
+    """The table of links between lenders, which is only a few rows high. Both names get room first."""
 
     name_share = 0.35
 
@@ -411,7 +411,7 @@ class _SortedLinks(FactTable):
 
 
 class LinkTable(QWidget):
-    """The table of links between lenders with its title; hidden where no such link is known."""
+    """The table of links between lenders with its title, hidden if there are none."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

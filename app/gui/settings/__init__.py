@@ -1,1 +1,1 @@
-"""Everything a person may choose, in one place that can be searched."""
+"""The Settings page: all settings in one place that can be searched."""

@@ -1,4 +1,4 @@
-"""Settings, About: the version, the licences, and what this app is built on."""
+"""Settings, About: the version, the licenses, and the libraries behind this app."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Library:
 
 
 def libraries() -> list[Library]:
-    """Return everything that this app needs, directly or indirectly, by name. Reads many small files."""
+    """Return all direct and indirect dependencies by name. Reads many small files."""
     distributions = {key: metadata.distribution(name) for key, name in _needed()}
     made = [
         Library(distribution.metadata["Name"], distribution.version, licence_of(distribution))
@@ -51,7 +51,7 @@ def libraries() -> list[Library]:
 
 
 def licence_text(name: str) -> str:
-    """Return the license texts that come with a library; for one under the LGPL 3 without a text, those we ship."""
+    """Return the license texts of a library. One under the LGPL 3 that has none gets those we ship."""
     files = metadata.files(name) or []
     licences = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
     text = "\n\n".join(_read(Path(str(file.locate()))) for file in licences).strip()
@@ -61,7 +61,7 @@ def licence_text(name: str) -> str:
 
 
 def licence_of(distribution: metadata.Distribution) -> str:
-    """Return the license in a few words: the expression, a short field, or the classifiers."""
+    """Return the license in a few words from the expression, a short field, or the classifiers."""
     meta = distribution.metadata
     said = next((meta[field] for field in FIELDS if field in meta), "")
     if said and "\n" not in said and len(said) < 60:
@@ -104,7 +104,7 @@ LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520
 
 
 class About(Group):
-    """The About page; the list of libraries is read when it is first shown."""
+    """The About page. The list of libraries is read when it is first shown."""
 
     can_reset = False
 
@@ -177,7 +177,7 @@ class About(Group):
 
 
 class TextDialog(Dialog):
-    """A long text to read."""
+    """A dialog with a long text to read."""
 
     def __init__(self, services: AppContext, title: str, text: str, parent: QWidget) -> None:
         super().__init__(parent)

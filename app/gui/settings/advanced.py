@@ -1,4 +1,4 @@
-"""Settings, Advanced: the background service, its log, and help when something does not work."""
+"""Settings, Advanced: the background service, its log, and help with problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOG_BYTES, LOG_HEIGHT = 64 << 10, 220
 
 
 class Advanced(Group):
-    """The Advanced page; it works without the node, as the log is read from its file."""
+    """The Advanced page. It works without the node, because it reads the log from its file."""
 
     can_reset = False
 
@@ -103,7 +103,7 @@ class Advanced(Group):
 
 
 def last_lines(path: Path) -> str:
-    """Return the last lines of a log in readable form; empty where there is none."""
+    """Return the last lines of a log in readable form, or "" if there is none."""
     try:
         with path.open("rb") as file:
             begin = max(0, path.stat().st_size - LOG_BYTES)

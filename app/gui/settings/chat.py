@@ -15,7 +15,7 @@ NUMBER_WIDTH, SYSTEM_LINES = 112, 5
 
 
 class Chat(Group):
-    """The Chat page; chats with values of their own keep them."""
+    """The Chat page. Chats with settings of their own are not affected."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Chat"))

@@ -1,4 +1,4 @@
-"""Settings, Household: its members, their roles, and how to leave it."""
+"""Settings, Household: the members and their roles, and how to leave."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.gui.widgets.layouts import clear, column, line, row
 
 
 class Household(Group):
-    """The Household page; its list follows the pool."""
+    """The Household page. Its list follows the snapshots of the node."""
 
     can_reset = False
 
@@ -119,11 +119,11 @@ class Household(Group):
 
 
 def _face(machine: MachineFacts) -> tuple[object, ...]:
-    """Return the facts that the line of a machine shows."""
+    """Return the facts shown in the line of a machine, to notice when they change."""
     return machine.id, machine.name, machine.state, machine.roles
 
 
 def kept(where: Reason | None) -> str:
-    """Return where a secret is kept, as a sentence of its own without a full stop."""
+    """Return where a secret is kept, as a sentence without a period."""
     text = said(where)
     return text[:1].upper() + text[1:]

@@ -30,7 +30,7 @@ Change = Callable[[list[str], list[str]], None]  # what is added, and what is re
 
 
 class KeyLimitRows:
-    """A row for each key, with its two limits."""
+    """A row for each key with its two limits."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -39,7 +39,7 @@ class KeyLimitRows:
         self._card = group.add(title=_tr("Limits for single keys"))
 
     def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
-        """Show the keys, and the limits that some of them have."""
+        """Show the keys and their limits, if they have any."""
         for name in keys:
             if name not in self.rows:
                 self.rows[name] = self._row(name)
@@ -53,7 +53,7 @@ class KeyLimitRows:
         self._group.search_again()
 
     def reset(self) -> None:
-        """Remove the limits of single keys."""
+        """Remove the limits of all single keys."""
         for name in self._limited:
             body = {"name": name, "at_once": None, "tokens_a_minute": None}
             self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
@@ -87,7 +87,7 @@ class KeyLimitRows:
 
 
 class AllowedNames:
-    """A field to allow one more, and a row with Remove for each that is allowed."""
+    """A field that allows another name, and a row with a Remove button for each allowed one."""
 
     def __init__(self, group: Group, card: Card, title: str, about: str, change: Change) -> None:
         self._group, self._card, self._change = group, card, change
@@ -107,7 +107,7 @@ class AllowedNames:
         self._rows: dict[str, Setting] = {}
 
     def tell(self, names: list[str]) -> None:
-        """Show the names that are allowed now."""
+        """Show the allowed names."""
         if set(names) - set(self.names):  # what was typed is in the list now
             self.edit.clear()
         self.names = list(names)
@@ -129,7 +129,7 @@ class AllowedNames:
 
 
 class AccessLists:
-    """The lists of host names and web origins. `save` sends a part of the node's request; `tell` shows its answer."""
+    """The lists of host names and web origins. `save` sends a partial request; `tell` shows the answer."""
 
     def __init__(self, group: Group, save: Callable[[dict[str, object]], None]) -> None:
         self._group, self._save = group, save
@@ -168,7 +168,7 @@ class AccessLists:
         self._group.search_again()
 
     def removed(self) -> dict[str, object]:
-        """Return the part of a request that removes all of them."""
+        """Return the partial request that removes all names."""
         return {"remove_host_names": self.hosts.names, "remove_origins": self.origins.names}
 
     def _allow_offered(self) -> None:
@@ -179,7 +179,7 @@ class AccessLists:
 
 
 class LocalApi(Group):
-    """The Local API page; every choice takes effect at once, and the node keeps it."""
+    """The Local API page. Changes take effect immediately and are stored by the node."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Local API"))

@@ -1,4 +1,4 @@
-"""Settings, Network: the name of this machine, its address, and its interfaces."""
+"""Settings, Network: the name, the address and the interfaces of this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOOPBACK = "loopback"
 
 
 class InterfaceList(QWidget):
-    """The network interfaces; `chosen(names)` is called with those to use besides the usual ones."""
+    """The network interfaces. `chosen(names)` is called with those to use in addition to the usual ones."""
 
     def __init__(self, theme: Theme, chosen: Callable[[list[str]], object]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class InterfaceList(QWidget):
         self._shown: list[Interface] = []
 
     def show_all(self, interfaces: Sequence[Interface]) -> None:
-        """Show the interfaces as the node sees them now."""
+        """Show the interfaces that the node reports."""
         shown = [interface for interface in interfaces if _matters(interface)]
         if shown == self._shown:
             return
@@ -61,7 +61,7 @@ class InterfaceList(QWidget):
         return line
 
     def _end(self, interface: Interface) -> QWidget:
-        """Return a label that says whether it is in use, or a switch where a person chooses that."""
+        """Return a label with the state of an interface, or a switch if the user may choose it."""
         name = interface.name
         if interface.unasked:
             used = interface.up and interface.addresses
@@ -79,13 +79,13 @@ class InterfaceList(QWidget):
 
 
 def _matters(interface: Interface) -> bool:
-    """Return whether to list it: loopback and interfaces that carry nothing are left out, unless they were chosen."""
+    """Return whether to list an interface. Loopback and unused ones are hidden unless they were chosen."""
     there = interface.up and interface.addresses
     return bool(interface.chosen or (interface.kind != LOOPBACK and (interface.unasked or there)))
 
 
 def kind_word(kind: str) -> str:
-    """Return the word for a kind of interface."""
+    """Return the display name for a kind of interface."""
     translate = QCoreApplication.translate
     return {
         "ethernet": translate("Settings", "Cable"),
@@ -98,7 +98,7 @@ def kind_word(kind: str) -> str:
 
 
 class Reaching(QWidget):
-    """An address field for each machine that is not reached, or the way into a household; a field in use stays."""
+    """An address field for each unreachable machine, or the button to join a household. A field in use stays."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class Reaching(QWidget):
 
 
 class RestartRow(QFrame):
-    """A row that says that changes need a restart, and offers it."""
+    """A row that says that changes need a restart, with a button for it."""
 
     def __init__(self, services: AppContext, sentence: str) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ MOST_PORT, FIELD_WIDTH = 65535, 220
 
 
 class Network(Group):
-    """The Network page. Changes take effect when the node restarts; the page says so and offers that."""
+    """The Network page. Changes take effect when the node restarts, which the page offers."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))

@@ -1,4 +1,4 @@
-"""Settings, Privacy: every connection this app makes, and where secrets are kept."""
+"""Settings, Privacy: all connections this app makes, and where secrets are kept."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SOON_MS = 1000
 
 
 class EraseSheet(Sheet):
-    """The dialog that deletes all data of Poolhouse on this computer, and quits.
+    """The dialog that deletes all data of Poolhouse on this computer and quits.
 
-    Nothing is deleted before the window and its node have ended; `end` ends the window.
+    Nothing is deleted until the window and its node have ended. `end` ends the window.
     """
 
     needs_node = False
@@ -65,7 +65,7 @@ class EraseSheet(Sheet):
         self.keep(services.client.get("/settings", self._tell_size, answer=Settings))
 
     def erase(self) -> None:
-        """End the node, then the window; the launcher then deletes the data."""
+        """End the node and then the window. The launcher then deletes the data."""
         services = self.services
         services.launcher.erase_at_end()
         services.client.endpoint = services.client.endpoint or services.launcher.find()
@@ -85,9 +85,9 @@ class EraseSheet(Sheet):
 
 
 class TurningDialog(Dialog):
-    """The progress of encrypting chats, in front of the window so that nobody renames or deletes one meanwhile.
+    """The progress of encrypting or decrypting chats, modal so that no chat is renamed or deleted in the meantime.
 
-    It cannot be canceled, but the window can be closed: then it is done completely or not at all.
+    It cannot be canceled, but the window can be closed; the change is then made completely or not at all.
     """
 
     def __init__(self, lock: ChatLock, parent: QWidget, *, on: bool) -> None:
@@ -110,12 +110,12 @@ class TurningDialog(Dialog):
         lock.history.turning.progressed.connect(self._show)
 
     def begin(self) -> None:
-        """Turn encryption on or off; the dialog closes itself."""
+        """Turn encryption on or off, then close the dialog."""
         self._soon.start()
         self._lock.turn(self._on)
 
     def reject(self) -> None:
-        """Escape does not end it."""
+        """Ignore Escape."""
 
     def _show(self, n: int, of: int) -> None:
         self.bar.tell(n / of if of else None)
@@ -127,7 +127,7 @@ class TurningDialog(Dialog):
 
 
 class Privacy(Group):
-    """The Privacy page: it reports connections and places of secrets, and lets a person encrypt the chats."""
+    """The Privacy page: it lists connections and where secrets are kept, and can encrypt the chats."""
 
     can_reset = False
 

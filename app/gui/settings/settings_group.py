@@ -1,4 +1,4 @@
-"""One page of settings: its title, its cards, a search through them, and Reset."""
+"""The parts of a settings page: controls, settings, cards, and the page itself with search and reset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_LETTERS = 16
 
 
 class Choice(DropDown):
-    """A list to choose a value from; `chosen(value)` is called for a person's choice, not for `show_value`."""
+    """A drop-down list. `chosen(value)` is called when the user chooses, but not by `show_value`."""
 
     def __init__(self, options: Sequence[tuple[str, str]], chosen: Callable[[str], object]) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class Choice(DropDown):
         self.setCurrentIndex(max(0, self.findData(value)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Scrolling the page must not change a setting under the pointer."""
+        """Ignore the wheel: scrolling the page must not change a setting under the pointer."""
         event.ignore()
 
 
 class Number(QDoubleSpinBox):
-    """A number in a range; `chosen(value)` is called when it is typed or stepped, not for `show_value`."""
+    """A number field with a range. `chosen(value)` is called when the user changes it, but not by `show_value`."""
 
     def __init__(self, least: float, most: float, digits: int, chosen: Callable[[float], object]) -> None:
         super().__init__()
@@ -60,13 +60,13 @@ class Number(QDoubleSpinBox):
         self.valueChanged.connect(self._changed)
 
     def show_value(self, value: float) -> None:
-        """Show a value, unless a person is typing."""
+        """Show a value, unless the user is typing."""
         if not self.hasFocus():
             self._shown = value
             self.setValue(value)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Scrolling the page must not change a setting under the pointer."""
+        """Ignore the wheel: scrolling the page must not change a setting under the pointer."""
         event.ignore()
 
     def _changed(self, value: float) -> None:
@@ -76,7 +76,7 @@ class Number(QDoubleSpinBox):
 
 
 class Setting(QWidget):
-    """A setting: its title, its explanation, its default, and its control at the right, or below if it is `wide`."""
+    """A setting: title, explanation, default, and a control on the right, or below if `wide`."""
 
     def __init__(
         self,
@@ -123,13 +123,13 @@ class Setting(QWidget):
         show_if(self._texts, True)
 
     def matches(self, words: list[str]) -> bool:
-        """Return whether it contains every searched word."""
+        """Return whether the setting contains every search word."""
         said = f"{self._words} {self.about.text().casefold()}"
         return all(word in said for word in words)
 
 
 class Card:
-    """A card with a heading, and a hairline between each two settings; hidden while none of them is shown."""
+    """A card with a heading and a line between settings. It is hidden while none of them is shown."""
 
     def __init__(self, page: QVBoxLayout, title: str) -> None:
         self.heading = label(title, "muted") if title else None
@@ -146,7 +146,7 @@ class Card:
         page.addWidget(self.frame)
 
     def put(self, *settings: Setting) -> None:
-        """Append settings; they are visible after the next `show`."""
+        """Append settings. They become visible with the next `show`."""
         for setting in settings:
             between = line() if self._rows else None
             if between is not None:
@@ -155,7 +155,7 @@ class Card:
             self._rows.append((between, setting))
 
     def show(self, words: list[str]) -> int:
-        """Show only settings that contain all `words`, and return how many."""
+        """Show only settings that contain all `words`. Return how many there are."""
         shown = 0
         for between, setting in self._rows:
             matches = not setting.gone and setting.matches(words)
@@ -170,7 +170,7 @@ class Card:
 
 
 class Group(QWidget):
-    """Subclasses add settings in `__init__`; `refresh` is called when the page comes to the front."""
+    """A page of settings. Subclasses add settings in `__init__`; `refresh` is called when the page is shown."""
 
     told = Signal(str, str)  # a sentence for the page, and its kind: info or error
     failed = Signal(object)  # AppError, for the page to say
@@ -202,36 +202,36 @@ class Group(QWidget):
         return made
 
     def _level(self) -> None:
-        """Keep headings at the same height on every page, with or without a button beside them."""
+        """Keep headings at the same height on every page, with or without a button next to them."""
         self.heading.setMinimumHeight(self.services.theme.px(sizes.CONTROL_HEIGHT))
 
     def search(self, words: list[str]) -> int:
-        """Show only settings that contain all `words`, and return how many."""
+        """Show only settings that contain all `words`. Return how many there are."""
         self._words = words
         show_if(self._reset, self.can_reset and not words)
         whole = all(word in self.title.casefold() for word in words)
         return sum(card.show([] if whole else words) for card in self._cards)
 
     def search_again(self) -> None:
-        """Repeat the search after settings came or went."""
+        """Repeat the search after settings were added or removed."""
         self.search(self._words)
 
     def refresh(self) -> None:
-        """Show the current values: the page came to the front, or the node came back."""
+        """Show current values, because the page came to the front or the node is back."""
 
     def take_focus(self) -> None:
-        """Focus the control that a person comes back to."""
+        """Focus the control that the user left."""
 
     def reset(self) -> None:
         """Restore all defaults of this page."""
 
     def reset_words(self) -> str:
-        """Return the sentence that is shown when a reset is done."""
+        """Return the sentence shown after a reset."""
         words = self.tr("{page} was reset to its defaults.")
         return words.format(page=self.title)
 
     def _reset_all(self) -> None:
-        """Reset, and say so when all its requests are done; a refusal is shown instead."""
+        """Reset the page, and say so when all requests are done. Show an error instead if one is refused."""
         waits = self._waits = set()
         self.reset()
         self._waits = None
@@ -250,7 +250,7 @@ class Group(QWidget):
         *,
         answer: type[T] = RAW,
     ) -> None:
-        """Ask the node, and show a refusal on the page. A GET waits until the node is there."""
+        """Send a request to the node, and show an error on the page. A GET waits until the node is available."""
         if method == "GET" and not self.services.pool.is_there:
             return  # nobody asked for anything yet, so nothing failed
         self._calls[:] = [call for call in self._calls if call.running]
@@ -260,7 +260,7 @@ class Group(QWidget):
             self._calls.append(call)
 
     def _of_reset(self, done: Callable[[T], None], waits: set[object]) -> Callable[[T], None]:
-        """Wrap a callback: after the last answer to a reset, the page says that it is done."""
+        """Wrap a callback so that the page reports a finished reset after the last answer."""
         mark = object()
         waits.add(mark)
 

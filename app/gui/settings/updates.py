@@ -1,4 +1,4 @@
-"""Settings, Updates: this version, its changes, and whether there is a newer one and how to get it."""
+"""Settings, Updates: this version and its changes, whether there is a newer one, and how to get it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.gui.widgets.layouts import column
 
 
 class DailyCheck(QFrame):
-    """The switch "Look for updates once a day" for the first run; hidden unless this copy names a place to ask."""
+    """The switch for daily update checks in the first steps. Hidden if this copy cannot check for updates."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class DailyCheck(QFrame):
         self.hide()
 
     def look(self) -> None:
-        """Ask the node for the place, if it is there."""
+        """Ask the node where updates are published, if the node is available."""
         if self._pool.is_there:
             self._calls.keep("ask", self._client.get("/updates", self.tell, answer=UpdateState))
 
@@ -55,7 +55,7 @@ class DailyCheck(QFrame):
         self._calls.end_all()
 
     def tell(self, updates: UpdateState) -> None:
-        """Show the place that would be asked, if this copy names one."""
+        """Show where this copy would check for updates, if it can."""
         place = updates.place
         self.setVisible(place is not None)
         if place is not None:
@@ -76,7 +76,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(Group):
-    """The Updates page. It downloads nothing: it opens the page of a version, or says that there is no place to ask."""
+    """The Updates page. It downloads nothing: it only opens the web page of a version."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
@@ -162,7 +162,7 @@ class Updates(Group):
         self.ask("POST", "/updates", self._tell, answer=UpdateState)
 
     def fail(self, error: AppError) -> None:
-        """Show the error, and what is known again."""
+        """Show an error, and the known state again."""
         super().fail(error)
         self._tell(self._updates)
 
@@ -177,7 +177,7 @@ class Updates(Group):
             QDesktopServices.openUrl(QUrl(self._page))
 
     def _tell(self, updates: UpdateState) -> None:
-        """Show what the node knows; without a place to ask there is nothing to press."""
+        """Show the state. There is no button if this copy cannot check for updates."""
         self._updates, place = updates, updates.place
         self._nowhere.gone = place is not None
         self._place.gone = self._daily.gone = place is None

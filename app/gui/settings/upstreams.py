@@ -1,4 +1,4 @@
-"""Settings, Local API: other servers that may answer, and the dialogs to add, test and remove them."""
+"""Settings, Local API: other servers that may answer, and the dialogs that add, test and remove them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MOST_CERTIFICATE_BYTES = 1 << 14
 
 
 class AddServer(Sheet):
-    """The dialog to add a server. Its key is sent to the node once, and never shown again."""
+    """The dialog that adds a server. Its key is sent to the node once and never shown again."""
 
     def __init__(self, services: AppContext, known: Collection[str], done: Answered, parent: QWidget) -> None:
-        """known: names that other servers have already."""
+        """Create the dialog. known: the names of existing servers."""
         sentence = _tr(
             "An OpenAI-compatible server that answers when the pool is full or doesn't have the model. It stays "
             "off until you turn it on. What is sent there leaves your household."
@@ -114,7 +114,7 @@ class AddServer(Sheet):
             self.trust(Path(chosen))
 
     def trust(self, file: Path) -> None:
-        """Trust the certificate in this file alone."""
+        """Trust only the certificate in this file."""
         try:
             with file.open("rb") as opened:
                 data = opened.read(MOST_CERTIFICATE_BYTES + 1)
@@ -129,7 +129,7 @@ class AddServer(Sheet):
 
 
 class _Asking(Sheet):
-    """A question before the node changes something about one server."""
+    """A confirmation before the node changes something about a server."""
 
     act: QPushButton
 
@@ -150,7 +150,7 @@ class _Asking(Sheet):
 
 
 class CountAnew(_Asking):
-    """The question before a server may spend its whole allowance once more."""
+    """The confirmation before the token count of a server is reset."""
 
     def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
         title = _tr("Reset the count for {name}").format(name=name)
@@ -168,7 +168,7 @@ class CountAnew(_Asking):
 
 
 class ForgetServer(_Asking):
-    """The question before a server is removed with its key."""
+    """The confirmation before a server and its key are removed."""
 
     def __init__(self, services: AppContext, name: str, done: Answered, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
@@ -184,7 +184,7 @@ class ForgetServer(_Asking):
 
 
 class UpstreamRows:
-    """The rows of a group: one to add a server, and one for each server."""
+    """The rows of a settings group: one that adds a server, and one for each server."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -206,7 +206,7 @@ class UpstreamRows:
         )
 
     def tell(self, servers: list[Upstream]) -> None:
-        """Show a switch for each server, and what it has cost; keys are not among this."""
+        """Show a switch and the used tokens for each server. Keys are never included."""
         self._names = [server.name for server in servers]
         for name in self._names:
             if name not in self._rows:
@@ -247,7 +247,7 @@ class UpstreamRows:
         return switch, Setting(name, "", parts, words="upstream openai count spent")
 
     def test(self, name: str) -> None:
-        """Ask a server which models it has; this costs no tokens."""
+        """Ask a server which models it has, which uses no tokens."""
         path = f"/api/upstreams/{segment(name)}/test"
         self._group.ask("POST", path, self._tested, {}, answer=UpstreamTest)
 

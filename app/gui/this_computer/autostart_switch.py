@@ -1,4 +1,4 @@
-"""The switch "Start at sign-in": shows what the system really does, read back after each change."""
+"""The switch "Start at sign-in". It shows the real state of the system, which is read back after each change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.gui.widgets.notice import Remark
 
 
 class AutostartSwitch(QWidget):
-    """A row for any page: title, a line below it, the switch."""
+    """A row with a title, an explanation and the switch."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,7 +42,7 @@ class AutostartSwitch(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Ask the system again, which may have turned it off; without a node, as soon as there is one."""
+        """Read the state again, because the system may have changed it. Without a node this happens once there is one."""
         if not self._pool.is_there:
             return
         self._ask(self._client.get("/autostart", self._take, self._fail, answer=Autostart))

@@ -1,4 +1,4 @@
-"""The page "This computer": what it lends, when, what stops that, and its hardware."""
+"""The page "This computer": what it lends, when, when it pauses, and its hardware."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAVED_MS = 10_000  # the head says so long that a change is saved; Undo stays
 
 
 class ComputerPage(Page):
-    """Cards below each other; each change is in force at once and can be undone."""
+    """The cards of the page. Each change takes effect immediately and can be undone."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(services, self.tr("This computer"), parent)
@@ -95,7 +95,7 @@ class ComputerPage(Page):
         self._cards.addWidget(widget)
 
     def _begin(self) -> None:
-        """Follow the news; all cards are there."""
+        """Start to follow changes, now that all cards exist."""
         self._cards.addStretch(1)
         self.lending.changed.connect(self._show_known)
         self._show_known()
@@ -115,7 +115,7 @@ class ComputerPage(Page):
         self.lending.watch(False)
 
     def _show_known(self) -> None:
-        """Show limits and rules only once the node has told them."""
+        """Show limits and rules once the node has sent them."""
         for card_ in (self.memory, self.rules, self.hours):
             show_if(card_, self.lending.state is not None)
 

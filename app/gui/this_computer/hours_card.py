@@ -1,4 +1,4 @@
-"""The hours in which this machine lends: always, or those painted into a grid of the week."""
+"""The hours when this machine lends: always, or those painted into a weekly grid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL: Cells = frozenset((day, hour) for day in range(len(DAYS)) for hour in range
 
 
 def cells_of(spans: Iterable[Span]) -> Cells:
-    """Return the hours that lie wholly inside these spans; no spans are all hours."""
+    """Return the hours that are entirely within the spans. No spans mean all hours."""
     all_spans = tuple(spans)
     return frozenset((day, hour) for day, hour in ALL if _whole(all_spans, day, hour))
 
@@ -50,14 +50,14 @@ def is_exact(spans: Iterable[Span]) -> bool:
 
 
 def text_of(cells: Cells) -> str:
-    """Return the text of the rule for these cells. Raises ValueError for none: that is no rule."""
+    """Return the text of the rule for these cells. Raises ValueError if there are none, which no rule can express."""
     if not cells:
         raise ValueError("no hour at all")
     return hours_text(spans_of(cells))
 
 
 def spans_of(cells: Cells) -> tuple[Span, ...]:
-    """Return as few spans as people would write; a night is one span over midnight. All cells are no span."""
+    """Return the spans as a person would write them: as few as possible, a night as one. All cells give no spans."""
     if cells == ALL:
         return ()
     days: dict[tuple[int, int], list[int]] = {}
@@ -74,7 +74,7 @@ def _whole(spans: tuple[Span, ...], day: int, hour: int) -> bool:
 
 
 def _runs(cells: Cells) -> list[tuple[int, int]]:
-    """Return (first hour of the week, length) of each unbroken run; the week is a circle."""
+    """Return (first hour of the week, length) of each unbroken run. The week wraps around."""
     hours = {day * HOURS + hour for day, hour in cells}
     runs = []
     for start in sorted(hours):
@@ -108,7 +108,7 @@ STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1,
 
 
 class WeekGrid(QWidget):
-    """The hours of a week to paint: seven rows of 24 cells, by mouse or by keys. With Shift, arrow keys paint on."""
+    """A weekly grid of hours that are painted with the mouse or the keys, where Shift+arrow paints."""
 
     painted = Signal(object)  # Cells: a person has changed something
 
@@ -132,7 +132,7 @@ class WeekGrid(QWidget):
         return self._cells
 
     def show_cells(self, cells: Cells) -> None:
-        """Show the cells that are in force, unless somebody is painting."""
+        """Show the current cells, unless the user is painting."""
         if self._from is None and cells != self._cells:
             self._cells = cells
             self.update()
@@ -186,7 +186,7 @@ class WeekGrid(QWidget):
             self._tell()
 
     def _paint_to(self, cell: Cell) -> None:
-        """Set all cells between the first one and this one to what the first one was not."""
+        """Set all cells from the first painted one to this one to the opposite of the first one's former value."""
         assert self._from is not None
         days = sorted((self._from[0], cell[0]))
         hours = sorted((self._from[1], cell[1]))
@@ -207,12 +207,12 @@ class WeekGrid(QWidget):
     # where things are
 
     def _origin(self) -> tuple[float, float, float, float]:
-        """Return left and top of the first cell, and width and height of each."""
+        """Return left and top of the first cell, and the width and height of a cell."""
         left, top = self._theme.px(sizes.XXL + sizes.L), self._theme.px(sizes.XL)
         return left, top, (self.width() - left) / HOURS, self._theme.px(sizes.XL)
 
     def rect_of(self, cell: Cell) -> QRectF:
-        """Return where a cell is drawn."""
+        """Return the rectangle of a cell."""
         left, top, wide, high = self._origin()
         return QRectF(left + cell[1] * wide, top + cell[0] * high, wide, high)
 
@@ -262,7 +262,7 @@ KEPT = "lending/hours"  # what was painted before it was switched off
 
 
 class HoursCard(QFrame):
-    """A switch, and below it the week: as a grid to paint, and as text."""
+    """A switch, and below it the week as a grid and as text."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -300,7 +300,7 @@ class HoursCard(QFrame):
         return column(self.grid, presets, self._problem, gap=sizes.M)
 
     def show_state(self) -> None:
-        """Show the hours as the node has them now."""
+        """Show the current hours."""
         if not self._lending.is_known:
             self.switch.setEnabled(False)
             self._week.hide()
@@ -351,7 +351,7 @@ class HoursCard(QFrame):
             self._problem.show()
 
     def _refuse(self, sentence: str) -> None:
-        """Say why a choice is not possible, and show what is in force."""
+        """Say why a choice is not possible, and show the current hours again."""
         self.show_state()
         self._problem.setText(sentence)
         self._problem.show()

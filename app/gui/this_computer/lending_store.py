@@ -1,4 +1,4 @@
-"""The state, rules and readings of lending on this machine, changes that can be undone, and sentences about it."""
+"""The state, rules and readings of lending on this machine, undoable changes, and sentences about the state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULES = "/lending"
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A request that changes something. before: the rules that it replaces, for `undo`."""
+    """A request that changes something. before: the replaced rules, for `undo`."""
 
     path: str
     body: Json
@@ -36,7 +36,7 @@ class _Change:
 
 
 class LendingStore(QObject):
-    """Fresh while `watch(True)`; everything in it is the node's newest answer."""
+    """The latest lending state from the node, refreshed regularly while `watch(True)`."""
 
     changed = Signal()  # rules or readings changed
     saved = Signal()  # a change is in force; `can_undo` says whether it can be undone
@@ -73,27 +73,27 @@ class LendingStore(QObject):
 
     @property
     def most_bytes(self) -> int:
-        """The memory that is lent at most."""
+        """The maximum memory that can be lent."""
         return self._answer.most_bytes if self._answer else 0
 
     @property
     def most_threads(self) -> int:
-        """The threads of the processor."""
+        """The number of processor threads."""
         return self._answer.most_threads if self._answer else 0
 
     @property
     def own_most_bytes(self) -> int:
-        """The memory that models of this machine's own user may take."""
+        """The maximum memory for models that this machine's user loads."""
         return self._answer.own_most_bytes if self._answer else 0
 
     @property
     def is_on(self) -> bool:
-        """True if the owner lends at all."""
+        """True if lending is turned on and its limit is not zero."""
         return self.rules.on and self.rules.memory_bytes != 0
 
     @property
     def is_changing(self) -> bool:
-        """True while a change of the rules is on its way: the node's newest answer is older than that."""
+        """True while a change of the rules is in progress, so the latest answer is outdated."""
         return any(change.path == RULES for change in self._in_progress)
 
     @property
@@ -101,7 +101,7 @@ class LendingStore(QObject):
         return bool(self._undos)
 
     def watch(self, on: bool) -> None:
-        """Keep the readings fresh while they are shown."""
+        """Start or stop refreshing the readings regularly."""
         if on:
             self._timer.start()
             self.refresh()
@@ -109,45 +109,45 @@ class LendingStore(QObject):
             self._timer.stop()
 
     def refresh(self) -> None:
-        """Ask once, unless the answer to a change is on its way."""
+        """Request the state once, unless the answer to a change is about to arrive."""
         if self._in_progress or self._look is not None or not self._pool.is_there:
             return
         # when that fails, the window's own bar says that the node is away
         self._look = self._client.get(RULES, self._looked, self._not_looked, answer=LendingState)
 
     def switch(self, on: bool) -> None:
-        """Lend, or lend nothing; the limit stays for the next time."""
+        """Turn lending on or off. The limit is kept for the next time."""
         rules: Json = {"on": on}
         if on and self.rules.memory_bytes == 0:
             rules["memory_bytes"] = None
         self.change(rules)
 
     def change(self, rules: Json) -> None:
-        """Change these rules; what they were is kept for `undo`."""
+        """Change these rules, and remember the old ones for `undo`."""
         before = {name: getattr(self.rules, name) for name in rules} if self.is_known else {}
         if rules != before:
             self._send(_Change(RULES, rules, before))
 
     def undo(self) -> None:
-        """Bring back the rules from before the last change."""
+        """Restore the rules before the last change."""
         if self._undos:
             self._send(_Change(RULES, self._undos.pop()))
 
     def allow(self) -> None:
-        """Give this machine the household's right to lend. Only an admin may."""
+        """Give this machine the lender role, which only an admin may do."""
         key = self._pool.now.node.id
         machine = self._pool.now.machines.get(key)
         roles = sorted({*(machine.roles if machine else ()), "lender"})
         self._send(_Change(f"/machines/{key}/roles", {"roles": roles}))
 
     def again(self) -> None:
-        """Try the change again that was refused last."""
+        """Retry the last change that was refused."""
         change, self._refused_change = self._refused_change, None
         if change is not None:
             self._send(change)
 
     def pause(self, seconds: float | None = None, *, at_once: bool = False) -> None:
-        """Pause by hand, for so long or until resumed. `at_once` ends running answers, too."""
+        """Pause manually, for some time or until resumed. `at_once` stops running answers as well."""
         self._send(_Change("/lending/pause", {"seconds": seconds, "at_once": at_once}))
 
     def resume(self) -> None:
@@ -207,17 +207,17 @@ class LendingStore(QObject):
 
 
 def is_by_hand(lending: Lending) -> bool:
-    """Return whether a person paused it, so that a person resumes it."""
+    """Return whether the user paused lending, so only the user resumes it."""
     return lending.code in BY_HAND and lending.state in ("paused", "draining")
 
 
 def may_not(lending: Lending) -> bool:
-    """Return whether the household does not let this machine lend: then it is no pause that ends."""
+    """Return whether the household does not let this machine lend, which is not a temporary pause."""
     return lending.code == NO_ROLE and lending.state != "draining"
 
 
 def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
-    """Return the state with its reason. away: names of machines that are offline; what they hold here is kept."""
+    """Return a sentence with the state and its reason. away: names of offline machines whose layers are kept here."""
     size = formats.size
     match lending.state:
         case "lending" if lending.used_by and set(lending.used_by) <= set(away):
@@ -253,7 +253,7 @@ def users(lending: Lending) -> str:
 
 
 def since(lending: Lending) -> str:
-    """Return since when the state holds, with the day where that was not today; empty where it is not known."""
+    """Return when the state began, with the date if that was not today, or "" if unknown."""
     if not lending.since:
         return ""
     at = QDateTime.fromSecsSinceEpoch(lending.since)
@@ -263,7 +263,7 @@ def since(lending: Lending) -> str:
 
 
 def state_word(state: str) -> str:
-    """Return a machine's state in one word, for lists."""
+    """Return a machine's state in a word or two, for lists."""
     known = {
         "ready": _tr("ready"),
         "lending": _tr("lending"),

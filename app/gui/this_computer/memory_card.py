@@ -1,4 +1,4 @@
-"""The card for the memory, the processor and the network that are lent: the memory bar with its legend, and limits."""
+"""The card for the memory, processor and network that are lent: the memory bar, its legend, and the limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOLID = Qt.BrushStyle.SolidPattern
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the bar; `look` is the name of a color, and a pattern."""
+    """A part of the bar. `look` consists of a color name and a pattern."""
 
     name: str
     bytes: int
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The memory by who has it, in bytes; together the whole."""
+    """The memory in bytes by use. The parts add up to the total."""
 
     programs: int  # other than Poolhouse
     own: int  # this machine's own model
@@ -46,7 +46,7 @@ class Shares:
 
 
 def shares(lending: Lending) -> Shares:
-    """Return who has the memory. In `lending`, memory that is promised but not loaded yet still counts as free."""
+    """Return how the memory is used. Memory that is reserved but not yet loaded still counts as free in `lending`."""
     total, free, used = lending.total_bytes, lending.free_bytes, lending.used_bytes
     taken = max(0, total - free)
     own = min(lending.own_bytes, taken)
@@ -59,7 +59,7 @@ def shares(lending: Lending) -> Shares:
 
 
 class MemoryBar(QWidget):
-    """The memory of this machine as one bar. Its words are in the legend."""
+    """The memory of this machine as a bar. The legend explains it."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -94,7 +94,7 @@ class MemoryBar(QWidget):
 
 
 def paint_look(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
-    """Fill a part with its color and its pattern, which tells parts apart without colors."""
+    """Fill a part with its color and its pattern, which distinguishes parts without color."""
     color: QColor = theme.color(look[0])
     if look[1] is not SOLID:
         painter.fillRect(box, theme.color("card"))
@@ -136,7 +136,7 @@ NO_LIMIT = LINK_LEAST_MBIT - 1
 
 
 class MemoryCard(QFrame):
-    """All amounts are the node's; only the position of the slider is a person's until it is sent."""
+    """The card for the limits. It shows the node's values, apart from a slider that the user is moving."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -196,7 +196,7 @@ class MemoryCard(QFrame):
         )
 
     def _legend(self, services: AppContext) -> Flow:
-        """Make the legend. All entries are as wide as the widest, so that they stand below each other."""
+        """Return the legend. All entries are as wide as the widest, so that they align."""
         for name, look in zip(self._names(), LOOKS, strict=True):
             entry, figure = QWidget(), label("")
             entry.setLayout(row(Swatch(services.theme, look), label(name, "muted"), figure, None))
@@ -217,7 +217,7 @@ class MemoryCard(QFrame):
             entry.setMinimumWidth(each if columns > 1 else 0)
 
     def show_state(self) -> None:
-        """Show the state as the node has it now."""
+        """Show the current state."""
         state = self._lending.state
         if not state:
             return
@@ -279,7 +279,7 @@ class MemoryCard(QFrame):
         self._lending.change({"memory_bytes": steps * self._step(), "on": on})
 
     def _end_limit(self) -> None:
-        """Remove the limit, which is set on the command line for scripts and several nodes."""
+        """Remove the limit that the command line can set for scripts and multiple nodes."""
         self._lending.change({"limit_bytes": 0})
 
     def _threads_chosen(self, threads: int) -> None:

@@ -1,4 +1,4 @@
-"""The row of one rule, and controls that report a value once a person has stopped moving it."""
+"""The row of a rule, and controls that report a value once the user has stopped changing it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.gui.widgets.layouts import column
 
 
 class RuleRow(QWidget):
-    """One rule: its title with the current reading below it, its value, its switch."""
+    """A row for a rule: its title above the current reading, its value, and its switch."""
 
     def __init__(self, title: str, *controls: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ NUMBER_WIDTH = 5 * sizes.XXL  # all of the same width
 
 
 class Number(QSpinBox):
-    """A number with its unit. `chosen(value)` is called once a person has chosen one."""
+    """A number field with a unit. `chosen(value)` is called once the user has settled on a value."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Number(QSpinBox):
         self.editingFinished.connect(self._end)
 
     def show_value(self, value: int) -> None:
-        """Show the value that is in force, unless a person is changing it."""
+        """Show the current value, unless the user is changing it."""
         if not self._timer.isActive() and value != self.value():
             self.blockSignals(True)
             self.setValue(value)
@@ -80,7 +80,7 @@ class Number(QSpinBox):
 
 
 class Slide(QSlider):
-    """A slider. `moved(value)` is called while it moves, `chosen(value)` once a person has chosen."""
+    """A slider. `moved(value)` is called while it moves, and `chosen(value)` once the user has settled on a value."""
 
     def __init__(
         self, name: str, moved: Callable[[int], object], chosen: Callable[[int], object], parent: QWidget | None = None
@@ -96,11 +96,11 @@ class Slide(QSlider):
 
     @property
     def is_moving(self) -> bool:
-        """True while a person is moving it."""
+        """True while the user is moving the slider."""
         return self._timer.isActive() or self.isSliderDown()
 
     def show_value(self, value: int, most: int) -> None:
-        """Show the value that is in force, unless a person is changing it."""
+        """Show the current value, unless the user is changing it."""
         if self.is_moving:
             return
         self.blockSignals(True)

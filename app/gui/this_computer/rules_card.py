@@ -1,4 +1,4 @@
-"""The rules that make lending pause: each with its value and what is so now."""
+"""The rules that pause lending, each with its value and the current reading."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SHOWN_CHARACTERS = 12  # at least, of the name that is typed
 
 
 class ProgramsEditor(QWidget):
-    """The programs beside which nothing is lent, with running ones and installed games offered.
+    """The list of programs that pause lending, with suggestions of running programs and installed games.
 
-    Adds and removes at once; the page's Undo brings a removed one back.
+    Changes take effect immediately. The page's Undo restores a removed program.
     """
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
@@ -54,7 +54,7 @@ class ProgramsEditor(QWidget):
         self.show_state()
 
     def show_state(self) -> None:
-        """Show the rules as the node has them now."""
+        """Show the current rules."""
         names, running = self._lending.rules.programs, self._lending.readings.programs
         full = len(names) >= MAX_PROGRAMS
         self.entry.setEnabled(self._lending.is_known and not full)
@@ -94,7 +94,7 @@ class ProgramsEditor(QWidget):
         self._lending.change({"programs": [program for program in self._lending.rules.programs if program != name]})
 
     def refresh(self) -> None:
-        """Ask which programs run now, for the list of the entry."""
+        """Request the running programs for the suggestions."""
         if self._call is None:
             self._call = self._services.client.get("/programs", self._offered, self._no_offer, answer=Programs)
 
@@ -110,12 +110,12 @@ class ProgramsEditor(QWidget):
         return self.tr("{game} ({program})").format(game=game, program=program) if game else program
 
     def _no_offer(self, error: AppError) -> None:
-        """Do without the list: a name can be typed."""
+        """Continue without suggestions, because a name can be typed."""
         self._call = None
 
 
 class _Entry(DropDown):
-    """A field to type a name, with a list of running programs and games."""
+    """A text field with suggestions of running programs and games."""
 
     def __init__(self, opened: Callable[[], object]) -> None:
         super().__init__()
@@ -131,17 +131,17 @@ class _Entry(DropDown):
         super().showPopup()
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore it: scrolling the page must not choose the program under the pointer."""
+        """Ignore the wheel: scrolling the page must not change the program under the pointer."""
         event.ignore()
 
     @property
     def program(self) -> str:
-        """The program that is typed, or chosen from the list."""
+        """The typed or chosen program."""
         at = self.findText(self.currentText(), Qt.MatchFlag.MatchExactly)
         return str(self.itemData(at)) if at >= 0 else self.currentText().strip()
 
     def offer(self, texts: Mapping[str, str]) -> None:
-        """Fill the list with programs and their texts; what is typed stays."""
+        """Fill the list with programs and their display texts. The typed text stays."""
         typed = self.currentText()
         self.clear()
         for program, text in texts.items():
@@ -159,7 +159,7 @@ HOT_BOUNDS = (50, 105)  # those of app/core/lending/policy.py
 
 
 class RulesCard(QFrame):
-    """The rules; every change is in force at once."""
+    """The card with all rules. Changes take effect immediately."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -247,7 +247,7 @@ class RulesCard(QFrame):
         return row
 
     def show_state(self) -> None:
-        """Show the rules as the node has them now."""
+        """Show the current rules."""
         lending = self._lending
         rules, readings = lending.rules, lending.readings
         switches = (self.idle, self.battery, self.screen_rule, self.gpu, self.hot, self.network)

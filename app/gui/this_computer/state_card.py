@@ -1,4 +1,4 @@
-"""The card that says whether this machine lends, and why; with the switch, and buttons to pause."""
+"""The card that shows whether and why this machine lends, with a switch and buttons that pause."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = {
 
 
 class StateCard(QFrame):
-    """The first thing on the page."""
+    """The first card on the page."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -79,7 +79,7 @@ class StateCard(QFrame):
         return lambda: self._lending.pause(seconds)
 
     def show_state(self) -> None:
-        """Show the state as the node has it now."""
+        """Show the current state."""
         pool = self._services.pool
         gone = pool.link not in (Link.THERE, Link.LOOKING)
         lending = None if gone else self._lending.state  # the last state of a node that is gone says nothing
@@ -113,7 +113,7 @@ class StateCard(QFrame):
             self.resume.setFocus()  # the button that was pressed is hidden now
 
     def _unknown_sentence(self) -> str:
-        """Return why the state is not known."""
+        """Return why the state is unknown."""
         if self._services.pool.link in GONE:
             return QCoreApplication.translate("Standing", "The background service is not running.")
         return self.tr("Waiting for the background service…")

@@ -1,1 +1,1 @@
-"""Widgets and layouts that several pages share."""
+"""Widgets and layouts shared by several pages."""

@@ -36,7 +36,8 @@ STATE = QStyle.StateFlag
 
 
 class Feedback:
-    """The hover effect of a button, which fades in HOVER_MS, and its focus ring, which only the keyboard shows."""
+    """The hover effect of a button, which fades within HOVER_MS, and its focus ring, which only appears for the
+    keyboard."""
 
     def __init__(self, button: QAbstractButton) -> None:
         self._button = button
@@ -74,7 +75,7 @@ class Feedback:
             option.state &= ~STATE.State_HasFocus
 
     def paint(self, option: QStyleOption, draw: Callable[[QStylePainter], object]) -> None:
-        """Paint a mix of both looks; `draw` paints one of them."""
+        """Paint a blend of both appearances. `draw` paints one of them."""
         assert self._fade is not None
         painter = QStylePainter(self._button)
         option.state &= ~STATE.State_MouseOver
@@ -102,7 +103,7 @@ else:
 
 
 class _Felt(_Base):
-    """A mixin for feedback to pointer and keys, placed before Qt's button class."""
+    """A mixin with feedback for pointer and keys, which precedes Qt's button class."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -126,7 +127,7 @@ class _Felt(_Base):
 
 
 class _Button(_Felt, QPushButton):
-    """A button that Return presses like the space bar while it has the focus, even outside dialogs."""
+    """A button that is pressed by Return as well as the space bar while focused, even outside dialogs."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         if event.key() not in RETURNS:
@@ -150,7 +151,7 @@ class _Button(_Felt, QPushButton):
 
 
 class WrappingButton(_Button):
-    """A button whose text wraps. `text()` returns the text without line breaks."""
+    """A button with wrapping text. `text()` returns the text without line breaks."""
 
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
         self._whole = ""
@@ -208,7 +209,7 @@ class WrappingButton(_Button):
 
 
 def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
-    """Return a button for narrow places like notices."""
+    """Return a button for narrow places such as notices."""
     made = WrappingButton(text)
     made.setAutoDefault(False)
     made.clicked.connect(lambda *_: clicked())
@@ -218,7 +219,7 @@ def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
 def button(
     text: str, clicked: Callable[[], object] | None = None, role: str = "", parent: QWidget | None = None
 ) -> QPushButton:
-    """Return a button. role: primary, danger, link, inline (a link that is aligned with text above it) or nothing."""
+    """Return a button. role: primary, danger, link, inline (a link aligned with the text above) or ""."""
     made = _Button(parent)
     made.setText(text)
     made.setAutoDefault(role == "primary")
@@ -246,7 +247,7 @@ class ToolButton(_Felt, QToolButton):
 
 
 class IconButton(ToolButton):
-    """A button with only a picture; its name is also its tooltip."""
+    """A button with only an icon. Its name is also its tooltip."""
 
     def __init__(
         self,
@@ -278,7 +279,7 @@ class IconButton(ToolButton):
             self._paint()
 
     def _repaint(self) -> None:
-        """Repaint for another palette; a hidden button waits until it is shown."""
+        """Repaint the icon for another palette. A hidden button waits until it is shown."""
         self._is_stale = not self.isVisible()
         if not self._is_stale:
             self._paint()
@@ -297,7 +298,7 @@ LINE = 2  # of the focus ring
 
 
 class Switch(QCheckBox):
-    """A switch. `switched(on)` is called when a person turns it, but not by `show_on`."""
+    """A switch. `switched(on)` is called when the user toggles it, but not by `show_on`."""
 
     def __init__(
         self, theme: Theme, name: str, switched: Callable[[bool], object], parent: QWidget | None = None

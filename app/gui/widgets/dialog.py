@@ -1,4 +1,4 @@
-"""Dialogs that stay on their screen. If the screen is too small, the part above the buttons scrolls."""
+"""Dialogs that stay on their screen. If it is too small, the part above the buttons scrolls."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ FRAME = QSize(4, 40)  # two edges and a title bar, which nobody knows before a w
 
 
 def available(widget: QWidget) -> QRect:
-    """Return the area of the screen without the system's bars."""
+    """Return the area of the screen without panels and docks."""
     return widget.screen().availableGeometry()
 
 
 def screen_room(widget: QWidget) -> QSize:
-    """Return the largest size of a window on the screen, inside its frame."""
+    """Return the maximum size of a window on the screen without its frame."""
     return available(widget).size() - FRAME
 
 
 def fit(window: QWidget, smallest: QSize) -> None:
-    """Make a window and its minimum size no larger than its screen."""
+    """Limit a window and its minimum size to the size of its screen."""
     most = screen_room(window)
     window.setMinimumSize(smallest.boundedTo(most))
     if window.isMaximized() or window.isFullScreen():
@@ -40,7 +40,7 @@ def fit(window: QWidget, smallest: QSize) -> None:
 
 
 def hold(window: QWidget) -> None:
-    """Move a window so that all of it is on its screen."""
+    """Move a window so that it is entirely on its screen."""
     window.resize(window.size().boundedTo(screen_room(window)))
     screen, frame = available(window), window.frameGeometry()
     left = max(screen.left(), min(frame.left(), screen.right() - frame.width() + 1))
@@ -62,7 +62,7 @@ class Dialog(QDialog):
 
     @property
     def room(self) -> QSize:
-        """The largest possible size. Before it is shown, the screen is that of its parent."""
+        """The maximum size. Before it is shown, the screen of its parent counts."""
         return screen_room(self if self.isVisible() else self.parentWidget() or self)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
@@ -76,7 +76,7 @@ class Dialog(QDialog):
 
 
 class Compact(Dialog):
-    """A dialog as high as its content: a heading, a sentence, widgets, buttons. Escape closes it."""
+    """A dialog as high as its content: a heading, a sentence, widgets and buttons. Escape closes it."""
 
     def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -117,7 +117,7 @@ class Compact(Dialog):
                 self.content.addLayout(item)
 
     def offer(self, close: str, *acts: QPushButton) -> QPushButton:
-        """Add the buttons: one that closes the dialog, and those that do something. Return the former."""
+        """Add the buttons: one that closes the dialog, and those with actions. Return the first one."""
         made = button(close, self.reject)
         for choice in (made, *acts):
             self.buttons.addWidget(choice)
@@ -133,7 +133,7 @@ class Compact(Dialog):
         return button(words, pressed, role)
 
     def fit(self) -> None:
-        """Take the height of the content, limited by the window behind it; then the content scrolls."""
+        """Adopt the height of the content, limited by the window behind; beyond that, the content scrolls."""
         box, inner = self.layout(), self._inner
         assert box is not None
         inner.activate()
@@ -157,13 +157,13 @@ class Compact(Dialog):
         return min(max(window, HEIGHT - 2 * sizes.L), self.room.height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Fit again when the content changes: a scroll area does not pass that on."""
+        """Fit again when the content changes, which a scroll area does not propagate."""
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
         return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
-        """Fit again when the content has another size, as texts have when they are first shown."""
+        """Fit again when the content changes its size, as texts do when first shown."""
         done = super().event(event)
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
@@ -175,7 +175,7 @@ class Compact(Dialog):
 
 
 def _height(box: QLayout, width: int) -> int:
-    """Return the height that a layout needs at this width; its size hint would be larger for wrapping labels."""
+    """Return the height of a layout at this width. Its size hint is too large with wrapping labels."""
     return box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
 
 
@@ -184,7 +184,7 @@ MOST_NAME = 200  # characters
 
 
 class NameDialog(Compact):
-    """Asks for a name, like that of a new folder. `then` receives it; without a name only Cancel is enabled."""
+    """A dialog that asks for a name, for example of a folder. `then` receives it. An empty name is not accepted."""
 
     def __init__(self, theme: Theme, title: str, asks: str, then: Callable[[str], None], parent: QWidget) -> None:
         super().__init__(theme, title, "", parent)

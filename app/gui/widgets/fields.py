@@ -1,4 +1,4 @@
-"""Input fields: drop-down lists, machine names, and the handling of Escape and the wheel."""
+"""Input fields: drop-down lists and machine names, and their handling of Escape and the wheel."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from app.gui.widgets.labels import SPARE, paragraph, show_if
 
 
 class DropDown(QComboBox):
-    """A drop-down list. Qt's own has square corners, and its items ignore the style sheet."""
+    """A drop-down list. Qt's has square corners, and its items ignore the style sheet."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setItemDelegate(QStyledItemDelegate(self))
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Add some pixels, because Qt's hint is too narrow for the longest line."""
+        """Return Qt's hint plus some pixels, because it is too narrow for the longest line."""
         return super().sizeHint() + QSize(SPARE, 0)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
@@ -40,9 +40,10 @@ MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # too long is said, not cut
 
 
 class MachineName(QLineEdit):
-    """A field for a machine's name. `problem` is a label to be placed below it; `judged` is emitted when it may have
+    """A field for a machine name.
 
-    changed. `needed`: the name may not be empty.
+    `problem` is a label to place below it. `judged` is emitted when it may have changed. `needed`: the name is
+    required.
     """
 
     judged = Signal()
@@ -88,7 +89,7 @@ def _tr(text: str) -> str:
 
 
 class _Wheel(QObject):
-    """Passes the wheel on to the page below a box that has no focus."""
+    """An event filter that passes the wheel to the page if the box has no focus."""
 
     def __init__(self, box: QWidget) -> None:
         super().__init__(box)
@@ -104,12 +105,12 @@ class _Wheel(QObject):
 
 
 def wheel_scrolls_page(box: QWidget) -> None:
-    """Let the wheel over a box or slider scroll the page until it has the focus."""
+    """Let the wheel over a box or slider scroll the page until the widget has the focus."""
     _Wheel(box)
 
 
 class Escape(QObject):
-    """Calls `act` when Escape is pressed in `field` and is wanted there; otherwise the page receives it."""
+    """An event filter that calls `act` when Escape is pressed in `field`, if it is wanted there."""
 
     def __init__(self, field: QWidget, act: Callable[[], object], is_wanted: Callable[[], bool] = lambda: True) -> None:
         super().__init__(field)

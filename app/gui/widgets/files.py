@@ -1,4 +1,4 @@
-"""Files that are dropped on the window, and the dialog that saves one."""
+"""Dropping files on the window, and the dialog that saves a file."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from app.gui.widgets.layouts import column
 
 
 class LastFolder:
-    """The folder that was chosen last for one purpose, like exports or attachments."""
+    """The last folder that was chosen for a purpose such as exports or attachments."""
 
     def __init__(self, preferences: Preferences, purpose: str) -> None:
         self._preferences, self._name = preferences, f"folders/{purpose}"
 
     def folder(self) -> str:
-        """Return the folder to open a file from; without one, the person's home folder."""
+        """Return the folder for opening files, by default the user's home folder."""
         return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
-        """Return the path to suggest: in the last folder, or else in the file's own, or in the person's documents."""
+        """Return the path to suggest: in the last folder, else in the folder of `file`, else in the user's documents."""
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()
@@ -42,10 +42,10 @@ class LastFolder:
 
 
 def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str], last: LastFolder) -> Path | None:
-    """Return the file that a person chooses, or None. kinds: suffixes by filter of the dialog.
+    """Return the file that the user chooses, or None. kinds: suffixes by dialog filter.
 
-    If the corrected name differs from the typed one and exists already, the dialog opens again
-    with it, so that it asks itself.
+    If the corrected name differs from the typed one and already exists, the dialog opens again with it, so that it
+    asks before overwriting.
     """
     offered = last.offered(offered)
     while True:
@@ -60,7 +60,7 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
 
 
 def ended(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
-    """Return a path with its suffix, which replaces that of another kind."""
+    """Return the path with `suffix`, which replaces the suffix of another kind."""
     if typed.suffix.lower() == suffix:
         return typed
     if typed.suffix.lower() in kinds.values():
@@ -69,7 +69,7 @@ def ended(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
 
 
 class Drops(QObject):
-    """Accepts files that are dropped on `place`. `dropped` has the paths of local files, without folders."""
+    """An event filter that accepts files dropped on `place`. `dropped` has the paths of local files, without folders."""
 
     dropped = Signal(list)  # of str
 
@@ -96,7 +96,7 @@ class Drops(QObject):
 
 
 class _Hint(QFrame):
-    """Covers the place while a file is dragged over it."""
+    """An overlay while a file is dragged over a widget."""
 
     def __init__(self, place: QWidget, words: str) -> None:
         super().__init__(place)

@@ -1,4 +1,4 @@
-"""Layouts that depend on the width: a row that wraps, and text with its controls beside or below it."""
+"""Layouts that depend on the width: a wrapping row, and text with controls beside or below it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.gui.look import sizes
 
 
 class Items(QLayout):
-    """A layout whose height depends on its width."""
+    """A base for layouts whose height depends on their width."""
 
     def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
@@ -62,9 +62,9 @@ def height_at(item: QLayoutItem, width: int) -> int:
 
 
 class Flow(Items):
-    """Places items in lines from the left. `last_right`: the last item of a single line is at the right.
+    """A row of items that wraps, from the left.
 
-    `right_from`: so are all items from this one on, together.
+    `last_right`: the last item of a single line is on the right. `right_from`: all items from this one on are.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Flow(Items):
             left += wide + self._gap
 
     def _first_right(self, line: list[QLayoutItem]) -> QLayoutItem | None:
-        """Return the first item of those at the right."""
+        """Return the first item on the right."""
         if self._last_right:
             return line[-1] if len(line) > 1 else None
         after = len(self._items) if self.right_from is None else self.right_from
@@ -138,21 +138,21 @@ class Flow(Items):
 
 
 def _needed(item: QLayoutItem) -> int:
-    """Return the width of an item before a line wraps; a text field with a minimum width may shrink to it."""
+    """Return the width that an item needs before the line wraps. A text field may shrink to its minimum width."""
     widget = item.widget()
     least = widget.minimumWidth() if widget is not None and _grows(item) else 0
     return least or item.sizeHint().width()
 
 
 def _grows(item: QLayoutItem) -> bool:
-    """Return whether an item, like a text field, takes the remaining room."""
+    """Return whether an item such as a text field takes up the remaining width."""
     widget = item.widget()
     policy = widget.sizePolicy().horizontalPolicy() if widget is not None else None
     return policy is QSizePolicy.Policy.Expanding
 
 
 def _high(item: QLayoutItem, room: int) -> int:
-    """Return the height of an item, which wraps inside if it is wider than the line."""
+    """Return the height of an item. It wraps inside if it is wider than the line."""
     wide = item.sizeHint().width()
     return height_at(item, room) if wide > room else item.sizeHint().height()
 
@@ -162,7 +162,7 @@ CENTRE, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 
 class Beside(Items):
-    """Places `controls` beside `words`, which get the remaining width, or below them."""
+    """A layout with `controls` beside `words`, which get the remaining width, or below them."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class Beside(Items):
         self._gap, self._below, self._side, self._characters = gap, below, side, least
 
     def set_least(self, characters: int) -> None:
-        """Set the minimum length of a line of words; without room for it, the controls go below."""
+        """Set the minimum line length of the words. If there is less room, the controls go below."""
         self._characters = characters
         self.invalidate()
 
@@ -222,7 +222,7 @@ class Beside(Items):
         return self._one_below_another(box, place=place)
 
     def _least(self, words: QLayoutItem) -> int:
-        """Return the minimum width of the words in their text size."""
+        """Return the minimum width of the words at their text size."""
         widget = words.widget()
         line = self._characters * widget.fontMetrics().averageCharWidth() if widget else 0
         return max(words.minimumSize().width(), line)
@@ -242,7 +242,7 @@ class Beside(Items):
         return whole
 
     def _one_below_another(self, box: QRect, *, place: bool) -> int:
-        """Arrange the words above lines of controls; a control that is too wide fills its line and wraps inside."""
+        """Arrange the words above lines of controls. A control that is too wide gets its own line and wraps inside."""
         words, controls = self._parts()
         top, wide = box.top(), box.width()
         high = height_at(words, wide)

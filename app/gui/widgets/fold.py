@@ -1,4 +1,4 @@
-"""A heading that folds and unfolds the content below it."""
+"""A heading that expands and collapses the content below it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.gui.widgets.layouts import column
 
 
 class Unfolding(QWidget):
-    """Shows the upper part of its content while it unfolds; the content is laid out only once."""
+    """A container that reveals its content from the top. The content is laid out only once."""
 
     def __init__(self, content: QWidget) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Unfolding(QWidget):
         self.hide()
 
     def turn(self, on: bool) -> None:
-        """Unfold or fold the content."""
+        """Expand or collapse the content."""
         if on:
             self.show()
         self._moves.stop()
@@ -81,7 +81,7 @@ class Unfolding(QWidget):
 
 
 class Fold(QWidget):
-    """A heading with content that unfolds in HOVER_MS; closed at first."""
+    """A heading whose content expands within HOVER_MS. Initially collapsed."""
 
     def __init__(self, theme: Theme, title: str, content: QWidget) -> None:
         super().__init__()

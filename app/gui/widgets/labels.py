@@ -1,4 +1,4 @@
-"""Labels: single lines, paragraphs, captions. Foreign text is always plain."""
+"""Labels: single lines, paragraphs and captions. Text from outside is always plain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.gui.look.theme import Theme, set_role
 
 
 class _Width(QObject):
-    """Keeps the width of a widget in proportion to the text size."""
+    """An observer that keeps the width of a widget in proportion to the text size."""
 
     def __init__(self, widget: QWidget, theme: Theme, size: int, *, fixed: bool) -> None:
         super().__init__(widget)
@@ -29,17 +29,17 @@ class _Width(QObject):
 
 
 def keep_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """Fix a widget's width: `size` at 100 % text, and in proportion at other text sizes."""
+    """Fix the width of a widget: `size` at 100 % text size, and in proportion at others."""
     _Width(widget, theme, size, fixed=True)
 
 
 def bound_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """Limit a widget's width: `size` at 100 % text, and in proportion at other text sizes."""
+    """Limit the width of a widget: `size` at 100 % text size, and in proportion at others."""
     _Width(widget, theme, size, fixed=False)
 
 
 class Whole(QFrame):
-    """A frame that is at least as high as its content at its width, for splitters, which do not ask for that."""
+    """A frame at least as high as its content at its width. Splitters do not consider that themselves."""
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         box, hint = self.shown_layout(), super().minimumSizeHint()
@@ -56,10 +56,10 @@ class Whole(QFrame):
 
 
 def show_if(widget: QWidget, visible: bool) -> None:
-    """Hide a widget, or let it be shown with its parent.
+    """Hide a widget, or let it appear with its parent.
 
-    Qt dresses and measures at once what is shown, also in a page that is still being made, and does so again each
-    time that part finds its place: what nobody had hidden needs no showing.
+    Qt immediately polishes and measures a shown widget, even in an unfinished page, and again whenever the page is
+    placed somewhere else. So a widget that was never hidden is not shown explicitly.
     """
     if not visible or widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide):
         widget.setVisible(visible)
@@ -72,7 +72,7 @@ SPARE = 4  # pixels: with fewer Qt wraps a line that would have fitted
 
 
 def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
-    """Return a label of one line. Its text is plain: a name may look like HTML."""
+    """Return a single-line label. Its text is plain, because a name may look like HTML."""
     return _dressed(QLabel(text, parent), role)
 
 
@@ -85,7 +85,7 @@ def _dressed(made: QLabel, role: str) -> QLabel:
 
 
 def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
-    """Return a label whose text wraps and can be selected."""
+    """Return a label with wrapping, selectable text."""
     made = _dressed(_Paragraph(text, parent), role)
     made.setWordWrap(True)
     made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -94,7 +94,7 @@ def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> 
 
 
 class _Paragraph(QLabel):
-    """A paragraph with whole umlauts: Qt clips the dots above the first line of selectable text."""
+    """A paragraph with complete umlauts: Qt cuts off the dots above the first line of selectable text."""
 
     _needs: tuple[tuple[str, int, str], int] = (("", 0, ""), 0)
 
@@ -124,7 +124,7 @@ class _Paragraph(QLabel):
 
 
 def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
-    """Return text in lines of at most this many pixels, unless a single word is wider."""
+    """Split text into lines of at most this many pixels, unless a single word is wider."""
     rows = [""]
     for word in text.split():
         longer = f"{rows[-1]} {word}".strip()
@@ -136,29 +136,29 @@ def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
 
 
 def tooltip(*lines: str) -> str:
-    """Return foreign text as an HTML tooltip.
+    """Return text from outside as an HTML tooltip.
 
-    Qt would guess: for HTML where text looks like it, and for plain text where only an apostrophe is escaped.
+    Qt would guess the format: HTML if the text looks like it, but plain text if only an apostrophe is escaped.
     """
     text = "<br>".join(escape(line, quote=False) for line in lines if line)
     return f"<span>{text}</span>" if text else ""
 
 
 class Value(QLabel):
-    """The value of something, in one line if there is room, or in several."""
+    """A value that takes one line if there is room, or else several."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
         _dressed(self, "muted").setWordWrap(True)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return the size of a single line: Qt would prefer a block, and wraps a line with exactly its width."""
+        """Return the size of a single line. Qt would prefer a block, and wraps a line that fits exactly."""
         wide = self.fontMetrics().horizontalAdvance(self.text()) + SPARE
         return QSize(wide, self.heightForWidth(wide))
 
 
 class Elided(QLabel):
-    """A line that ends in … if it is too long, with the whole text as its tooltip."""
+    """A line that ends in … if it is too long. The full text is its tooltip."""
 
     def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -193,7 +193,7 @@ class Elided(QLabel):
 
 
 class Chip(Elided):
-    """A small label as wide as its text, shortened if there is less room."""
+    """A small label as wide as its text, or shorter if there is less room."""
 
     def __init__(self, text: str, role: str = "chip", parent: QWidget | None = None) -> None:
         super().__init__(text, role, parent)
@@ -212,5 +212,5 @@ class Chip(Elided):
         return self.width() - self._edges()
 
     def _edges(self) -> int:
-        """Return the width of what the style adds around the text."""
+        """Return the width that the style adds around the text."""
         return QLabel.sizeHint(self).width() - self.fontMetrics().horizontalAdvance(self.text())

@@ -25,7 +25,7 @@ from app.gui.widgets.scroll_area import ScrollArea
 
 
 class Columns(QObject):
-    """Columns as wide as their text, of which one takes the rest; a table that is too wide scrolls."""
+    """The column widths of a table: each as wide as its text, one with the rest. A table that is too wide scrolls."""
 
     def __init__(self, table: QTableView, rest: int, bar_changed: Callable[[], object]) -> None:
         super().__init__(table)
@@ -42,7 +42,7 @@ class Columns(QObject):
 
     @property
     def bar_height(self) -> int:
-        """The height of the horizontal scroll bar if there is one."""
+        """The height of the horizontal scroll bar, if there is one."""
         return 0 if self._fits else self._table.horizontalScrollBar().sizeHint().height()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
@@ -74,12 +74,12 @@ B = TypeVar("B", bound=QBoxLayout)
 
 
 def row(*items: Item, gap: int = sizes.S) -> QHBoxLayout:
-    """Return a layout of items side by side."""
+    """Return a layout with items side by side."""
     return _filled(QHBoxLayout(), items, gap)
 
 
 def column(*items: Item, gap: int = sizes.S) -> QVBoxLayout:
-    """Return a layout of items one below another."""
+    """Return a layout with items one below another."""
     return _filled(QVBoxLayout(), items, gap)
 
 
@@ -97,7 +97,7 @@ def _filled(box: B, items: tuple[Item, ...], gap: int) -> B:
 
 
 def card(*items: Item, gap: int = sizes.M, parent: QWidget | None = None) -> QFrame:
-    """Return a raised surface with its content."""
+    """Return a raised surface with content."""
     frame = QFrame(parent)
     set_role(frame, "card")
     box = column(*items, gap=gap)
@@ -107,7 +107,7 @@ def card(*items: Item, gap: int = sizes.M, parent: QWidget | None = None) -> QFr
 
 
 def line() -> QFrame:
-    """Return a thin line between two parts."""
+    """Return a thin separator line."""
     frame = QFrame()
     set_role(frame, "line")
     return frame
@@ -119,7 +119,7 @@ def scrolled(content: QWidget) -> ScrollArea:
 
 
 def held(layout: QLayout) -> QWidget:
-    """Return a widget with this layout, so that the layout can be removed like a widget."""
+    """Return a widget with this layout, which can be removed more easily than a layout."""
     made = QWidget()
     made.setLayout(layout)
     return made

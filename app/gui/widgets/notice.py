@@ -1,4 +1,4 @@
-"""Notices: what happened and what to do, with folded details of an internal error."""
+"""Notices: what happened and what to do, with collapsed details of internal errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Go = Callable[[str], object]  # opens a page of the window
 
 
 class Technical(Fold):
-    """Folded technical details for a developer, and a button that shows the log."""
+    """Collapsed technical details for developers, and a button that shows the log."""
 
     def __init__(self, theme: Theme, go: Go, words: str) -> None:
         content = QWidget()
@@ -38,7 +38,7 @@ KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
 class Notice(QFrame):
-    """A notice inside a page, hidden until `say`. `close`: the action of its cross, instead of `clear`."""
+    """A notice inside a page, hidden until `say`. `close`: the action of its close button, instead of `clear`."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None, close: Callable[[], object] | None = None) -> None:
         super().__init__(parent)
@@ -95,7 +95,7 @@ class Notice(QFrame):
 
 
 class NarrowNotice(QFrame):
-    """A notice for a narrow column, with its buttons below the sentence. Hidden until `say`."""
+    """A notice for a narrow column, with buttons below the sentence. Hidden until `say`."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -134,7 +134,7 @@ class NarrowNotice(QFrame):
 
 
 class Remark(QWidget):
-    """A sentence below the widget that it concerns. role: its look until an error is shown."""
+    """A sentence below the widget it belongs to. role: its style until an error is shown."""
 
     def __init__(self, theme: Theme, go: Go, text: str = "", role: str = "error") -> None:
         super().__init__()

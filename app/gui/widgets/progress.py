@@ -1,4 +1,4 @@
-"""A progress bar that moves while the progress is not known."""
+"""A progress bar that is animated while the progress is unknown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_REST = 0.4  # how strongly all of it is filled where nothing may move
 
 
 class Progress(QProgressBar):
-    """A progress bar. Its progress is unknown until `tell` receives a share."""
+    """A progress bar. The progress is unknown until `tell` receives a share."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class Progress(QProgressBar):
 
     @property
     def is_known(self) -> bool:
-        """Return whether the progress is known: with the range 0 to 0 it is not."""
+        """Return whether the progress is known. If not, the range is 0 to 0."""
         return self.maximum() > 0
 
     def tell(self, share: float | None) -> None:
-        """Show the share that is done; None if it is not known."""
+        """Show the finished share, or None if it is unknown."""
         self.setRange(0, WHOLE if share is not None else 0)
         if share is not None:
             self.setValue(round(WHOLE * min(1.0, max(0.0, share))))
@@ -71,7 +71,7 @@ class Progress(QProgressBar):
         return self._wanders.state() is QVariantAnimation.State.Running
 
     def _filled(self) -> QRectF:
-        """Return the moving piece of the bar, or all of it if nothing may move."""
+        """Return the moving part of the bar, or the whole bar if motion is reduced."""
         if not self.is_moving:
             return QRectF(self.rect())
         begin = int(self._wanders.currentValue()) / STEPS * (1 + PIECE) - PIECE

@@ -1,4 +1,4 @@
-"""Views that scroll vertically, over content exactly as high as it needs to be at its width."""
+"""Views that scroll vertically, with content exactly as high as needed at its width."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from app.gui.look.theme import set_role
 
 
 class ScrollArea(QScrollArea):
-    """A vertical scroll view. Qt would respect the content's minimum height, which it computes for a narrow column.
+    """A vertical scroll view.
 
-    Where the content says itself how high it is at a width, its least height is therefore not asked. Content that
-    gets its layout only after it is in here is neither measured nor dressed before it is shown: half of a page's time.
+    Qt would respect the minimum height of the content, which it computes for a narrow column. So it is ignored if
+    the content has a height for its width. Content that gets its layout after it was added is neither measured nor
+    polished before it is shown, which takes half of a page's time.
     """
 
     def __init__(self, content: QWidget) -> None:
@@ -104,7 +105,7 @@ class Bounded(ScrollArea):
 
 
 class Inside(ScrollArea):
-    """A scrolled part of a card, whose surface shows through. `want` sets the height it would like."""
+    """A scrolled part of a card with a transparent background. `want` sets its preferred height."""
 
     def __init__(self, content: QWidget) -> None:
         super().__init__(content)
@@ -115,7 +116,7 @@ class Inside(ScrollArea):
             widget.setAutoFillBackground(False)
 
     def want(self, height: int, least: int) -> None:
-        """Prefer `height`, and shrink to `least` if there is no room."""
+        """Prefer `height`, but shrink to `least` if there is no room."""
         if height != self._wanted:
             self._wanted = height
             self.setMaximumHeight(height)
@@ -127,7 +128,7 @@ class Inside(ScrollArea):
         return QSize(hint.width(), self._wanted) if self._wanted else hint
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a width at which the scroll bar covers nothing, because the view does not scroll sideways."""
+        """Return a width at which the scroll bar covers nothing, because the view does not scroll horizontally."""
         content, least = self.widget(), super().minimumSizeHint()
         if content is None:
             return least

@@ -3142,11 +3142,11 @@
     </message>
     <message>
         <source>layers for another machine</source>
-        <translation>Schichten eines anderen Geräts</translation>
+        <translation>Schichten für ein anderes Gerät</translation>
     </message>
     <message>
         <source>layers for {names}</source>
-        <translation>Schichten von {names}</translation>
+        <translation>Schichten für {names}</translation>
     </message>
     <message>
         <source>layers {runs}</source>
@@ -3183,6 +3183,10 @@
     <message>
         <source>not measured</source>
         <translation>nicht gemessen</translation>
+    </message>
+    <message>
+        <source>layers of {names}</source>
+        <translation>Schichten von {names}</translation>
     </message>
     <message>
         <source>not yet</source>
@@ -3236,7 +3240,7 @@
         <translation>{lent} verliehen, {own} selbst</translation>
     </message>
     <message>
-        <source>{median} (95% under {slow})</source>
+        <source>{median} (95 % under {slow})</source>
         <translation>{median}, 19 von 20 unter {slow}</translation>
     </message>
     <message>

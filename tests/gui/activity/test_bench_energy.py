@@ -86,7 +86,7 @@ def test_a_run_measures_what_its_own_placement_draws(
 
 def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
     made = bench(results=[figures(energy=DREW), figures(4)])
-    words = "62 W on 2 machine(s), as the system tells"
+    words = "62 W on 2 machine(s), as reported by the system"
     assert f"- Energy: **3.10 J/token** ({words})" in markdown(made).splitlines()
     assert f"Energy<b>3.10 J/token</b><span class=muted>{words}" in html(made)
     bench_report.save(made, tmp_path / "report.json", away.services.theme)

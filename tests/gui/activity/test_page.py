@@ -212,8 +212,8 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
     reads = AnswerInProgress(2, "guide", seconds=0.5)
     jobs = jobs_of(pool, [writes, reads], away.services.importing)
     assert [(job.what, job.figures) for job in jobs] == [
-        ("Guide writes an answer for you", "12.5 tok/s, 30 tokens"),
-        ("Guide reads a question of yours", "0.5 s"),
+        ("Guide is writing your answer", "12.5 tok/s, 30 tokens"),
+        ("Guide is reading your question", "0.5 s"),
         ("3 question(s) waiting", ""),
         ("Sending layers of Guide to attic", "1.0 MiB of 4.0 MiB"),
         ("Downloading phi", "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 50 s left"),
@@ -243,4 +243,4 @@ def test_what_was_lent_names_its_energy_where_that_is_known(qtbot: QtBot, away: 
     assert "Wh" not in page.overview.lent.text()
     page.feed.lent = replace(page.feed.lent, watt_hours=42.0)
     page.feed.running_changed.emit()
-    assert page.overview.lent.text().endswith("In that time the whole machine drew 42 Wh.")
+    assert page.overview.lent.text().endswith("In that time, the whole machine used 42 Wh.")

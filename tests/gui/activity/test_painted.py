@@ -22,9 +22,9 @@ def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
     made.show_answer(answer(tokens=21, queued_s=0.0, ttft_s=1.0, decode_tok_s=10.0))
     assert [line.name for line in made.lines] == ["Answer", "den", "attic"]
     assert [line.words for line in made.lines] == [
-        "reads 1.0 s, writes 2.0 s", "computes 17 %, waits 0 %", "computes 33 %, waits 7 %",
+        "reading 1.0 s, writing 2.0 s", "computing 17 %, waiting 0 %", "computing 33 %, waiting 7 %",
     ]  # fmt: skip
-    assert "attic: computes 33 %" in made.accessibleDescription()
+    assert "attic: computing 33 %" in made.accessibleDescription()
     made.resize(1000, made.sizeHint().height())
     picture = made.grab().toImage()
     bar = 1000 * (1 - NAME_SHARE - WORDS_SHARE)
@@ -40,14 +40,14 @@ def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
 def test_what_a_machine_computed_and_waited_is_no_more_than_the_time() -> None:
     """A prompt in pieces: the next one waits while the one before is computed."""
     (line,) = share_lines([MachineWork("den", ((0, 8),), 1.8, 0.46, 0)], 2.0)
-    assert line.words == "computes 90 %, waits 10 %"
+    assert line.words == "computing 90 %, waiting 10 %"
 
 
 def test_a_wait_for_a_slot_is_said(qtbot: QtBot, away: Desk) -> None:
     made = Timeline(away.services.theme)
     qtbot.addWidget(made)
     made.show_answer(answer(queued_s=0.4, ttft_s=1.0))
-    assert made.lines[0].words.startswith("waits 0.4 s")
+    assert made.lines[0].words.startswith("waiting 0.4 s")
 
 
 def test_nothing_is_drawn_of_an_answer_that_broke_off(qtbot: QtBot, away: Desk) -> None:

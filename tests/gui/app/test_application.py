@@ -92,7 +92,7 @@ def test_who_quits_by_a_key_is_told_once_that_the_service_goes_on(
         one for one in made.window.findChildren(QShortcut) if one.key() == QKeySequence(QKeySequence.StandardKey.Quit)
     ]
     key.activated.emit()
-    assert "goes on" in made.window._told.sentence
+    assert "keeps running" in made.window._told.sentence
     assert ended == []
     key.activated.emit()
     qtbot.waitUntil(lambda: bool(ended), timeout=5000)
@@ -113,7 +113,7 @@ def test_quit_asks_before_it_ends_what_is_under_way(
     made.tray.menu.quit.trigger()  # once more: it is asked already
     (sheet,) = made.window.findChildren(QuitSheet)
     assert sheet.isVisible()
-    assert "under way on: Chat." in sheet.sentence.text()
+    assert "in progress on: Chat." in sheet.sentence.text()
     sheet.stay.click()
     qtbot.waitUntil(lambda: made.window.findChild(QuitSheet) is None)
     assert ended == []

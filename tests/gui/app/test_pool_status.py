@@ -31,28 +31,28 @@ def pool(machines: list[dict[str, Any]], *, lending: Any = None, **loaded: Any) 
 def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> None:
     leaver = {"id": "b", "name": "attic", "state": state, **tells(HEAT)}
     found = current_status(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
-    assert (found.kind, found.sentence) == (Kind.PAUSED, f"attic stops lending. {HEAT}")
+    assert (found.kind, found.sentence) == (Kind.PAUSED, f"attic is about to stop lending. {HEAT}")
     found = current_status(pool([leaver | {"reason": None, "reason_facts": None}]))
-    assert found.sentence == "attic stops lending."
+    assert found.sentence == "attic is about to stop lending."
 
 
 def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
     text = "attic is leaving. It keeps computing while its layers are loaded on study, about 40 s."
     leaver = {"id": "b", "name": "attic", "state": "draining", **tells(HEAT)}
     made = pool([leaver], recovery={"state": "leaving", **tells(text, "text")})
-    assert current_status(made).sentence == f"attic stops lending. {HEAT} {text}"
+    assert current_status(made).sentence == f"attic is about to stop lending. {HEAT} {text}"
 
 
 @pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])
 def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, Any]) -> None:
     found = current_status(pool([{"id": "b", "name": "attic", "state": "paused", **tells(HEAT)} | other]))
-    assert found.sentence.startswith("Ready. 2 machines hold")
+    assert found.sentence.startswith("Ready. m runs on 2 machines")
 
 
 def test_a_replica_that_is_lost_is_not_counted(qapp: object) -> None:
     needs = [{"machine": name} for name in ("den", "attic", "study")]
     made = pool_of({"loaded": LOADED | {"machines": needs, "holders": ["a", "b"]}})
-    assert current_status(made).sentence.startswith("Ready. 2 machines hold")
+    assert current_status(made).sentence.startswith("Ready. m runs on 2 machines")
 
 
 @pytest.mark.parametrize("state", ["draining", "paused"])
@@ -67,28 +67,25 @@ def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
     lending = {"state": "paused", "code": "lend_no_role", **tells("The household does not allow it.")}
     found = current_status(pool([], lending=lending))
-    assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. 2 machines hold m.")
+    assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. m runs on 2 machines.")
 
 
 def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:
     """Of the host's own and a lender's, the lender's is left."""
     attic = {"id": "b", "name": "attic", "state": "loaded"}
     machines: list[dict[str, Any]] = [{"id": "a", "name": "den", "this": True, "state": "ready"}, attic]
-    assert current_status(pool(machines, holders=["b"])).sentence == "Ready. attic holds m."
-    assert current_status(pool(machines, holders=["a"])).sentence == "Ready. This machine holds m."
+    assert current_status(pool(machines, holders=["b"])).sentence == "Ready. m runs on attic."
+    assert current_status(pool(machines, holders=["a"])).sentence == "Ready. m runs on this machine."
 
 
 def test_a_load_that_is_stopped_is_no_longer_called_one(qapp: object) -> None:
     for state in ("loading", "ready"):
-        assert (
-            current_status(pool([], state=state, stopping=True)).sentence
-            == "m is being stopped, and gives its memory back."
-        )
+        assert current_status(pool([], state=state, stopping=True)).sentence == "Stopping m and freeing its memory."
 
 
 def test_what_is_loaded_beside_is_told_as_well(qapp: object) -> None:
     states = {"a": "ready", "b": "loading", "c": "lost", "d": "recovering"}
     beside = [{"model": model, "state": state} for model, state in states.items()]
     assert current_status(pool_of({"loaded": LOADED, "beside": beside})).sentence == (
-        "Ready. 2 machines hold m. a answers as well. Loading b as well. c was lost. A machine of d is missing."
+        "Ready. m runs on 2 machines. a is ready, too. Also loading b. c was lost. A machine of d is missing."
     )

@@ -89,7 +89,7 @@ def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
 
 def test_a_machine_that_joined_is_shown() -> None:
     (one,) = news_of(PAIRING, JOINED | {"pairing": None, "paired": "b"})
-    assert (one.page, one.sentence) == ("pool/b", "attic belongs to your household now.")
+    assert (one.page, one.sentence) == ("pool/b", "attic is now in your household.")
 
 
 def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(tray: Tray, at_lone: Desk) -> None:

@@ -41,7 +41,7 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         assert told[0] == "No model answers: odd could not be loaded"
         assert [one.isVisibleTo(page) for one in page.suggestions.buttons] == [False] * 3
         assert [one.isVisibleTo(page) for one in page.suggestions.model_buttons] == [True] * 2
-        assert current_status(pool).sentence == "odd could not be loaded, so no model answers."
+        assert current_status(pool).sentence == "odd could not be loaded, so no model is available."
         failed = pool.now.load_failed
         assert failed is not None
         why = failed.facts["why"]

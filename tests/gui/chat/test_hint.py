@@ -84,7 +84,7 @@ def test_after_a_failed_load_it_promises_no_answer_of_the_guide(qtbot: QtBot, tm
     hint.show_for(replace(chat, model="guide"), (), pool, is_full=False)
     assert hint.words.text() == "", "it was chosen for this chat, and answers"
     hint.show_for(chat, (), pool, is_full=False)
-    assert hint.words.text() == "odd could not be loaded, so no model answers."
+    assert hint.words.text() == "odd could not be loaded, so no model is available."
     assert hint.other.text() == "Ask the Guide"
     hint.other.click()
     assert used == ["guide"]

@@ -36,7 +36,7 @@ def test_it_says_how_much_how_fast_and_how_long(qtbot: QtBot, away: Desk, monkey
     assert shown.rows[IMPORT_ID]._shown.words == words
     away.services.pool.link = Link.THERE
     (job,) = jobs_of(away.services.pool, [], importing)
-    assert (job.what, job.figures, job.share) == ("Taking in mine.gguf", words, 0.4)
+    assert (job.what, job.figures, job.share) == ("Importing mine.gguf", words, 0.4)
 
 
 def test_what_broke_off_is_kept_and_begins_anew_in_the_next_window(

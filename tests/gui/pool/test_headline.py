@@ -93,7 +93,7 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
 def test_an_interrupted_answer_says_so(head: Headline) -> None:
     last = last_answer(3.0, 12.0, interruptions=1)
     head.show_pool(model(loaded(2) | {"last_answer": last}), MEASURED, measuring=False)
-    told = "Last answer 3.0 tok/s, forecast 12.0 tok/s. A machine was lost or replaced during it"
+    told = "Last answer 3.0 tok/s, forecast 12.0 tok/s. Part of that time went into replacing a lost machine"
     assert head.figures.text().startswith(told)
 
 
@@ -134,8 +134,8 @@ def test_only_replicas_that_are_there_are_counted(head: Headline, roles: list[st
 
 
 def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(head: Headline) -> None:
-    head.show_pool(model(loaded(2)), Expected(), measuring=False, beside=["Guide answers as well."])
-    assert head.figures.text().endswith(" Guide answers as well.")
+    head.show_pool(model(loaded(2)), Expected(), measuring=False, beside=["Guide is ready, too."])
+    assert head.figures.text().endswith(" Guide is ready, too.")
     assert head.unload.text() == f"Unload {MODEL}"
     head.show_pool(model(loaded(2)), Expected(), measuring=False)
     assert head.unload.text() == "Unload"

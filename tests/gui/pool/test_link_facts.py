@@ -157,7 +157,7 @@ def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: 
     assert found is not None
     told = rows_of(found, compact=compact)
     assert len(told) == rows
-    assert (told[1].word, told[1].color) == ("VPN, not the best way", "warning")
+    assert (told[1].word, told[1].color) == ("VPN, not the fastest", "warning")
 
 
 def test_a_card_s_words_hold_power_and_another_version() -> None:

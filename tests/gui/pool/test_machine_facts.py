@@ -80,7 +80,7 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     assert den.link.to == two["id"]  # who is measured there, though this machine carries the link
     assert [one.held.layers for one in (attic, den, kitchen)] == [(), (), ()]  # none of that placement is known
     assert (machine_words.held_models(attic), machine_words.held_models(den)) == ("its own model",) * 2
-    assert machine_words.held_models(kitchen) == "layers of attic-pc, den-pc"
+    assert machine_words.held_models(kitchen) == "layers for attic-pc, den-pc"
     first, *_ = machines_of(snapshot_of(snapshot), center=one["id"])
     assert (first.name, first.host, first.link) == ("den-pc", True, None)
 
@@ -179,7 +179,7 @@ def test_what_others_placed_on_a_machine_is_told_by_its_user() -> None:
     attic |= {"layers": [], "state": "loaded", "used_by": [machine(2)["id"]]}
     kitchen |= {"layers": [], "state": "loaded", "used_by": []}
     told = {one.name: dict(inspector._machine_details(one))["Holds"] for one in machines_of(snapshot_of(snapshot))}
-    assert told["attic-pc"] == "layers of kitchen-laptop"
+    assert told["attic-pc"] == "layers for kitchen-laptop"
     assert told["kitchen-laptop"] == "layers for another machine"
     kitchen |= {"used_bytes": 0}
     assert dict(inspector._machine_details(machines_of(snapshot_of(snapshot))[2]))["Holds"] == "no layers"

@@ -78,7 +78,7 @@ def test_the_table_says_what_a_machine_is_for_us_as_the_map_does(table: MachineT
     kitchen["used_by"] = [attic["id"]]
     table.show_machines(machines_of(snapshot_of(snapshot), center=attic["id"]))
     assert column(table, 0) == ["attic-pc (host)", "den-pc (this machine)", "kitchen-laptop"]
-    assert column(table, 4) == ["its own model", "its own model", "layers of attic-pc"]
+    assert column(table, 4) == ["its own model", "its own model", "layers for attic-pc"]
 
 
 def test_what_is_not_measured_says_so(table: MachineTable) -> None:

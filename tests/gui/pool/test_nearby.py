@@ -33,7 +33,7 @@ def test_strangers_without_a_name_are_told_apart_without_their_ids(qtbot: QtBot)
     labels = [one for one in nearby.findChildren(QLabel) if one.text() == "Linux, AMD EPYC"]
     assert len(labels) == 1
     shown = next(one for one in nearby.findChildren(QPushButton) if one.text().startswith("den"))
-    assert shown.accessibleDescription() == "Linux, AMD EPYC, as it reports itself"
+    assert shown.accessibleDescription() == "Linux, AMD EPYC (as that machine reports)"
     nearby.show_strangers(found)
     nearby.findChildren(QPushButton)[-3].click()
     assert chosen == [found[1]]

@@ -60,7 +60,7 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
     joining.act.click()
     qtbot.waitUntil(lambda: "does not match" in joining.notice.sentence, timeout=10_000)
     qtbot.waitUntil(lambda: adding.left.text().endswith(": 2"), timeout=5000)
-    assert adding.notice.sentence == "A wrong code was typed. Tries left: 2."
+    assert adding.notice.sentence == "Someone entered a wrong code. Tries left: 2."
     joining.code.setText(f"{adding.code[:3]} {adding.code[3:]}")
     joining.join()
     qtbot.waitUntil(lambda: "den" in joining.heading.text(), timeout=10_000)
@@ -242,7 +242,7 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
 def test_a_code_is_digits_and_what_is_missing_is_said(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
     joining.show()
-    assert "six digits" in joining.act.toolTip()
+    assert "six-digit code" in joining.act.toolTip()
     QTest.keyClicks(joining.code, "12a3-b45 6")
     assert joining.digits == "123456"
     assert (joining.act.isEnabled(), joining.act.toolTip()) == (True, "")

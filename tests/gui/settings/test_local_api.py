@@ -186,7 +186,7 @@ def test_the_network_limits_and_other_servers(
     page._tell(convert(told, chat_api.ChatApi))
     assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
     words = [setting.about.text() for setting in page.findChildren(Setting)]
-    assert any("https://192.0.2.2:47124/v1: over TLS and with a key" in one for one in words)
+    assert any("https://192.0.2.2:47124/v1, with TLS and a key" in one for one in words)
     for language, spent in (("en", "1,200 of 9,000"), ("de", "1.200 of 9.000")):
         monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
         page._tell(convert(told, chat_api.ChatApi))
@@ -230,7 +230,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     qtbot.waitUntil(lambda: "cannot be used as an upstream" in sheet.notice.sentence, timeout=5000)
     sheet.url.setText(page.address.text())
     sheet.act.click()
-    words = "barn answers, and does not have no-such."
+    words = "barn responds, but doesn't have no-such."
     qtbot.waitUntil(lambda: (words, "error") in said, timeout=10_000)
     row = next(one for one in page.findChildren(Setting) if one.title.text() == "barn")
     assert row.isVisibleTo(page)
@@ -254,7 +254,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     question = page.findChild(ForgetServer)
     assert question is not None
     question.act.click()
-    words = "barn is removed, and its key is deleted."
+    words = "barn was removed and its key deleted."
     qtbot.waitUntil(lambda: (words, "info") in said, timeout=5000)
     assert not row.isVisibleTo(page)
     page.reset()
@@ -267,14 +267,14 @@ def test_a_certificate_is_read_from_a_file_or_refused(qtbot: QtBot, away: Desk, 
     sheet = AddServer(away.services, (), lambda *_: None, parent)
     (tmp_path / "barn.pem").write_text("-----BEGIN CERTIFICATE-----", "ascii")
     sheet.trust(tmp_path / "barn.pem")
-    assert sheet.trusted.text() == "Trusted by barn.pem alone."
+    assert sheet.trusted.text() == "Trusts only barn.pem."
     sheet.trust(tmp_path / "nothing.pem")
     assert "nothing.pem cannot be read" in sheet.notice.sentence
     sheet.notice.clear()
     (tmp_path / "long.pem").write_text("-" * (MOST_CERTIFICATE_BYTES + 1), "ascii")
     sheet.trust(tmp_path / "long.pem")
     assert "long.pem cannot be read" in sheet.notice.sentence
-    assert sheet.trusted.text() == "Trusted by barn.pem alone."
+    assert sheet.trusted.text() == "Trusts only barn.pem."
     sheet.close()
 
 
@@ -301,7 +301,7 @@ def test_a_server_takes_no_name_of_another_one_and_is_added_once(
         field.setText(text)
     sheet.act.click()
     assert not asked
-    assert "a server called barn already" in sheet.notice.sentence
+    assert "already a server called barn" in sheet.notice.sentence
     sheet.name.setText("shed")
     sheet.act.click()
     sheet.name.setText("shed too")

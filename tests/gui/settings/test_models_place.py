@@ -136,7 +136,7 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
     pool.snapshot = {"models_folder": folder}
     shown.tell()
     assert shown.problem.text() == "/x is away."
-    assert shown.words.text() == "Moving tiny. In all 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
+    assert shown.words.text() == "Moving tiny. 1.0 GiB of 4.0 GiB in total · 1.0 MiB/s · 51 min 12 s left"
     assert shown.bar.value() == 250
     assert shown.stop.isVisible()
     assert not shown.choose.isVisible()

@@ -91,7 +91,7 @@ def test_the_switch_encrypts_and_says_so(qtbot: QtBot, privacy: Privacy) -> None
     file = privacy.services.folder / FILE
     assert not privacy.encrypt.isChecked()
     assert privacy.chat_key.text() == "None: your chats are not encrypted"
-    assert "No keyring was found here" in privacy.encrypted.about.text()
+    assert "No keyring was found" in privacy.encrypted.about.text()
     press(privacy)
     qtbot.waitUntil(lambda: bool(told), timeout=WITHIN_MS)
     assert told == [("Your chats are encrypted now.", "info")]

@@ -306,7 +306,7 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
     group._tell(
         convert(told | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it}, computer.Updates)
     )
-    assert group.newest.text() == "9 is there"
+    assert group.newest.text() == "9 is available"
     group.open.click()
     assert opened == [page_of_it]
 

@@ -122,7 +122,7 @@ def test_a_limit_for_all_models_is_told_and_can_be_removed_here(qtbot: QtBot, pa
     page.lending.change({"limit_bytes": 2 * GIB})
     saved(qtbot, page, "limit_bytes", 2 * GIB)
     assert card.end_limit.isVisible()
-    told = "All models on this computer, yours and those of others, may take 2.0 GiB together."
+    told = "All models on this computer, yours and those of others, can use 2.0 GiB together."
     assert card._own.text().startswith(told)
     assert "poolhouse" not in card._own.text()
     card.end_limit.click()
@@ -303,7 +303,7 @@ def test_hours_by_keys_and_as_text(qtbot: QtBot, page: ComputerPage) -> None:
     assert "at least one hour" in hours._problem.text()
     assert hours.grid.cells == {(5, 10)}
     hours._painted(frozenset(cell for cell in ALL if (cell[0] + cell[1]) % 2))
-    assert "finely" in hours._problem.text()
+    assert "short spans" in hours._problem.text()
     assert page.lending.rules.hours == "sat 10:00-11:00"
 
 

@@ -28,7 +28,7 @@ BATTERY = {"code": BATTERY_REASON.code, "facts": BATTERY_REASON.facts}
 @pytest.mark.parametrize(
     ("lending", "sentence"),
     [
-        ({"state": "ready", "lent_bytes": 4 * GIB}, "Ready. Others may use 4.0 GiB."),
+        ({"state": "ready", "lent_bytes": 4 * GIB}, "Ready. Others can use 4.0 GiB."),
         ({"state": "working", "used_bytes": GIB, "used_by": ["den"]}, "Lending 1.0 GiB to den."),
         ({"state": "off", "code": "lend_off"}, "Turned off. This machine lends nothing."),
         ({"state": "draining", "gives_back_in_s": 30, "code": "pause_owner"},
@@ -56,7 +56,7 @@ def test_a_pause_says_until_when() -> None:
 
 def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
     lending = {"state": "lending", "used_bytes": 64 << 20, "used_by": ["attic"]}
-    kept = "Keeping 64 MiB for attic to come back, for 10 minutes."
+    kept = "Keeping 64 MiB reserved for attic for 10 minutes."
     assert lending_store.state_sentence(convert(lending, Lending), ["attic", "loft"]) == kept
     assert lending_store.state_sentence(convert(lending, Lending), ["loft"]) == "Lending 64 MiB to attic."
     both = lending | {"used_by": ["attic", "den"]}
@@ -133,6 +133,6 @@ def test_speed_is_made_of_measured_layers_only() -> None:
         head_row_s=0,
     )
     speeds = Speeds("guide", n_layers=20, batch_rows=402, speeds={"a": speed})
-    assert speed_words(speeds, "a") == "Guide: 4.0 ms a layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
+    assert speed_words(speeds, "a") == "Guide: 4.0 ms per layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
     assert speed_words(speeds, "b") is None
     assert speed_words(Speeds("guide", speeds={"a": None}), "a") is None

@@ -1,1 +1,1 @@
-"""The live map of the household: cards, links, traffic."""
+"""The live map of the household: cards, links and traffic."""

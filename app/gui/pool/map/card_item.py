@@ -20,7 +20,7 @@ BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 
 
 class CardItem(QGraphicsItem):
-    """The card of one machine, drawn again only when its facts or its place change."""
+    """The card of a machine. It is only redrawn when its facts or its position change."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class CardItem(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_machine(self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool) -> None:
-        """Move to `place` and show these facts."""
+        """Show a machine at `place`."""
         size = Size(place.w, place.h)
         if size != self._size:
             self.prepareGeometryChange()
@@ -73,7 +73,7 @@ class CardItem(QGraphicsItem):
 
 
 class _Lines:
-    """Fills one card from the top."""
+    """A painter that fills a card line by line from the top."""
 
     def __init__(self, painter: QPainter, theme: Theme, width: float, facts: MachineFacts) -> None:
         self._painter, self._theme, self._facts = painter, theme, facts
@@ -103,7 +103,7 @@ class _Lines:
             self._line(line, self._muted)
 
     def _total(self, beside: str) -> str:
-        """Return the total memory of the machine, in as many words as fit."""
+        """Return the total memory of the machine, as the longest text that fits."""
         size = formats.size(self._facts.memory.total) if self._facts.memory.total else ""
         room = self._w - drawing.text_width(beside, self._small) - self._theme.px(sizes.S)
         texts = (machine_words.total_memory(size), size) if size else ()
@@ -115,7 +115,7 @@ class _Lines:
         return where
 
     def _head(self, *, with_word: bool) -> None:
-        """Draw the name, and the state at the right."""
+        """Draw the name on the left and the state on the right."""
         where = self._row(drawing.line_height(self._name))
         shown, side = machine_words.state_badge(self._facts), self._theme.px(STATE_ICON)
         color, gap = self._theme.color(shown.color), self._theme.px(sizes.XS)
@@ -146,7 +146,7 @@ class _Lines:
 
 
 def all_lines(facts: MachineFacts) -> tuple[str, ...]:
-    """Return everything the card says, including what it has no room for."""
+    """Return the full content of the card, including lines that do not fit on it."""
     lines = (
         facts.name,
         machine_words.relation(facts),
@@ -166,7 +166,7 @@ def all_lines(facts: MachineFacts) -> tuple[str, ...]:
 
 
 def last_line(facts: MachineFacts) -> str:
-    """Return the note at the bottom of the card: the first of its reason, what it holds, its users, and its roles."""
+    """Return the note at the bottom of the card: the first available of reason, held models, users and roles."""
     used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
     if facts.this and used_by:
         return used_by
@@ -175,13 +175,13 @@ def last_line(facts: MachineFacts) -> str:
 
 
 def has_note(theme: Theme, facts: MachineFacts) -> bool:
-    """Return whether its note takes two lines."""
+    """Return whether the note needs two lines."""
     room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
     return len(drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
 
 
 def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False) -> tuple[Size, Size]:
-    """Return the sizes of the host's card and of a lender's.
+    """Return the card sizes of the host and of a lender.
 
     with_part: a lender's card has a line for its part (`Host`). with_note: a card has a note of two lines.
     """

@@ -1,4 +1,4 @@
-"""Links on the map: those of the host with a plate of measurements, thin ones between lenders, and moving dots."""
+"""Links on the map: thick ones of the host with a plate of measurements, thin ones between lenders, moving dots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PADDING, INDENT = sizes.S, sizes.XS
 
 
 class LinkLine(QGraphicsPathItem):
-    """The line of a link of the host; thicker and in the accent color while it carries an answer."""
+    """The line of one of the host's links. It is thicker and has the accent color while it carries an answer."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class LinkLine(QGraphicsPathItem):
         self.setZValue(0)
 
     def follow(self, facts: MachineFacts, route: LinkRoute, *, active: bool) -> None:
-        """Lie along `way`."""
+        """Draw the line along `route`."""
         path = path_of(route)
         if path != self.path():
             self.setPath(path)
@@ -54,7 +54,7 @@ class LinkLine(QGraphicsPathItem):
 
 
 def path_of(route: LinkRoute) -> QPainterPath:
-    """Return the path from the host: a curve that begins and ends level, then a straight line."""
+    """Return the path from the host: a curve with horizontal ends, then a straight line."""
     path = QPainterPath(QPointF(*route.start))
     half = (route.start[0] + route.bend[0]) / 2
     first, second = QPointF(half, route.start[1]), QPointF(half, route.bend[1])
@@ -65,7 +65,7 @@ def path_of(route: LinkRoute) -> QPainterPath:
 
 
 class Plate(QGraphicsItem):
-    """The plate with what was measured, in the color of cards so that the line does not run through the words."""
+    """The plate with the measurements of a link. It has the color of cards, so no line crosses its text."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Plate(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_link(self, facts: MachineFacts, route: LinkRoute, *, compact: bool) -> None:
-        """Move onto the link. Without a link there is no plate."""
+        """Show the link of a machine on its route. Hide the plate if there is no link."""
         self.setVisible(facts.link is not None)
         if facts.link is None:
             return
@@ -114,7 +114,7 @@ class Plate(QGraphicsItem):
 
 
 def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
-    """Return the rows of its plate: speed, kind, and the share of the time it takes where that is known."""
+    """Return the rows of a plate: speed, kind and, if known, the share of the request time."""
     rows = [machine_words.Badge(machine_words.link_speed(link), "", "text")]
     if link.trouble and link.kind:
         rows.append(machine_words.poor_link_badge(link))
@@ -127,7 +127,7 @@ def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
 
 
 def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
-    """Return a size that is large enough for the largest plate of these links."""
+    """Return the size of the largest plate of these links."""
     font = theme.font(sizes.CAPTION)
     indent = theme.px(ICON) + theme.px(sizes.XS)
     wide, rows = 0.0, 1
@@ -146,7 +146,7 @@ CORNER = sizes.S
 
 
 class LenderLine(QGraphicsPathItem):
-    """The thin line of a link between two lenders; in the accent color while one of them is chosen."""
+    """The thin line between two lenders. It has the accent color while one of them is chosen."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class LenderLine(QGraphicsPathItem):
         self._figures = Figures(theme, self)
 
     def follow(self, lender_link: LenderLink, line: Line, room: float, *, chosen: bool) -> None:
-        """Follow `line`. room: the greatest width of its figures."""
+        """Draw the link along `line`. room: the maximum width of its figures."""
         path = rounded(line, self._theme.px(CORNER))
         if path != self.path():
             self.setPath(path)
@@ -166,21 +166,21 @@ class LenderLine(QGraphicsPathItem):
         self._figures.show_on(machine_words.link_speed(lender_link.link), line, room, self.toolTip())
 
     def shape(self) -> QPainterPath:
-        """Return a shape that is wide enough to point at."""
+        """Return a shape that is wide enough for the mouse."""
         stroker = QPainterPathStroker()
         stroker.setWidth(self._theme.px(REACH))
         return stroker.createStroke(self.path())
 
 
 class Figures(QGraphicsItem):
-    """Speed and round trip on a line between neighbors, where the gap between their cards is high enough."""
+    """Speed and round-trip time on the line between two neighbors, if the gap between their cards is high enough."""
 
     def __init__(self, theme: Theme, line: LenderLine) -> None:
         super().__init__(line)
         self._theme, self._text, self._where = theme, "", QRectF()
 
     def show_on(self, text: str, line: Line, room: float, tip: str) -> None:
-        """Show the text; hidden on any other line, and where it would fill the gap."""
+        """Show the text on a line between neighbors. Hide it on other lines, and if it would fill the gap."""
         font = self._theme.font(sizes.CAPTION)
         wide = drawing.text_width(text, font) + 2 * self._theme.px(sizes.S)
         high = drawing.line_height(font) + self._theme.px(sizes.XS)
@@ -206,7 +206,7 @@ class Figures(QGraphicsItem):
 
 
 def rounded(line: Line, radius: float) -> QPainterPath:
-    """Return the line with its corners rounded, less where a piece is short."""
+    """Return the line with rounded corners. The radius is smaller at short pieces."""
     points = [QPointF(*point) for point in line]
     path = QPainterPath(points[0])
     for (before, corner), (_, after) in pairwise(pairwise(points)):
@@ -224,7 +224,7 @@ def _towards(start: QPointF, end: QPointF, far: float) -> QPointF:
 
 
 class Traffic(QObject):
-    """Moves the dots. `still` stops them (reduced motion)."""
+    """The animation of the dots on the links. `still` stops it (reduced motion)."""
 
     def __init__(self, view: QGraphicsView, theme: Theme) -> None:
         super().__init__(view)
@@ -245,7 +245,7 @@ class Traffic(QObject):
         return self._timer.isActive()
 
     def show_on(self, paths: Mapping[str, QPainterPath]) -> None:
-        """Move dots along these links; an empty mapping stops them."""
+        """Move dots along these paths. An empty mapping stops them."""
         if paths != self._paths:
             self._paths = dict(paths)
             self._tracks = {key: _track(path) for key, path in paths.items()}
@@ -253,7 +253,7 @@ class Traffic(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Start or stop the timer: dots move only while they are visible."""
+        """Start or stop the timer. It only runs while the dots are visible."""
         window = self._view.window()
         seen = self._view.isVisible() and not window.isMinimized()
         moves = bool(self._tracks) and seen and not self.still
@@ -267,7 +267,7 @@ class Traffic(QObject):
             self._timer.stop()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Notice that the view or its window is shown, hidden or minimized."""
+        """Refresh when the view or its window is shown, hidden or minimized."""
         kinds = (QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.WindowStateChange)
         if event.type() in kinds:
             if event.type() == QEvent.Type.Show:  # a window that ends hides too, half gone already

@@ -1,13 +1,13 @@
-"""The layout of cards, links and their plates on the map. Pure: rectangles in, rectangles out.
+"""The layout of cards, links and plates on the map, as pure functions on rectangles.
 
-The host is in the center, lenders in a column at either side of it, an odd one below; in a narrow window
-all lenders stand at the right. A link leaves the host in a curve and is straight under its plate,
-in the row of its lender: so no plate lies on a card, on another plate, or on another link.
-If large text leaves no room beside the host, lenders stand below it, each under its own plate.
+The host is in the center, with a column of lenders on either side and an odd one below. In a narrow window, all
+lenders are on the right. A link leaves the host in a curve and runs straight under its plate, at the height of its
+lender. So no plate covers a card, another plate or another link. If large text leaves no room beside the host,
+lenders are below it, each under its own plate.
 
-Links between two lenders run around the outside, so on no card and on no plate. Neighbors in a column are joined
-through the gap between them. Others leave their card at its outer edge and run in lanes beside the columns: from one
-column to the other over the top, to the machine below the host around the bottom.
+Links between two lenders run around the outside, so they cross neither cards nor plates. Neighbors in a column are
+connected through the gap between them. Other links leave their card at its outer edge and run in lanes beside the
+columns: over the top to the other column, or around the bottom to the machine below the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """Left, top, width, height."""
+    """A rectangle: left, top, width and height."""
 
     x: float
     y: float
@@ -68,19 +68,19 @@ Spans = list[list[tuple[int, int]]]  # of each lane: from which row to which row
 
 @dataclass(slots=True)
 class _Ports:
-    """The points at which links leave one edge of a card: spread over it in their order."""
+    """The points where links leave one edge of a card, spread evenly in order."""
 
     order: dict[Pair, tuple[int, int]] = field(default_factory=dict)
 
     def share(self, pair: Pair) -> float:
-        """Return how far along the edge a link leaves it, from 0 to 1."""
+        """Return the position of a link on the edge, from 0 to 1."""
         ranked = sorted(self.order, key=lambda link: (self.order[link], link))
         return (ranked.index(pair) + 1) / (len(ranked) + 1)
 
 
 @dataclass(slots=True)
 class _Route:
-    """The edges and lanes by which one link leaves its ends, and the lane of its crossing, if there is one."""
+    """The edges and lanes of a link at both ends, and the lane of its crossing, if any."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # by card
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and its lane
@@ -89,12 +89,12 @@ class _Route:
 def route_lender_links(
     host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], pairs: Sequence[Pair], scale: float
 ) -> tuple[Line, ...]:
-    """Return a line of horizontal and vertical pieces for each pair, in their order."""
+    """Return a line of horizontal and vertical pieces for each pair, in the same order."""
     return _Router(host, cards, plates, scale).lines(pairs)
 
 
 class _Router:
-    """Assigns lanes and ports to links between lenders, and draws them."""
+    """A router that assigns lanes and ports to links between lenders, and draws their lines."""
 
     def __init__(self, host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], scale: float) -> None:
         self._cards, self._scale = cards, scale
@@ -127,7 +127,7 @@ class _Router:
         return not together, abs(rows[0] - rows[1]) if together else sum(rows), pair
 
     def _is_direct(self, pair: Pair) -> bool:
-        """Return whether nothing is between: neighbors in a column, or the last of one and the machine below."""
+        """Return whether nothing is in between: neighbors in a column, or the last card of one and the machine below."""
         near, far = pair
         if self._sides[near] == self._sides[far]:
             return abs(self._rows[near] - self._rows[far]) == 1 and not self._stacked
@@ -162,7 +162,7 @@ class _Router:
         return route
 
     def _lane(self, edge: str, first: int, last: int) -> int:
-        """Take the nearest lane that is free from one row to the other."""
+        """Reserve the nearest lane that is free between two rows."""
         lanes = self._taken[edge]
         for number, taken in enumerate(lanes):
             if all(last < begin or end < first for begin, end in taken):
@@ -172,7 +172,7 @@ class _Router:
         return len(lanes) - 1
 
     def _leave(self, route: _Route, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
-        """Let a link leave a card by an edge; the order of ports keeps lines of one edge from crossing."""
+        """Let a link leave a card at an edge. Ordered ports keep the lines of an edge from crossing."""
         route.lanes[card] = lane
         ports = self._ports.setdefault((card, lane[0]), _Ports())
         if lane[0] in ("top", "bottom"):
@@ -195,7 +195,7 @@ class _Router:
         return (*there, *reversed(back))
 
     def _leaving(self, card: int, pair: Pair, route: _Route) -> Line:
-        """Return the line from its edge to its lane, and on to the crossing."""
+        """Return the line from the edge of a card to its lane and on to the crossing."""
         edge, lane = route.lanes[card]
         rect, share = self._cards[card], self._ports[card, edge].share(pair)
         if edge in ("top", "bottom"):
@@ -241,7 +241,7 @@ PORT_GAP = 14  # between links where they leave the host
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of what is on the map, in pixels; they grow with the text."""
+    """The sizes of items on the map in pixels. They grow with the text size."""
 
     host: Size
     card: Size
@@ -251,7 +251,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class LinkRoute:
-    """A link of the host: a curve from `start` to `bend`, then a straight line to `end`."""
+    """The route of one of the host's links: a curve from `start` to `bend`, then a straight line to `end`."""
 
     start: Point
     bend: Point
@@ -261,7 +261,10 @@ class LinkRoute:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """`cards` and `ways` in the order of the lenders, `between` in that of the pairs; `bounds` holds everything."""
+    """The positions of all items. `cards` and `ways` follow the order of lenders, `between` that of pairs.
+
+    `bounds` encloses everything.
+    """
 
     host: Rect
     cards: tuple[Rect, ...]
@@ -282,27 +285,28 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class FittedLayout:
-    """The places that fit a room, whether with compact cards, and how far zoomed."""
+    """The positions that fit a room, with the zoom, and whether the cards are compact."""
 
     places: Places
     compact: bool
     zoom: float
 
     def fits(self, room: Size) -> bool:
-        """Return whether everything is visible at once."""
+        """Return whether everything is visible without scrolling."""
         bounds = self.places.bounds
         return bounds.w * self.zoom <= room.w and bounds.h * self.zoom <= room.h
 
 
 @dataclass(frozen=True, slots=True)
 class LenderPairs:
-    """Links between two lenders. drawn: the pairs whose lines are visible; few: all of them are always drawn."""
+    """Links between two lenders. drawn: the pairs whose lines are visible. few: so few that all are always drawn."""
 
     drawn: tuple[Pair, ...] = ()
     few: bool = True
 
     def margin(self, n_lenders: int, scale: float) -> float:
-        """Return the room for lines if only those of one machine are drawn, so that nothing moves when it is chosen."""
+        """Return the margin for lines if only those of the chosen machine are drawn. A fixed margin keeps cards in
+        place."""
         return 0.0 if self.few else scale * (FIRST_LANE + LANE * max(0, n_lenders - 2))
 
 
@@ -318,10 +322,10 @@ def fit_layout(
     zooms: tuple[float, ...],
     lender_pairs: LenderPairs = NO_PAIRS,
 ) -> FittedLayout:
-    """Return the largest layout that fits into the room. `zooms`: from the largest to the smallest.
+    """Return the largest layout that fits the room. `zooms` are in descending order.
 
-    Links between lenders are left to the table if not everything would be visible with them. If nothing fits, the
-    narrowest layout is returned: it scrolls up and down.
+    Links between lenders are only drawn if everything stays visible with them; otherwise the table shows them. If
+    nothing fits, return the narrowest layout, which scrolls vertically.
     """
     kinds = [small] if n_lenders + 1 > COMPACT_OVER else [full, small]
     layouts = product(dict.fromkeys((lender_pairs, NO_PAIRS)), kinds, zooms, (BOTH_SIDES, ONE_SIDE))
@@ -340,7 +344,7 @@ def fit_layout(
 
 
 def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs) -> Places:
-    """Arrange the cards in the room that the lines beside the columns leave."""
+    """Arrange the cards in the room inside the lanes beside the columns."""
     bare = arrange(n_lenders, sizes, room, columns)
     places = _routed(bare, lender_pairs, sizes)
     wider, higher = places.bounds.w - bare.bounds.w, places.bounds.h - bare.bounds.h
@@ -358,7 +362,7 @@ def _routed(places: Places, lender_pairs: LenderPairs, sizes: Sizes) -> Places:
 
 
 def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:
-    """Return places for a host and so many lenders, spread over the room within limits."""
+    """Return the positions of a host and `n_lenders` lenders, spread over the room within limits."""
     if n_lenders == 1 or columns == ONE_SIDE:
         return _one_side(n_lenders, sizes, room)
     below = n_lenders % 2
@@ -382,7 +386,7 @@ def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES)
 
 
 def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
-    """Put the host at the left, and all lenders in a column at the right."""
+    """Place the host on the left and all lenders in a column on the right."""
     gap = _row_gap(rows, sizes, room)
     host = Rect.around(0, 0, sizes.host)
     x = host.right + _gutter(sizes, room, ONE_SIDE) + sizes.card.w / 2
@@ -396,7 +400,7 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
 
 
 def _stacked(n_lenders: int, sizes: Sizes) -> Places:
-    """Put all lenders below the host, each under its plate; the links go down at their left."""
+    """Place all lenders below the host, each under its plate, with the links down the left side."""
     scale = sizes.scale
     host = Rect(0, 0, sizes.host.w, sizes.host.h)
     trunk, left, top = STUB * scale, FAN * scale + 2 * STUB * scale, host.bottom
@@ -432,13 +436,13 @@ def _below(host: Rect, sizes: Sizes) -> tuple[Rect, LinkRoute]:
 
 
 def _port(row: int, rows: int, host: Rect, sizes: Sizes) -> float:
-    """Return the height at which a link leaves the host."""
+    """Return the height where a link leaves the host."""
     step = min(PORT_GAP * sizes.scale, host.h / (rows + 1))
     return (row - (rows - 1) / 2) * step
 
 
 def _gutter(sizes: Sizes, room: Size, columns: int) -> float:
-    """Return the gap between host and lenders: the plate, and curves as wide as the room allows, within limits."""
+    """Return the gap between host and lenders: the plate, plus curves as wide as the room allows within limits."""
     straight = sizes.plate.w + 2 * STUB * sizes.scale
     gutters = columns - 1
     left = (room.w - sizes.host.w - gutters * (sizes.card.w + straight)) / gutters

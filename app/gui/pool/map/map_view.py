@@ -1,4 +1,4 @@
-"""The live map of the household: the host, the lenders, the links between them."""
+"""The live map of the household: the host, the lenders and the links between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.
 
 
 class MapView(QGraphicsView):
-    """The map. Cards are chosen by mouse or arrow keys; Enter opens, Space leaves out."""
+    """The map. The mouse and arrow keys choose cards, Enter opens one, and Space leaves a machine out."""
 
     chosen = Signal(str)  # a machine's ID; "" for none
     opened = Signal(str)  # Enter, or a double click
@@ -69,14 +69,14 @@ class MapView(QGraphicsView):
         active: frozenset[str] = frozenset(),
         lender_links: Sequence[LenderLink] = (),
     ) -> None:
-        """Show the machines; the first one is in the center. `active`: those that compute an answer now."""
+        """Show the machines, the first one in the center. `active` ones are computing an answer."""
         now = tuple(machines), active, tuple(lender_links)
         if now != (self._machines, self._active, self._lender_links):
             self._machines, self._active, self._lender_links = now
             self._draw()
 
     def select(self, machine: str) -> None:
-        """Choose a card; "" for none."""
+        """Choose the card of a machine, or none for ""."""
         if machine != self._selected:
             self._selected = machine
             self._draw()
@@ -90,7 +90,7 @@ class MapView(QGraphicsView):
         return self.tr("Use the arrow keys to choose a machine. The table shows the same details.")
 
     def _description(self, machine: str, lines: Sequence[str]) -> str:
-        """Return what its card says, and its links to others than the one in the center."""
+        """Return the text of a card, and the links to machines that are not in the center."""
         links = [machine_words.link_line(link) for link in self._lender_links if machine in link.ends]
         return "\n".join((*lines, *links))
 
@@ -123,7 +123,7 @@ class MapView(QGraphicsView):
             self.ensureVisible(self._cards[self._selected])
 
     def _visible_lender_links(self) -> list[LenderLink]:
-        """Return the links between lenders to draw: all of a few, else those of the chosen machine."""
+        """Return the links between lenders to draw: all if there are few, else those of the chosen machine."""
         lenders = {machine.id for machine in self._machines[1:]}
         known = [link for link in self._lender_links if lenders.issuperset(link.ends)]
         if _pairs(len(lenders)) <= MOST_LENDER_LINES:
@@ -146,7 +146,7 @@ class MapView(QGraphicsView):
         return layout
 
     def _show_bars(self, layout: FittedLayout, room: Size) -> None:
-        """Show the scroll bars that the drawing needs: each takes room from the other direction."""
+        """Show the scroll bars that the drawing needs. Each one takes room from the other direction."""
         bounds, on = layout.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
         off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         high = bounds.h * layout.zoom > room.h
@@ -191,13 +191,13 @@ class MapView(QGraphicsView):
             self.scene().removeItem(self._lender_lines.pop(key))
 
     def _forget(self, there: set[str], center: str) -> None:
-        """Remove the items of machines that are gone, and the link to the one that is now in the center."""
+        """Remove the items of machines that are gone, and the link of the machine now in the center."""
         for items, kept in ((self._cards, there), (self._lines, there - {center}), (self._plates, there - {center})):
             for key in items.keys() - kept:
                 self.scene().removeItem(items.pop(key))
 
     def _fit(self, bounds: Rect, zoom: float) -> None:
-        """Set zoom and scene, with the same margin on all sides; where it does not fit it scrolls."""
+        """Set zoom and scene with equal margins. The view scrolls if the scene is too large."""
         edge = self._theme.px(EDGE) / zoom
         whole = QRectF(bounds.x, bounds.y, bounds.w, bounds.h).adjusted(-edge, -edge, edge, edge)
         self.resetTransform()
@@ -209,7 +209,7 @@ class MapView(QGraphicsView):
         self.traffic.refresh()
 
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802  Qt's name
-        """Draw a panel, so that the map is a surface of its own."""
+        """Draw a panel that sets the map apart from the page."""
         painter.save()
         painter.resetTransform()
         whole = QRectF(self.viewport().rect())
@@ -262,7 +262,7 @@ class MapView(QGraphicsView):
             super().keyPressEvent(event)
 
     def _at(self, where: QPoint) -> str:
-        """Return the machine whose card or plate is there; "" for none."""
+        """Return the machine whose card or plate is at a point, or ""."""
         hit = self.itemAt(where)
         for drawn in (self._cards, self._plates):
             for key, item in drawn.items():
