@@ -208,7 +208,7 @@ class AddSheet(Sheet):
             self.again.show()
 
     def _name_who_may(self) -> bool:
-        """Name the machines that may add others, because another code would not help. Return False if there are none."""
+        """Name the machines that may add others, because no other code would help. Return False if there are none."""
         machines = machines_of(self.services.pool.now)
         if not any("admin" in machine.roles and not machine.this for machine in machines):
             return False
@@ -227,7 +227,7 @@ class AddSheet(Sheet):
 class LeaveSheet(Sheet):
     """The dialog that makes this machine leave its household.
 
-    No other machine is involved, and the node may be unreachable. `done` is called with a sentence.
+    No other machine is involved, and the node may be unreachable. `done` receives a sentence about the result.
     """
 
     needs_node = False

@@ -211,7 +211,7 @@ def strangers_of(snapshot: Snapshot) -> tuple[Stranger, ...]:
 
 
 def active_of(snapshot: Snapshot, model: str = "") -> frozenset[str]:
-    """Return the machines that are computing an answer, optionally only for one model. Idle replicas are not included."""
+    """Return the machines that are computing an answer, optionally only for one model. Idle replicas are left out."""
     if not snapshot.answers.running:
         return frozenset()
     shown = (loaded for loaded in snapshot.models if model in ("", loaded.model))

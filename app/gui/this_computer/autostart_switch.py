@@ -42,7 +42,7 @@ class AutostartSwitch(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the state again, because the system may have changed it. Without a node this happens once there is one."""
+        """Read the state again, because the system may have changed it. Without a node, wait until there is one."""
         if not self._pool.is_there:
             return
         self._ask(self._client.get("/autostart", self._take, self._fail, answer=Autostart))

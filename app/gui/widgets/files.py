@@ -26,7 +26,7 @@ class LastFolder:
         return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
-        """Return the path to suggest: in the last folder, else in the folder of `file`, else in the user's documents."""
+        """Return the path to suggest: in the last folder, in the folder of `file`, or in the user's documents."""
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()
@@ -69,7 +69,7 @@ def ended(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
 
 
 class Drops(QObject):
-    """An event filter that accepts files dropped on `place`. `dropped` has the paths of local files, without folders."""
+    """An event filter that accepts files dropped on `place`. `dropped` has the paths of local files, but no folders."""
 
     dropped = Signal(list)  # of str
 

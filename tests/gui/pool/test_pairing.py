@@ -58,7 +58,7 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
     assert not joining.act.isEnabled()
     joining.code.setText(wrong(adding.code))
     joining.act.click()
-    qtbot.waitUntil(lambda: "does not match" in joining.notice.sentence, timeout=10_000)
+    qtbot.waitUntil(lambda: "code is wrong" in joining.notice.sentence, timeout=10_000)
     qtbot.waitUntil(lambda: adding.left.text().endswith(": 2"), timeout=5000)
     assert adding.notice.sentence == "Someone entered a wrong code. Tries left: 2."
     joining.code.setText(f"{adding.code[:3]} {adding.code[3:]}")

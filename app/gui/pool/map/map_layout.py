@@ -127,7 +127,7 @@ class _Router:
         return not together, abs(rows[0] - rows[1]) if together else sum(rows), pair
 
     def _is_direct(self, pair: Pair) -> bool:
-        """Return whether nothing is in between: neighbors in a column, or the last card of one and the machine below."""
+        """Return whether nothing is in between: neighbors in a column, or its last card and the machine below."""
         near, far = pair
         if self._sides[near] == self._sides[far]:
             return abs(self._rows[near] - self._rows[far]) == 1 and not self._stacked
