@@ -169,8 +169,8 @@ def bench_view(report: Json) -> RenderableType:
     rows: list[RenderableType] = [Text(title, style="bold"), _speeds(report)]
     for result in report["results"]:
         if result["stages"]:
-            gather_first_error = f"{result['streams']} at once, " if result["streams"] > 1 else ""
-            heading = Text(f"Stages, {gather_first_error}mean of an answer", style="dim")
+            at_once = f"{result['streams']} at once, " if result["streams"] > 1 else ""
+            heading = Text(f"Stages, {at_once}mean of an answer", style="dim")
             rows += [Text(), heading, _stages(result["stages"])]
     return Group(*rows, *_warnings(report))
 

@@ -22,7 +22,7 @@ STOPPED = 130  # the exit code that shells report after Ctrl-C
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 GLOBAL_OPTIONS = ("--home", "--json")
-NOT_UTF8 = "What was typed holds bytes that are no text (UTF-8). Type it again; rename a file of such a name."
+NOT_UTF8 = "The command contains bytes that are not UTF-8 text. Type it again, or rename a file with such a name."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -138,7 +138,7 @@ def _usage_sentence(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     if context is None:
         return sentence
-    help_lists = f"`{context.command_path} --help` lists all of them."
+    help_lists = f"`{context.command_path} --help` lists them all."
     if hasattr(error, "possibilities"):  # an unknown option
         meant = " or ".join(error.possibilities or ())
         return f"{error.message}. " + (f"Did you mean {meant}?" if meant else help_lists)
@@ -147,7 +147,7 @@ def _usage_sentence(error: TyperException) -> str:
     if hasattr(error, "option_name"):  # an option without its value, or with a value that it does not accept
         return f"{sentence.rstrip('.')}. {help_lists}"
     if not hasattr(error, "param_type"):  # nothing is missing, so there are too many arguments
-        sentence = f"{sentence.rstrip('.')}. Put words that belong together in quotes"
+        sentence = f"{sentence.rstrip('.')}. Put an argument with spaces in quotes"
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
     next_step = f" {example}{hints.home_option()}" if example else ""

@@ -26,7 +26,9 @@ def read_size(typed: str) -> int:
     n_bytes = int(float(match[1]) * unit)
     if 0 < n_bytes < LEAST_BYTES and not match[2]:
         number = match[1]
-        raise typer.BadParameter(f"'{number}' of what? Write {number}GiB or {number}MiB; without a unit it is bytes.")
+        raise typer.BadParameter(
+            f"'{number}' needs a unit: write {number}GiB or {number}MiB. Without one, it means bytes."
+        )
     return n_bytes
 
 
@@ -38,7 +40,7 @@ def read_duration(typed: str) -> float:
     if not match[2] and float(match[1]):
         number = match[1]
         raise typer.BadParameter(
-            f"'{number}' of what? Write {number}s, {number}m or {number}h: seconds, minutes or hours."
+            f"'{number}' needs a unit: write {number}s, {number}m or {number}h for seconds, minutes or hours."
         )
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
@@ -50,7 +52,7 @@ def read_counts(typed: str, example: str = "5,6,5") -> list[int]:
     except ValueError:
         counts = []
     if not counts or min(counts) < 1:
-        raise typer.BadParameter(f"'{typed}' is not a list of whole numbers above zero. Write it like {example}.")
+        raise typer.BadParameter(f"'{typed}' is not a list of positive whole numbers. Write it like {example}.")
     return counts
 
 
@@ -65,14 +67,14 @@ def read_code(typed: str) -> str:
 def read_home(typed: str) -> Path:
     """Parse a home folder. An empty name is rejected, as it would mean the current folder."""
     if not typed.strip():
-        raise typer.BadParameter("A home is a folder, and this names none. Write --home DIR.")
+        raise typer.BadParameter("The home is empty. Write --home DIR.")
     return Path(typed)
 
 
 def read_name(typed: str) -> str:
     """Parse the name of a machine, model or key. An empty one usually comes from an unset variable in a script."""
     if not typed.strip():
-        raise typer.BadParameter("This names nothing. Give a name.")
+        raise typer.BadParameter("The name is empty. Give a name.")
     return typed
 
 
@@ -80,7 +82,7 @@ def read_new_name(typed: str) -> str:
     """Parse a new name for a machine, which must fit in other people's lists."""
     if not typed.strip() or len(typed) > MAX_NAME_CHARACTERS:
         raise typer.BadParameter(
-            f"A name has 1 to {MAX_NAME_CHARACTERS} characters that can be seen. Give one such as attic-pc."
+            f"A name has 1 to {MAX_NAME_CHARACTERS} visible characters. Give one such as attic-pc."
         )
     return typed
 
@@ -88,7 +90,7 @@ def read_new_name(typed: str) -> str:
 def read_folder(typed: str) -> Path:
     """Parse a folder given as an argument; like `read_home`, it rejects an empty name."""
     if not typed.strip():
-        raise typer.BadParameter("This names no folder. Write `.` for the one you are in.")
+        raise typer.BadParameter("The folder is empty. Write `.` for the current one.")
     return Path(typed)
 
 
@@ -97,20 +99,20 @@ HomeOption = Annotated[
     typer.Option(
         "--home",
         metavar="DIR",
-        help="Where the node keeps everything.",
+        help="The folder in which the node keeps everything.",
         show_default=False,
         parser=read_home,
         callback=hints.remember_home,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Its name in `poolhouse models`.", parser=read_name)
+    str, typer.Argument(metavar="MODEL", help="A name listed by `poolhouse models`.", parser=read_name)
 ]
 ContextOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option("--context", min=1, metavar="N", help="Tokens of one conversation.", show_default=False),
+    typer.Option("--context", min=1, metavar="N", help="The maximum tokens of a conversation.", show_default=False),
 ]
 UsersOption = Annotated[
     Optional[int],  # noqa: UP045
@@ -119,7 +121,7 @@ UsersOption = Annotated[
         min=1,
         max=64,
         metavar="N",
-        help="People at once: each has a conversation of their own.",
+        help="People at once, each with their own conversation.",
         show_default=False,
     ),
 ]
@@ -128,7 +130,7 @@ SplitOption = Annotated[
     typer.Option(
         "--split",
         metavar="5,6,5",
-        help="Layers of each run: this machine's first, the lenders' in order, this machine's last.",
+        help="The layers of each run: this machine's first run, the lenders' in order, this machine's last run.",
         show_default=False,
     ),
 ]

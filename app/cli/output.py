@@ -154,7 +154,7 @@ def _sentence_of(error: AppError) -> str:
         return said(error)
     name = str(error.reason.facts.get("name", ""))
     if name.casefold().endswith(".gguf"):  # llama.cpp's own programs take a file name
-        return said(error) + " A file is put on the shelf first: `poolhouse import FILE`."
+        return said(error) + " Put a file on the shelf first: `poolhouse import FILE`."
     with suppress(BadInput):  # if the catalog is damaged, the shelf's sentence is shown
         return _pull_hint(name) or said(error)
     return said(error)

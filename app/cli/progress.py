@@ -24,7 +24,7 @@ ONE_FILE = ("waiting", "starting", "downloading")  # states of one file, one aft
 WORDS = {
     "starting": "Starting",
     "checking": "Checking the file",
-    "hashing": "Reading the file for its fingerprint",
+    "hashing": "Computing the file's hash",
     "copying": "Copying",
     "downloading": "Downloading",
     "moving": "Moving models",

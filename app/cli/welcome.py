@@ -65,18 +65,18 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FIRST_STEPS = (
-    ("poolhouse demo", "see it work: three machines on this computer answer"),
+    ("poolhouse demo", "see it work: three nodes on this computer answer"),
     ("poolhouse node", "start the node of this machine; leave it running"),
     ("poolhouse pair --open", "add a machine: shows a code and an address"),
-    ("poolhouse pair ADDRESS", "on the machine to add: type that code"),
+    ("poolhouse pair ADDRESS", "on the machine to add: enter that code"),
     ("poolhouse models", "the models on the shelf; `import FILE` adds one"),
     ("poolhouse load MODEL", "place a model on the machines"),
-    ('poolhouse ask "…"', "ask it something"),
+    ('poolhouse ask "…"', "ask a question"),
     ("poolhouse status", "machines, memory, layers"),
     ("poolhouse doctor", "checks, each with its cause and its cure"),
     ("poolhouse --help", "all commands"),
 )
-NO_SCREEN = "There is no screen here for the window. Everything works from here:"
+NO_SCREEN = "There is no screen for the window. Everything works from the command line:"
 
 VersionOption = Annotated[bool, typer.Option("--version", help="Show the version.")]
 
@@ -86,7 +86,9 @@ def welcome(
     home: HomeOption = None,
     as_json: JsonOption = False,
     version: VersionOption = False,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Only the tray's icon, no window: for sign-in.")] = False,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help=("Show only the tray icon, not the window; used at sign-in."))
+    ] = False,
 ) -> None:
     """The computers of one household run one language model together."""
     if context.invoked_subcommand is not None:
@@ -102,7 +104,7 @@ def welcome(
 def _note() -> str:
     """Return the introduction to the first steps. It mentions `--home` unless the home is the default one."""
     option = hints.home_option()
-    return f"{NO_SCREEN} (with{option} behind each but the demo)" if option else NO_SCREEN
+    return f"{NO_SCREEN} (add{option} to each but the demo)" if option else NO_SCREEN
 
 
 def _open_window(home: Path | None, hidden: bool) -> NoReturn:

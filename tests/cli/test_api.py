@@ -28,10 +28,10 @@ def said(den: TestNode, *words: str) -> str:
 def test_it_is_turned_on_and_off_and_says_where(den: TestNode) -> None:
     port = free_port()
     assert "cannot use the pool" in said(den, "status")
-    assert f"`poolhouse api on --home {den.root} --lan` lets them" in said(den, "certificate")
+    assert f"`poolhouse api on --home {den.root} --lan` allows it" in said(den, "certificate")
     on = said(den, "on", "--port", str(port), "--may-load", "--ollama-without-key")
     assert f"http://127.0.0.1:{port}/v1" in on
-    assert "may change the model" in on
+    assert "may change the loaded model" in on
     assert "without a key" in on
     told = json.loads(said(den, "status", "--json"))
     assert (told["listens_at"], told["may_load"], told["keys"]) == (port, True, ["default"])
@@ -50,7 +50,7 @@ def test_keys_are_shown_made_rotated_and_removed(den: TestNode) -> None:
     assert (new["name"], new["key"] == first) == ("default", False)
     editor = said(den, "key", "editor").strip()
     assert editor not in (first, new["key"])
-    assert "opens nothing more" in said(den, "key", "editor", "--remove")
+    assert "is revoked" in said(den, "key", "editor", "--remove")
     refused = den.run("api", "key", "../x")
     assert refused.returncode == 1
     assert "is not a valid name for a key" in refused.stderr
@@ -65,10 +65,8 @@ def test_host_names_and_origins_are_allowed_one_by_one_listed_and_removed(den: T
     port = str(free_port())
     said(den, "on", "--port", port, "--host-name", "host.docker.internal", "--host-name", "pool")
     on = said(den, "on", "--origin", "http://localhost:3000", "--origin", "app://obsidian.md/")
-    assert "by these host names: host.docker.internal, pool." in on
-    assert "from these origins may ask and read answers: http://localhost:3000, app://obsidian.md." in " ".join(
-        on.split()
-    )
+    assert "to these host names: host.docker.internal, pool." in on
+    assert "of these origins may send requests: http://localhost:3000, app://obsidian.md." in " ".join(on.split())
     assert said(den, "status") == on
     on = said(den, "on", "--no-host-name", "pool", "--no-origin", "http://localhost:3000")
     told = json.loads(said(den, "status", "--json"))

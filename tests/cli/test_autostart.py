@@ -20,7 +20,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_node_without_a_screen(poolhouse: Any, config: Path) -> None:
     unit = config / "systemd" / "user" / "poolhouse.service"
-    assert "No node starts by itself." in poolhouse("autostart", "--headless").out
+    assert "No node starts automatically." in poolhouse("autostart", "--headless").out
     said = poolhouse("autostart", "on", "--headless").out
     assert "A node starts at sign-in" in said
     assert "loginctl enable-linger" in said  # shown, never run
@@ -36,6 +36,6 @@ def test_a_node_without_a_screen(poolhouse: Any, config: Path) -> None:
 def test_the_window_at_sign_in(poolhouse: Any, config: Path) -> None:
     assert poolhouse("autostart", "on", "--json").json["on"]
     assert "--hidden" in (config / "autostart" / "poolhouse.desktop").read_text()
-    assert "with its tray alone" in " ".join(poolhouse("autostart").out.split())
+    assert "showing only its tray icon" in " ".join(poolhouse("autostart").out.split())
     poolhouse("autostart", "off")
     assert not list((config / "autostart").iterdir())

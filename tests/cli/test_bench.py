@@ -200,7 +200,7 @@ def test_figures_are_not_lost_where_what_was_loaded_does_not_come_back(poolhouse
     assert [result["streams"] for result in said.json["results"]] == [1, 3]
     sentence, after = said.err.splitlines()[-2:]
     assert "guide" in sentence
-    assert after == "What was loaded before the benchmark is not loaded again."
+    assert after == "The model that was loaded before the benchmark was not loaded again."
 
 
 def test_a_benchmark_that_fails_puts_back_what_was_loaded(poolhouse: Any, answering: Any) -> None:

@@ -39,7 +39,7 @@ def test_status_says_of_one_beside_that_it_comes_or_is_lost(poolhouse: Any, answ
     answering({("GET", "/status"): shown})
     first = poolhouse("status").out.splitlines()
     said = (
-        "Ready. This machine holds small. Loading guide. guide is being stopped, and gives its memory back. "
+        "Ready. This machine holds small. Loading guide. guide is stopping and freeing its memory. "
         "guide is lost. attic-pc is gone."
     )
     assert " ".join(first[:4]).startswith(f"{said} The next question loads it again.")

@@ -51,10 +51,10 @@ def test_they_are_encrypted_and_made_readable_again(poolhouse: Poolhouse, home: 
     assert (done["chats"], done["messages"]) == (1, 1)
     assert done["key_place"] == f"the file {home / 'chat-key'}"
     assert b"cormorant" not in words(file)
-    assert poolhouse("chats", "encrypt").out == "The chats are encrypted already.\n"
+    assert poolhouse("chats", "encrypt").out == "The chats are already encrypted.\n"
     known = "".join(poolhouse("chats", "status").out.split())
     assert "1chatwith1message,in" in known
-    assert known.endswith(f"thefile{home / 'chat-key'},opensthem.")
+    assert known.endswith(f"thefile{home / 'chat-key'}.")
 
     assert poolhouse("chats", "decrypt").code == 0
     again = history_file.open_history(file)
@@ -124,4 +124,4 @@ def test_it_needs_no_qt() -> None:
 
 
 def test_help_says_where_chats_are_exported(poolhouse: Callable[..., Said]) -> None:
-    assert "The window exports chats" in poolhouse("chats", "--help", at_home=False).out
+    assert "To export chats, use the window" in poolhouse("chats", "--help", at_home=False).out

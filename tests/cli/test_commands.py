@@ -64,16 +64,16 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
     answering({("GET", "/status"): SNAPSHOT | {"forecasts": known, "loaded": loaded}})
     shown = " ".join(poolhouse("status").out.split())
     assert (
-        "Last answer, 9 tokens in and 30 out: first word after 0.40 s (forecast for just this answer: 0.50 s), "
+        "Last answer, 9 tokens in and 30 out: first word after 0.40 s (forecast for this answer: 0.50 s), "
         "then 15.0 tok/s (12.0 tok/s)." in shown
     )
     broken = forecasts_view(convert(last | {"interruptions": 1}, AnswerOutcome), ForecastErrors())
-    assert str(broken[0]).endswith(
-        "(12.0 tok/s). A machine was lost or changed meanwhile, which took part of that time."
+    assert str(broken[0]).endswith("(12.0 tok/s). Losing or changing a machine took part of that time.")
+    assert (
+        "Over 7 answers, the median error of the forecast was 20 % for the first word and 12 % for the rest." in shown
     )
-    assert "At the median of 7 answers the forecast was off by 20 % for the first word and 12 % after it." in shown
     far = forecasts_view(None, ForecastErrors(answers=7, ttft_error=80.09, decode_error=1.0))
-    assert "off by a factor of 81 for the first word and 100 % after it." in str(far[0])
+    assert "was a factor of 81 for the first word and 100 % for the rest." in str(far[0])
 
 
 def test_a_guest_s_status_and_shelf_say_who_answers(poolhouse: Any, answering: Any) -> None:
@@ -179,7 +179,7 @@ def test_models_without_a_chat_template_are_named(poolhouse: Any, answering: Any
     one = {**MODELS[0], "has_template": False}
     shelf = {"models": [one, {**one, "writes": False}]}
     answering({("GET", "/models"): shelf, ("GET", "/starter"): {"starter": None}})
-    said = "guide: no chat template in its file, so chats are written as ChatML."
+    said = "guide: its file has no chat template, so chats use ChatML."
     assert poolhouse("models").out.count(said) == 1
 
 
@@ -209,14 +209,14 @@ def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(poo
     answering({("GET", "/starter"): {"starter": STARTER}})
     said = " ".join(poolhouse("pull").out.split())
     assert said.startswith(BEGIN)
-    assert "Whole only, on one machine: gemma-4-e2b, gemma-4-e4b, deepseek-v4-flash." in said
-    assert "Hash not known yet; the first download pins it: gemma-3-27b, " in said
+    assert "Cannot be split, so it needs one machine: gemma-4-e2b, gemma-4-e4b, deepseek-v4-flash." in said
+    assert "Hash not yet known, so the first download pins it: gemma-3-27b, " in said
 
 
 def test_the_catalogue_says_where_nothing_of_it_fits(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/starter"): {"starter": None}})
     said = " ".join(poolhouse("pull").out.split())
-    assert said.startswith("None of these fits with room to spare in what this household lends now. End large")
+    assert said.startswith("None of these fits comfortably in the memory that this household lends now. Close large")
     assert "add a computer. Name Size" in said
     assert poolhouse("pull", "--json").json["starter"] is None
 
@@ -236,7 +236,7 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
     node = answering({("POST", "/models"): Lines([*steps, {"done": {"model": MODELS[0]}}])})
     said = poolhouse("import", "odd.gguf", "--name", "guide")
     assert said.code == 0
-    assert said.err == "Reading the file for its fingerprint…\n"
+    assert said.err == "Computing the file's hash…\n"
     assert "guide (built in)" in said.out
     assert node.asked[0][2] == {"path": str(tmp_path / "odd.gguf"), "name": "guide"}
 
@@ -246,8 +246,8 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
     [
         ("my-copy.gguf", b"GGUF", ""),
         ("guide.gguf", b"GGUF", None),
-        ("longer.gguf", b"GGUFxx", " This file is 2 bytes longer, in what the model does not use."),
-        ("shorter.gguf", b"GGU", " This file is 1 byte shorter, in what the model does not use."),
+        ("longer.gguf", b"GGUFxx", " This file is 2 bytes longer, in a part that the model does not use."),
+        ("shorter.gguf", b"GGU", " This file is 1 byte shorter, in a part that the model does not use."),
     ],
 )
 def test_import_of_a_model_that_is_there_says_under_which_name_and_what_differs(
@@ -256,7 +256,7 @@ def test_import_of_a_model_that_is_there_says_under_which_name_and_what_differs(
     (tmp_path / file).write_bytes(content)
     known = MODELS[0] | {"path": str(tmp_path / "guide.gguf"), "file_bytes": 4}
     answering({("POST", "/models"): Lines([{"done": {"model": known}}])})
-    told = f"It is a copy of the model guide, which is on the shelf already.{how} --name adds it as a second one.\n"
+    told = f"It is a copy of the model guide, which is already on the shelf.{how} --name adds it as a second model.\n"
     assert poolhouse("import", str(tmp_path / file)).err == ("" if how is None else told)
 
 
@@ -280,7 +280,7 @@ def test_a_part_of_a_model_is_not_told_as_another_file(poolhouse: Any, answering
 def test_rm_says_what_is_free_again(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
     assert poolhouse("rm", "guide", "--yes").out == (
-        "guide is off the shelf; its file stays where it is. 3.0 MiB of cut layers are\nfreed.\n"
+        "guide is off the shelf; its file stays where it is. This freed 3.0 MiB in cut\nlayers.\n"
     )
 
 
@@ -311,7 +311,7 @@ def test_load(poolhouse: Any, answering: Any) -> None:
 
 def test_the_beginning_of_a_name_says_first_which_model_was_taken(poolhouse: Any, answering: Any) -> None:
     answering({("POST", "/load"): Lines([{"done": {"loaded": LOADED}}])})
-    assert poolhouse("load", "guid").out.startswith("guid means guide here.\n")
+    assert poolhouse("load", "guid").out.startswith("guid stands for guide.\n")
     assert poolhouse("load", "Guide").out.startswith("guide · ")
     assert "means" not in poolhouse("load", "guid", "--json").out
 
@@ -377,7 +377,7 @@ def test_ask_says_first_that_another_model_answers(poolhouse: Any, answering: An
     [
         ("max_tokens", ("--max-tokens", "4"), "The answer was cut off at --max-tokens, 4."),
         ("max_tokens", (), "The answer was cut off after 4 tokens. A larger --max-tokens"),
-        ("context", ("--max-tokens", "9"), "The answer was cut off: the context is full. Load the model with"),
+        ("context", ("--max-tokens", "9"), "The answer was cut off because the context is full. Load the model with"),
         (None, (), ""),
     ],
 )  # fmt: skip
@@ -408,7 +408,7 @@ def test_ask_reads_a_long_answer_in_one_line(poolhouse: Any, answering: Any) -> 
 def test_alone_it_says_what_to_type(poolhouse: Any) -> None:
     said = poolhouse(at_home=False)
     assert said.code == 0
-    assert "There is no screen here for the window." in said.out
+    assert "There is no screen for the window." in said.out
     assert "poolhouse demo" in said.out
     assert max(len(line) for line in said.out.splitlines()) <= 80
     assert poolhouse("--json", at_home=False).json["version"]

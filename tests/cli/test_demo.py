@@ -142,7 +142,7 @@ def test_the_whole_demo(demo: Callable[..., Any]) -> None:
     assert told[0] == "Starting 2 nodes on this computer, each with a home of its own…"
     assert told[1].endswith(": den-pc, attic-pc.")
     assert told[2:] == [
-        "Pairing attic-pc by the code 042137 at 127.0.0.1:4243…",
+        "Pairing attic-pc with the code 042137 at 127.0.0.1:4243…",
         "Loading guide (12 layers) over 2 machines…",
         "Loading layers on den-pc…",
         "2 nodes ended, and nothing is left behind.",

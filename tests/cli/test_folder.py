@@ -32,8 +32,8 @@ def test_the_folder_is_shown_with_what_lies_elsewhere(
     near = {"folder": "/small", "models": 1, "bytes": 1 << 30, "reason": None}
     answering({("GET", "/folder"): HERE | {"elsewhere": [near, away]}})
     assert poolhouse("folder").out.splitlines() == [
-        "Models are kept in /media/large. 3.0 GiB are free.",
-        "1 model (1.0 GiB) in /small: --move brings them.",
+        "Models are kept in /media/large. It has 3.0 GiB free.",
+        "1 model (1.0 GiB) in /small: --move moves them.",
         "/x cannot be reached.",
     ]
     assert has_all_of(poolhouse("folder", "--json").json["elsewhere"], [near, away])
@@ -74,9 +74,9 @@ def test_where_files_land_in_a_folder_that_is_not_empty_is_said(
     answering({("POST", "/folder"): HERE | {"folder": inside}})
     said = " ".join(poolhouse("folder", str(tmp_path)).out.split())  # a long path is wrapped
     assert said.startswith("Models are kept in ")
-    assert said.endswith("They have a folder of their own there, as that one is not empty.")
+    assert said.endswith("They have their own folder inside the chosen one, which is not empty.")
     answering({("POST", "/folder"): HERE | {"folder": str(tmp_path)}})
-    assert "of their own" not in poolhouse("folder", str(tmp_path)).out
+    assert "their own folder" not in poolhouse("folder", str(tmp_path)).out
 
 
 def test_a_disk_where_nothing_can_be_downloaded_is_said(
@@ -84,8 +84,8 @@ def test_a_disk_where_nothing_can_be_downloaded_is_said(
 ) -> None:
     answering({("POST", "/folder"): HERE | {"room_bytes": 0}})
     assert poolhouse("folder", str(tmp_path)).out.splitlines() == [
-        "Models are kept in /media/large. 3.0 GiB are free.",
-        "5 GiB stay free there, so nothing can be downloaded to it now.",
+        "Models are kept in /media/large. It has 3.0 GiB free.",
+        "Poolhouse leaves 5 GiB free there, so nothing can be downloaded now.",
     ]
 
 

@@ -74,8 +74,8 @@ def test_a_node_that_is_ready_says_its_home(given: None, capsys: pytest.CaptureF
     _print_ready({"name": "den-pc"})
     option = hints.home_option()
     assert capsys.readouterr().out == (
-        f"den-pc is ready. In another terminal: `poolhouse status{option}` shows it; "
-        f"`poolhouse pair{option} --open` shows a code and an address, and another computer joins with them: "
+        f"den-pc is ready. In another terminal, `poolhouse status{option}` shows it. To add a computer, "
+        f"`poolhouse pair{option} --open` shows a code and an address; use them with "
         f"`poolhouse pair ADDRESS` there, or “Join a household” in its window. Ctrl-C stops it.\n"
     )
 
@@ -96,4 +96,4 @@ def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:
 def test_without_a_screen_the_steps_name_the_home(poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    assert f"--home {home} behind each but the demo" in poolhouse("--json").json["note"]
+    assert f"--home {home} to each but the demo" in poolhouse("--json").json["note"]

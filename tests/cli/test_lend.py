@@ -61,10 +61,10 @@ Not with  game.exe (running: game)
 Graphics  pauses while another program keeps it busy (now: 3 %)
 Heat      pauses while the processor is above 95 °C (now: 61 °C)
 Screen    pauses while a program fills it (now: not filled)
-Network   pauses on a VPN or a metered one (now: VPN)
-Link      at most 1,000 Mbit/s of the network, each way
-Threads   at most 4 of the processor
-Answers   may take 30 s to end when it pauses
+Network   pauses on a VPN or a metered network (now: VPN)
+Link      uses at most 1,000 Mbit/s of the network, each way
+Threads   uses at most 4 threads of the processor
+Answers   may take 30 s to finish before a pause
 """
 
 
@@ -73,7 +73,7 @@ def test_memory_is_told_with_what_the_own_model_takes(poolhouse: Any, answering:
     answering({("GET", "/lending"): {**SHOWN, "lending": lending, "own_most_bytes": 8 * GIB}})
     assert poolhouse("lend").out.splitlines()[2:4] == [
         "Memory    at most 4.0 GiB for others",
-        "Own use   models of yours may take 8.0 GiB here; yours hold 1.0 GiB now",
+        "Own use   your own models may use 8.0 GiB here; yours use 1.0 GiB now",
     ]
     for limit, why in ((0, "no more is free"), (2 * GIB, "the limit leaves no more")):
         fewer = {**SHOWN, "lending": {**lending, "lent_bytes": GIB}, "rules": {**RULES, "limit_bytes": limit}}
@@ -91,12 +91,12 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/lending"): {**SHOWN, "rules": rules}})
     lines = poolhouse("lend").out.splitlines()
     assert lines[2:9] == [
-        "Memory    at most 4.0 GiB (half of what was free at start) for others",
+        "Memory    at most 4.0 GiB (half of the memory that was free at start) for others",
         "Devices   cpu",
-        "Owner     after 1 min unused (nobody sits here, as far as it can tell)",
+        "Owner     after 1 min unused (nobody seems to be here)",
         "Hours     always",
         "Battery   at any level",
-        "Not with  no program named",
+        "Not with  no program listed",
         "Graphics  lends beside other programs",
     ]
 
@@ -107,7 +107,7 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
         ({"state": "ready"}, "Ready: others may use 4.0 GiB."),
         (
             {"state": "draining", "reason": "Paused by its owner.", "gives_back_in_s": 12},
-            "Finishing what runs for den-pc, at most 12 s. Paused by its owner.",
+            "Finishing answers for den-pc, which takes at most 12 s. Paused by its owner.",
         ),
         (
             {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 3600},
@@ -123,7 +123,7 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
         ),
         (
             {"state": "draining", "reason": "Paused by its owner.", "gives_back_in_s": 12, "resumes_in_s": 3600},
-            "Finishing what runs for den-pc, at most 12 s. Paused by its owner until 18:30.",
+            "Finishing answers for den-pc, which takes at most 12 s. Paused by its owner until 18:30.",
         ),
         ({"state": "lending"}, "Lending 1.0 GiB to den-pc."),
         ({"state": "paused", "reason": "Paused: running on battery."}, "Paused: running on battery."),
@@ -197,7 +197,7 @@ def test_what_makes_no_sense_is_not_asked(poolhouse: Any, answering: Any, typed:
 def test_a_limit_that_is_no_whole_number_is_said_so(poolhouse: Any, answering: Any) -> None:
     answering({})
     said = " ".join(poolhouse("lend", "--link", "0.5").err.split())
-    assert said == "'0.5' is no whole number of Mbit/s below a million. Write it like 50, or off."
+    assert said == "'0.5' is not a whole number of Mbit/s below a million. Write it like 50, or off."
 
 
 def test_a_program_that_was_never_named(poolhouse: Any, answering: Any) -> None:
@@ -212,15 +212,15 @@ def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
         ("POST", "/machines/a%2Fb/name"): {"renamed": {"id": "x", "name": "loft", "was": "a/b"}},
         ("POST", "/machines/loft/roles"): {"machine": {"id": "x", "name": "loft", "roles": ["host", "lender"]}},
     })  # fmt: skip
-    assert poolhouse("rename", "a/b", "loft").out == "a/b is called loft now.\n"
-    assert poolhouse("roles", "loft", "--lender", "--host").out == "loft is host and lender now.\n"
+    assert poolhouse("rename", "a/b", "loft").out == "a/b is now called loft.\n"
+    assert poolhouse("roles", "loft", "--lender", "--host").out == "Roles of loft: host, lender.\n"
     assert [body for _, _, body in node.asked] == [{"name": "loft"}, {"roles": ["host", "lender"]}]
     assert poolhouse("roles", "loft", "--guest").code == 0
     assert node.asked[-1][2] == {"roles": ["guest"]}
     answering({("POST", "/machines/loft/roles"): {"machine": {"id": "x", "name": "loft", "roles": ["guest"]}}})
     told = poolhouse("roles", "loft", "--guest").out
-    assert told.startswith("loft is guest now. Layers that it held for others are given back;")
-    assert "What it had loaded on other machines is unloaded there." in " ".join(told.split())
+    assert told.startswith("Roles of loft: guest. Its memory is free again;")
+    assert "Models that it loaded on other machines are unloaded." in " ".join(told.split())
     assert poolhouse("roles", "loft").code == 2
 
 
@@ -318,5 +318,5 @@ def test_what_becomes_of_machines_that_a_removed_one_added(
     answer = {"removed": {"id": "x", "name": "attic"}, "also_removed": ["loft", "barn"]}
     node = answering({("DELETE", f"/machines/attic?added={query}"): answer})
     said = poolhouse("remove", "attic", "--yes", option)
-    assert said.out == "attic is no longer part of the household. With it went loft, barn.\n"
+    assert said.out == "attic is no longer part of the household. loft, barn went with it.\n"
     assert len(node.asked) == 1

@@ -34,8 +34,8 @@ def test_without_a_terminal_the_code_is_said_and_waited_for(poolhouse: Any, answ
     node = answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
     said = poolhouse("pair", "--open")
     assert said.code == 0
-    assert said.err == "Code 042137 at 192.168.1.20:4243, good for 120 seconds.\n"
-    assert said.out.startswith("Paired with attic-pc. Machines of a household can")
+    assert said.err == "Code 042137 at 192.168.1.20:4243, valid for 120 seconds.\n"
+    assert said.out.startswith("Paired with attic-pc. Machines of a household could")
     assert node.asked[0] == ("POST", "/pairing", {"role": "use_and_lend"})
 
 
@@ -43,8 +43,8 @@ def test_of_a_guest_it_is_said_what_a_guest_may_do(poolhouse: Any, answering: An
     wait = Lines([WAITING, {"done": PAIRED}])
     answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
     said = " ".join(poolhouse("pair", "--open", "--role", "guest").out.split())
-    assert said.startswith("Paired with attic-pc. As a guest it may ask the models of your hosts,")
-    assert "work out what is typed" not in said
+    assert said.startswith("Paired with attic-pc. As a guest it may ask your hosts' models,")
+    assert "reconstruct what is typed" not in said
 
 
 def test_a_window_that_closed_says_why(poolhouse: Any, answering: Any) -> None:
@@ -67,7 +67,7 @@ def test_joining(poolhouse: Any, answering: Any) -> None:
 def test_who_joins_where_its_name_is_taken_hears_its_new_one(poolhouse: Any, answering: Any) -> None:
     answering({("POST", "/pairing/join"): PAIRED | {"called": "den-pc 2"}})
     said = " ".join(poolhouse("pair", "192.168.1.20:4243", "--code", "042137").out.split())
-    assert "has the name of this one, which is called den-pc 2 from now on." in said
+    assert "already has this machine's name, so this one is now called den-pc 2." in said
 
 
 def test_who_joins_as_a_guest_hears_what_a_guest_may_do(poolhouse: Any, answering: Any) -> None:

@@ -18,7 +18,7 @@ from tests.cli.fake_node import FakeNode
 
 Json = dict[str, Any]
 AWAY = "huggingface.co cannot be reached: nothing answers."
-GOES_ON = f"{AWAY} Poolhouse goes on trying; Ctrl-C pauses the download.\n"
+GOES_ON = f"{AWAY} Poolhouse keeps trying; Ctrl-C pauses the download.\n"
 
 
 def state(name: str, **more: Any) -> Json:
@@ -75,7 +75,7 @@ def test_one_that_is_on_the_shelf_by_another_name_is_told_by_that(
     model = {"name": "mine", "architecture": "llama", "n_layers": 2, "file_bytes": 1}
     done = following([state("done", model="mine"), state("done", model="mine")])
     answering(done | {("GET", "/models"): {"models": [model]}})
-    told = "It is on the shelf already, as mine.\n"
+    told = "It is already on the shelf, as mine.\n"
     assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "other").err == told
     assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "mine").err == ""
 
@@ -93,12 +93,10 @@ def test_a_hub_that_is_slow_to_tell_of_a_repository_is_waited_for_in_words(
     answering({("GET", "/search/files?repo=maker%2FTiny-GGUF"): slow})
     said = poolhouse("pull", "maker/Tiny-GGUF")
     assert said.code == 1
-    assert said.err.splitlines()[0] == (
-        "There is no answer yet from where models come from. Poolhouse goes on trying; Ctrl-C ends that."
-    )
+    assert said.err.splitlines()[0] == ("The model hub has not answered yet. Poolhouse keeps trying; Ctrl-C stops.")
     monkeypatch.setattr(pull_command, "SILENT_SECONDS", 60.0)
     answering({("GET", "/search/files?repo=maker%2FTiny-GGUF"): {"files": [], "revision": "x"}})
-    assert "no answer yet" not in poolhouse("pull", "maker/Tiny-GGUF").err
+    assert "has not answered yet" not in poolhouse("pull", "maker/Tiny-GGUF").err
 
 
 def test_a_machine_that_has_the_file_is_asked_before_the_internet(
@@ -119,7 +117,7 @@ def test_a_machine_that_has_the_file_is_asked_before_the_internet(
 
     said, machine = pulled()
     assert machine == den["id"]
-    assert said.startswith("den has this very file: it is copied from there")
+    assert said.startswith("den has this file, so it is copied from there")
     assert pulled("--from", "DEN")[1] == den["id"]
     assert pulled("--online") == ("", None)
     said, machine = pulled("--from", "attic")
@@ -134,8 +132,8 @@ def test_whether_models_may_be_copied_from_here(
         return {"share_models": body["share_models"]}
 
     node = answering({("GET", "/settings"): {"share_models": False}, ("POST", "/settings"): saved})
-    assert "No other machine copies models" in poolhouse("share").out
-    assert "may copy those that were downloaded" in " ".join(poolhouse("share", "on").out.split())
+    assert "Other machines cannot copy models" in poolhouse("share").out
+    assert "may copy the models downloaded" in " ".join(poolhouse("share", "on").out.split())
     assert poolhouse("share", "off", "--json").json == {"on": False}
     assert [body for way, _, body in node.asked if way == "POST"] == [
         {"share_models": True}, {"share_models": False},

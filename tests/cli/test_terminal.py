@@ -66,7 +66,7 @@ def test_ctrl_c_says_what_stays_of_a_load_and_of_a_download(answering: Any, home
     node = answering(answers)
     for command, first, last in (
         (("load", "guide"), "Loading layers…\n", "Stopped before guide finished loading. `poolhouse status"),
-        (("pull", "maker/Tiny/t.gguf"), "Downloading…\n", "Paused; what is here is kept. `poolhouse pull maker"),
+        (("pull", "maker/Tiny/t.gguf"), "Downloading…\n", "Paused. What has been downloaded is kept."),
     ):  # fmt: skip
         with started(*command, "--home", str(home)) as process:
             assert process.stderr is not None
@@ -117,7 +117,7 @@ def test_ctrl_c_after_a_benchmark_leaves_its_figures(answering: Any, home: Path)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert len(json.loads(out)["results"]) == 1
-    assert err == "What was loaded before the benchmark is not loaded again.\n"
+    assert err == "The model that was loaded before the benchmark was not loaded again.\n"
     assert node.cancelled.wait(30)
 
 
@@ -283,7 +283,7 @@ def test_a_terminal_gets_color_bars_and_figures(answering: Any, home: Path) -> N
     assert "of 4.0 MiB" in load
     assert "Sending layers to all machines" in load
     assert "of 8.0 MiB" in load
-    assert "Loaded in 1.42 s; 3.0 MiB went to the lenders." in load
+    assert "Loaded in 1.42 s; 3.0 MiB were sent to the lenders." in load
     ask = in_terminal(["ask", "How?", "--home", str(home)])
     assert ask.startswith("Open [31mPool.\r\n")
     assert "4 tokens · first after 0.42 s · 11.8 tok/s · 2 machines" in ask

@@ -14,7 +14,7 @@ from tests.cli.fake_node import Failed, error
     ("name", "more"),
     [
         ("gude", ""),
-        ("~/models/tiny.GGUF", " A file is put on the shelf first: `poolhouse import FILE --home {home}`."),
+        ("~/models/tiny.GGUF", " Put a file on the shelf first: `poolhouse import FILE --home {home}`."),
     ],
 )  # fmt: skip
 def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(

@@ -28,9 +28,9 @@ def test_adding_one(poolhouse: Any, answering: Any, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
-    assert "is sent nothing; `poolhouse upstream on barn" in said
-    assert said.startswith("barn is added, with a key. barn, at ")
-    assert "For big (there: gpt-x), guide; 2,500 of 100,000 tokens are spent. Key: yes." in said
+    assert "is off; `poolhouse upstream on barn" in said
+    assert said.startswith("barn was added with a key. barn, at ")
+    assert "For big (there: gpt-x), guide; 2,500 of 100,000 tokens spent. Key: yes." in said
     assert "sk-secret" not in done.out
     ((_, _, body),) = node.asked
     assert body == {
@@ -50,7 +50,7 @@ def test_who_leaves_the_path_out_hears_what_most_have(poolhouse: Any, answering:
     answering({("POST", "/api/upstreams"): {"upstreams": [ONE]}})
     done = poolhouse("upstream", "add", "barn", url, "--model", "x", "--cap-tokens", "9")
     said = " ".join(done.out.split())
-    assert ("ends with /v1, and this one does not; `poolhouse upstream test barn" in said) == is_bare
+    assert ("end with /v1, but this one does not; `poolhouse upstream test barn" in said) == is_bare
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_who_leaves_the_path_out_hears_what_most_have(poolhouse: Any, answering:
     [
         (b"sk-piped\r\nnot this\n", "sk-piped", "with a key"),
         (b"sk-piped", "sk-piped", "with a key"),
-        (b"", "", "no key is stored"),
+        (b"", "", "without a key"),
         (b"x" * 1001, None, "A key has at most 1000 characters."),
     ],
 )
@@ -83,7 +83,7 @@ def test_the_rest(poolhouse: Any, answering: Any) -> None:
     node = answering(
         {("GET", "/api/upstreams"): none, ("POST", "/api/upstreams/barn"): on, ("DELETE", "/api/upstreams/barn"): none}
     )
-    assert "No other server is asked" in poolhouse("upstream", "list").out
+    assert "No other server is used" in poolhouse("upstream", "list").out
     assert "may be sent requests" in poolhouse("upstream", "on", "barn").out
     poolhouse("upstream", "off", "barn")
     poolhouse("upstream", "change", "barn", "--cap-tokens", "5", "--forget-spent")

@@ -26,5 +26,5 @@ def test_status_names_the_model_of_vectors(poolhouse: Any, answering: Any) -> No
     assert "bert · vectors for programs\n" in said
     judge = {**vectors, "model": "judge", "state": "ready", "ranks": True}
     answering({("GET", "/status"): SNAPSHOT | {"embeds": judge}})
-    assert "judge · scores texts for programs\n" in poolhouse("status").out
+    assert "judge · ranks texts for programs\n" in poolhouse("status").out
     assert "12 layers" in said or "1-12" in said or "1–12" in said

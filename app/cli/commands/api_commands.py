@@ -25,24 +25,33 @@ USUAL_AT_ONCE = 32
 
 PortOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
-    typer.Option("--port", min=1024, max=65535, metavar="47114", show_default=False, help="Where it listens; kept."),
+    typer.Option(
+        "--port",
+        min=1024,
+        max=65535,
+        metavar="47114",
+        show_default=False,
+        help=("The port to listen on; it is remembered."),
+    ),
 ]
 LoadOption = Annotated[
     Optional[bool],  # noqa: UP045
-    typer.Option("--may-load/--may-not-load", show_default=False, help="Programs may change the model that is loaded."),
+    typer.Option("--may-load/--may-not-load", show_default=False, help="Programs may change the loaded model."),
 ]
 OllamaOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
         "--ollama-without-key/--ollama-with-key",
         show_default=False,
-        help="Ollama's routes open without a key: most of its clients can send none.",
+        help="Open Ollama's routes without a key, which most of its clients cannot send.",
     ),
 ]
 LanOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
-        "--lan/--no-lan", show_default=False, help="Other computers of this network too: over TLS, with a key."
+        "--lan/--no-lan",
+        show_default=False,
+        help=("Also serve other computers on this network, over TLS and with a key."),
     ),
 ]
 HostNameOption = Annotated[
@@ -51,12 +60,12 @@ HostNameOption = Annotated[
         "--host-name",
         metavar="NAME",
         show_default=False,
-        help="Also answer by this host name, such as host.docker.internal for containers. Repeatable.",
+        help="Also answer to this host name, such as host.docker.internal for containers. May be repeated.",
     ),
 ]
 NoHostNameOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--no-host-name", metavar="NAME", show_default=False, help="Stop answering by it."),
+    typer.Option("--no-host-name", metavar="NAME", show_default=False, help="Stop answering to this host name."),
 ]
 OriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -64,17 +73,22 @@ OriginOption = Annotated[
         "--origin",
         metavar="URL",
         show_default=False,
-        help="Let web pages or apps from this origin ask, such as http://localhost:3000. Repeatable.",
+        help="Accept requests from web pages or apps of this origin, such as http://localhost:3000. May be repeated.",
     ),
 ]
 NoOriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--no-origin", metavar="URL", show_default=False, help="Refuse that origin again."),
+    typer.Option("--no-origin", metavar="URL", show_default=False, help="Refuse this origin again."),
 ]
 AtOnceOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--at-once", min=1, max=32, metavar="N", show_default=False, help="Requests that each key may have open."
+        "--at-once",
+        min=1,
+        max=32,
+        metavar="N",
+        show_default=False,
+        help=("How many requests each key may have open at once."),
     ),
 ]
 TokensOption = Annotated[
@@ -84,22 +98,27 @@ TokensOption = Annotated[
         min=0,
         metavar="N",
         show_default=False,
-        help="Tokens that each key may have; 0: any number.",
+        help="How many tokens per minute each key may use; 0: no limit.",
     ),
 ]
 NameArgument = Annotated[
-    str, typer.Argument(metavar="[NAME]", help="One key for each program, if you like.", parser=read_name)
+    str,
+    typer.Argument(
+        metavar="[NAME]", help=("The name of the key. You can use one key for each program."), parser=read_name
+    ),
 ]
 LimitedArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="Whose key, as in `api status`.", parser=read_name)
+    str, typer.Argument(metavar="NAME", help="The name of the key, as shown by `api status`.", parser=read_name)
 ]
-RotateOption = Annotated[bool, typer.Option("--rotate", help="A new key; the one before opens nothing more.")]
-RemoveOption = Annotated[bool, typer.Option("--remove", help="The key opens nothing more.")]
+RotateOption = Annotated[bool, typer.Option("--rotate", help="Replace the key; the old one stops working.")]
+RemoveOption = Annotated[bool, typer.Option("--remove", help="Revoke the key.")]
 
 
 def api_group() -> typer.Typer:
     commands = typer.Typer(
-        name="api", help="Let other programs use the pool: OpenAI's API and its like.", no_args_is_help=True
+        name="api",
+        help=("Let other programs use the pool through OpenAI's API and similar ones."),
+        no_args_is_help=True,
     )
     for command in (on, off, status, key, limit, certificate):
         commands.command(command.__name__)(command)
@@ -150,7 +169,7 @@ def key(
 ) -> None:
     """Show a key, or create it if the name is new."""
     if rotate and remove:
-        raise typer.BadParameter("Give one of --rotate and --remove.")
+        raise typer.BadParameter("Give either --rotate or --remove.")
 
     from app.api.chat_api import ApiKey, ApiKeys, KeyRemoved
     from app.client import segment
@@ -166,7 +185,7 @@ def key(
         return known[name]
 
     answer = ask_node(home, work)
-    removed = f"The key {safe_text.name(name)} opens nothing more."
+    removed = f"The key {safe_text.name(name)} is revoked."
     Output(as_json).result(answer, lambda: answer.key if isinstance(answer, ApiKey) else removed)
 
 
@@ -187,7 +206,7 @@ def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.api.chat_api import Certificate
 
     answer = ask_node(home, lambda node: node.get("/api/certificate", Certificate))
-    none = "There is none: other computers cannot use the pool. `poolhouse api on --lan` lets them."
+    none = "There is no certificate, because other computers cannot use the pool. `poolhouse api on --lan` allows it."
     pem = (answer.certificate or "").rstrip()
     Output(as_json).result(answer, lambda: pem or hints.text(none))
 
@@ -209,25 +228,26 @@ def _show(api: ChatApi, as_json: bool) -> None:
 
 def _lines(api: ChatApi) -> list[str]:
     if not api.listening:
-        return ["Other programs cannot use the pool. `poolhouse api on` lets them."]
-    lines = [f"Other programs of this computer can use the pool at {api.address}"]
+        return ["Other programs cannot use the pool. `poolhouse api on` allows it."]
+    lines = [f"Other programs on this computer can use the pool at {api.address}"]
     if api.listens_at != api.port:
-        lines.append(f"Port {api.port} is used by another program, so it is {api.listens_at} this time.")
+        lines.append(f"Another program uses port {api.port}, so this time the port is {api.listens_at}.")
     keys = ", ".join(map(safe_text.name, api.keys))
     lines.append(f"Keys: {keys}. `poolhouse api key` shows one.")
     if api.lan_addresses:
         lines.append(
-            f"Other computers of this network too, at {', '.join(api.lan_addresses)}: over TLS and with a key. "
-            "Nothing else is open to them. They must trust the certificate that `poolhouse api certificate` shows."
+            f"Other computers on this network can use it at {', '.join(api.lan_addresses)}, over TLS "
+            "and with a key. Nothing else is open to them. They must trust the certificate that "
+            "`poolhouse api certificate` shows."
         )
     elif api.lan:
-        lines.append("Other computers cannot: this one has no address in a network of the household.")
+        lines.append("Other computers cannot use it, because this one has no address on a network of the household.")
     lines += _access(api)
     lines += _limits(api)
     if api.may_load:
-        lines.append("They may change the model that is loaded.")
+        lines.append("They may change the loaded model.")
     if api.ollama_open:
-        lines.append("Ollama's routes open without a key, to every program of this computer.")
+        lines.append("Ollama's routes are open without a key to every program on this computer.")
     return lines
 
 
@@ -235,10 +255,10 @@ def _access(api: ChatApi) -> list[str]:
     """Return the host names and origins that were allowed in addition to this computer's own."""
     lines = []
     if names := api.host_names:
-        lines.append(f"It also answers by these host names: {_joined(names)}.")
+        lines.append(f"It also answers to these host names: {_joined(names)}.")
     if origins := api.origins:
         shown = _joined(origins)
-        lines.append(f"Web pages and apps from these origins may ask and read answers: {shown}.")
+        lines.append(f"Web pages and apps of these origins may send requests: {shown}.")
     return lines
 
 
@@ -249,15 +269,15 @@ def _joined(names: list[str]) -> str:
 def _limits(api: ChatApi) -> list[str]:
     lines, of_all = [], (api.at_once, api.tokens_a_minute)
     if api.at_once != USUAL_AT_ONCE or api.tokens_a_minute:
-        lines.append(f"Each key may have {_limit_words(*of_all)}.")
+        lines.append(f"Each key may use {_limit_words(*of_all)}.")
     for name, own in sorted(api.limits.items()):
         at_once = api.at_once if own.at_once is None else own.at_once
         tokens = api.tokens_a_minute if own.tokens_a_minute is None else own.tokens_a_minute
         if (at_once, tokens) != of_all:
-            lines.append(f"{safe_text.name(name)} may have {_limit_words(at_once, tokens)}.")
+            lines.append(f"{safe_text.name(name)} may use {_limit_words(at_once, tokens)}.")
     return lines
 
 
 def _limit_words(at_once: int, tokens_a_minute: int) -> str:
-    rate = f"{tokens_a_minute:,} tokens a minute" if tokens_a_minute else "any number of tokens"
+    rate = f"{tokens_a_minute:,} tokens per minute" if tokens_a_minute else "any number of tokens"
     return f"{at_once} request{'s' if at_once > 1 else ''} at once and {rate}"

@@ -30,15 +30,23 @@ MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
 def _not_nan(value: float) -> float:
     """Reject `nan`, which passes every range check."""
     if math.isnan(value):
-        raise typer.BadParameter("'nan' is no number. Choose one from 0 to 10.")
+        raise typer.BadParameter("'nan' is not a number. Choose one from 0 to 10.")
     return value
 
 
 TemperatureOption = Annotated[
-    float, typer.Option("--temperature", "-t", min=0, max=10, help="0: the likeliest token.", callback=_not_nan)
+    float,
+    typer.Option(
+        "--temperature",
+        "-t",
+        min=0,
+        max=10,
+        help=("How much chance decides; 0: always the likeliest token."),
+        callback=_not_nan,
+    ),
 ]
 NoGuessesOption = Annotated[
-    bool, typer.Option("--no-guesses", help="Idle machines compute nothing ahead, to compare its speed.")
+    bool, typer.Option("--no-guesses", help="Do not let idle machines compute ahead, to compare the speed.")
 ]
 
 
@@ -46,37 +54,46 @@ ThinkOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
         "--think/--no-think",
-        help="Think before it answers, or not; else as the model usually does.",
+        help="Whether the model thinks before it answers; by default, its chat template decides.",
         show_default=False,
     ),
 ]
 ThinkTokensOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option("--think-tokens", min=0, max=1 << 20, help="Think for so many at most.", show_default=False),
+    typer.Option(
+        "--think-tokens", min=0, max=1 << 20, help=("The maximum number of tokens to think."), show_default=False
+    ),
 ]
 
 
 def ask(  # noqa: PLR0913  one for each option
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to ask; `-` reads it from standard input.")],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The question; `-` reads it from standard input.")],
     model: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
-            "--model", "-m", help="Load this one first if it is not loaded, in place of what is.", show_default=False
+            "--model",
+            "-m",
+            help=("The model to ask. If it is not loaded, it replaces the loaded one."),
+            show_default=False,
         ),
     ] = None,
     system: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--system", help="Who the model is to be.", show_default=False),
+        typer.Option("--system", help="The system message, which tells the model how to behave.", show_default=False),
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="The prompt as it is, without the chat template.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Send the prompt as it is, without the chat template.")] = False,
     temperature: TemperatureOption = 0.8,
     max_tokens: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--max-tokens", "-n", min=1, help="End after so many.", show_default=False),
+        typer.Option(
+            "--max-tokens", "-n", min=1, help=("The maximum number of tokens in the answer."), show_default=False
+        ),
     ] = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--seed", min=0, max=MAX_SEED, help="Repeat a choice.", show_default=False),
+        typer.Option(
+            "--seed", min=0, max=MAX_SEED, help=("A number that makes the answer repeatable."), show_default=False
+        ),
     ] = None,
     think: ThinkOption = None,
     think_tokens: ThinkTokensOption = None,
@@ -89,9 +106,9 @@ def ask(  # noqa: PLR0913  one for each option
     If no model is loaded, the Guide answers, and the first line says so.
     """
     if raw and system is not None:
-        raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
+        raise typer.BadParameter("--system needs the chat template, which --raw leaves out.")
     if raw and (think is not None or think_tokens is not None):
-        raise typer.BadParameter("Thinking needs a chat template, and --raw leaves it out.")
+        raise typer.BadParameter("Thinking needs the chat template, which --raw leaves out.")
     out = Output(as_json)
     body = {
         **_prompt_fields(_read_prompt(prompt), system, raw),
@@ -220,10 +237,10 @@ def _cut_off(answer: Answer, max_tokens: int | None) -> str:
     """Return a sentence that names the limit that cut off the answer, and what helps."""
     if answer.cut_by == "context":
         return (
-            "The answer was cut off: the context is full. Load the model with a larger --context, or ask with fewer "
-            "words."
+            "The answer was cut off because the context is full. Load the model with a larger "
+            "--context, or ask a shorter question."
         )
     if max_tokens is not None:
         return f"The answer was cut off at --max-tokens, {max_tokens:,}."
     n_tokens = len(answer.token_ids)
-    return f"The answer was cut off after {n_tokens:,} tokens. A larger --max-tokens lets it go on longer."
+    return f"The answer was cut off after {n_tokens:,} tokens. A larger --max-tokens allows a longer one."

@@ -28,22 +28,24 @@ MAX_CHOSEN_SEED = 1 << 31
 
 def bench(  # noqa: PLR0913  one for each option
     model: ModelArgument,
-    prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens of each prompt.")] = 512,
-    output: Annotated[int, typer.Option("--output", min=2, help="Tokens of each answer.")] = 256,
+    prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens in each prompt.")] = 512,
+    output: Annotated[int, typer.Option("--output", min=2, help="Tokens in each answer.")] = 256,
     streams: Annotated[
-        str, typer.Option("--streams", metavar="1,8", help="Answers at once; one round for each.")
+        str, typer.Option("--streams", metavar="1,8", help="Numbers of answers at once; each is measured.")
     ] = "1,8",
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Repetitions of each.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Repetitions of each measurement.")] = 5,
     split: SplitOption = None,
     context: ContextOption = None,
     users: UsersOption = None,
     number: Annotated[
         Optional[NumberName],  # noqa: UP045
-        typer.Option("--number", help="How numbers travel.", show_default=False),
+        typer.Option("--number", help="The number format between machines.", show_default=False),
     ] = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--seed", min=0, help="Of the random prompts; by chance.", show_default=False),
+        typer.Option(
+            "--seed", min=0, help=("The seed of the random prompts; a new one by default."), show_default=False
+        ),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -88,7 +90,7 @@ async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
             results = await benchmark.measure()
         except asyncio.CancelledError:  # a person who presses Ctrl-C does not want to wait for a load
             if benchmark.has_loaded:
-                out.note("What the benchmark loaded is still there, with its short context.")
+                out.note("The model is still loaded with the benchmark's short context.")
             raise
         except AppError:
             await _restore(benchmark, out)
@@ -118,7 +120,7 @@ async def _restore(benchmark: Bench, out: Output) -> None:
         task.uncancel()
     else:
         return
-    out.note("What was loaded before the benchmark is not loaded again.")
+    out.note("The model that was loaded before the benchmark was not loaded again.")
 
 
 def _report(task: Task, placed: Plan, results: list[Json]) -> Json:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 KEY = "/history/key"
-LATER = "System messages that were chosen in the window follow when it opens next."
+LATER = "System messages chosen in the window follow when it is next opened."
 
 
 def chats_group() -> typer.Typer:
     commands = typer.Typer(
         name="chats",
-        help="Encrypt the chats of the window on this disk, or make them readable again.",
-        epilog="The window exports chats: Chat, the three dots beside New chat.",
+        help="Encrypt the window's chats on this disk, or decrypt them.",
+        epilog="To export chats, use the window: Chat, the three dots beside New chat.",
         no_args_is_help=True,
     )
     for command in (status, encrypt, decrypt):
@@ -68,7 +68,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     file = find_file(at)
     chats = read_chats(file)
     if chats.encrypted and chats.swept:
-        _show(out, chats, {"changed": False}, lambda: "The chats are encrypted already.")
+        _show(out, chats, {"changed": False}, lambda: "The chats are already encrypted.")
         return
     key, place = asyncio.run(_key(at, make=not chats.encrypted))
     if key is None:
@@ -78,7 +78,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
         check_key(file, cipher, place)
         turn = Turn.SWEEP
     now = rewrite(file, turn, cipher, _no_progress)
-    words = f"{_counts(now)} are encrypted. Their key is {place}: without it nobody reads them."
+    words = f"{_counts(now)} are encrypted. Their key is {place}; without it nobody can read them."
     _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
 
 
@@ -99,7 +99,10 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
         raise Refused("history_key_gone", place=place, path=str(file))
     check_key(file, Cipher(key), place)
     now = rewrite(file, Turn.OPEN, Cipher(key), _no_progress)
-    words = f"{_counts(now)} can be read by whoever reads this disk. Their key stays, for copies of the file."
+    words = (
+        f"{_counts(now)} are decrypted: anyone who can read this disk can read them. Their key is kept "
+        "for copies of the file."
+    )
     _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
 
 
@@ -139,8 +142,8 @@ def _state(chats: Chats, place: str | None, problem: str | None) -> str:
         return f"{kept} They are not encrypted."
     if problem is not None:
         return f"{kept} {problem}"
-    rest = "" if chats.swept else " Remains of the old text may still stand there: encrypt them again."
-    return f"{kept} They are encrypted, and their key, {place}, opens them.{rest}"
+    rest = "" if chats.swept else " Remains of the old text may still be on the disk. Encrypt the chats again."
+    return f"{kept} They are encrypted, and their key is {place}.{rest}"
 
 
 def _counts(chats: Chats) -> str:

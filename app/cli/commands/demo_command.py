@@ -35,13 +35,13 @@ POLL_SECONDS = 0.1
 
 def demo(
     machines: Annotated[int, typer.Option("--machines", "-m", min=1, max=16, help="How many nodes to start.")] = 3,
-    question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
+    question: Annotated[str, typer.Option("--question", help="The question to ask.")] = QUESTION,
     home: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
             "--home",
             metavar="DIR",
-            help="Where the nodes' homes stand while it runs; else among the temporary files.",
+            help="A folder for the nodes' homes while the demo runs; a temporary one by default.",
             show_default=False,
             parser=read_home,
         ),
@@ -120,7 +120,7 @@ async def _pair(out: Output, host: NodeClient, lender: NodeClient, name: str) ->
     from app.api.answers import PairingCode
 
     window = await host.post("/pairing", {"role": "use_and_lend"}, answer=PairingCode)
-    out.note(f"Pairing {name} by the code {window.code} at {window.address}…")
+    out.note(f"Pairing {name} with the code {window.code} at {window.address}…")
     typed = {"address": window.address, "code": window.code}
     # Wait for both ends: the host can pair the next machine only once this one is linked.
     await gather_first_error([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])

@@ -14,12 +14,13 @@ from app.cli.output import Output
 from app.core.errors import BadInput, Refused
 
 MachineArgument = Annotated[
-    str, typer.Argument(metavar="MACHINE", help="Its name, or at least six letters of its id.", parser=read_name)
+    str, typer.Argument(metavar="MACHINE", help="Its name, or at least six characters of its id.", parser=read_name)
 ]
 LOST_ROLE = {  # by lost role: what ends with it
-    "lender": "Layers that it held for others are given back; a model of which some lay there is loaded anew "
-    "without it, or lost where it does not fit.",
-    "host": "What it had loaded on other machines is unloaded there.",
+    "lender": (
+        "Its memory is free again; a model with layers there is reloaded without it, or lost if it does not fit."
+    ),
+    "host": "Models that it loaded on other machines are unloaded.",
 }
 
 
@@ -49,7 +50,9 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 def rename(
     machine: MachineArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What everybody shall call it.", parser=read_new_name)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=("The new name, for everyone in the household."), parser=read_new_name)
+    ],
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,23 +63,25 @@ def rename(
     path = f"/machines/{segment(machine)}/name"
     answer = ask_node(home, lambda node: node.post(path, {"name": name}, answer=Renamed))
     was, now = safe_text.name(answer.renamed.was), safe_text.name(answer.renamed.name)
-    Output(as_json).result(answer, lambda: f"{was} is called {now} now.")
+    Output(as_json).result(answer, lambda: f"{was} is now called {now}.")
 
 
 def roles(
     machine: MachineArgument,
-    host: Annotated[bool, typer.Option("--host", help="May use others' memory.")] = False,
-    lender: Annotated[bool, typer.Option("--lender", help="May lend its own.")] = False,
+    host: Annotated[bool, typer.Option("--host", help="May use the memory of other machines.")] = False,
+    lender: Annotated[bool, typer.Option("--lender", help="May lend its own memory.")] = False,
     guest: Annotated[
         bool,
         typer.Option(
             "--guest",
-            help="Hosts answer it, and it uses nobody's memory; not with --host. What it has loaded on other "
-            "machines is unloaded.",
+            help=(
+                "May ask the hosts, but use no other machine's memory; not with --host. Models that it "
+                "loaded elsewhere are unloaded."
+            ),
         ),
     ] = False,
     admin: Annotated[
-        bool, typer.Option("--admin", help="May also change the household; ends by removal only.")
+        bool, typer.Option("--admin", help="May also change the household. Only removing the machine ends this.")
     ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -97,7 +102,7 @@ def roles(
     name = safe_text.name(answer.machine.name)
     has = [safe_text.line(role) for role in answer.machine.roles]
     ends = [f" {words}" for role, words in LOST_ROLE.items() if role not in has]
-    Output(as_json).result(answer, lambda: f"{name} is {' and '.join(has)} now.{''.join(ends)}")
+    Output(as_json).result(answer, lambda: f"Roles of {name}: {', '.join(has)}.{''.join(ends)}")
 
 
 def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -116,7 +121,9 @@ def remove(
     yes: YesOption = False,
     keep_added: Annotated[
         Optional[bool],  # noqa: UP045
-        typer.Option("--keep-added/--remove-added", show_default=False, help="What becomes of machines that it added."),
+        typer.Option(
+            "--keep-added/--remove-added", show_default=False, help=("Whether to keep the machines that it added.")
+        ),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -133,7 +140,7 @@ def remove(
     answer = ask_node(home, lambda node: node.delete(path + added, Removed))
     name = safe_text.name(answer.removed.name)
     removed_too = ", ".join(map(safe_text.name, answer.also_removed))
-    also = f" With it went {removed_too}." if removed_too else ""
+    also = f" {removed_too} went with it." if removed_too else ""
     out.result(answer, lambda: f"{name} is no longer part of the household.{also}")
 
 
@@ -148,9 +155,9 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
         raise Refused("reset_while_running", home=str(own.root))
     if not own.root.is_dir():
         raise BadInput("home_missing", home=str(own.root))
-    out.confirm("Give this machine a new identity? Every pairing is lost.", yes)
+    out.confirm("Give this machine a new identity? All its pairings will be lost.", yes)
     asyncio.run(identity.reset(own))
-    text = "This machine belongs to no household now. Its old identity is kept beside the new one."
+    text = "This machine no longer belongs to a household. Its old identity is kept beside the new one."
     out.result({"reset": str(own.root)}, lambda: text)
 
 

@@ -35,17 +35,23 @@ def _option(names: str, metavar: str, words: str) -> Any:
     return typer.Option(names, metavar=metavar, help=words, show_default=False)
 
 
-TimeArgument = Annotated[Words, typer.Argument(metavar="[TIME]", help="With --pause: for how long, as 1h or 30m.")]
+TimeArgument = Annotated[Words, typer.Argument(metavar="[TIME]", help="With --pause: how long, such as 1h or 30m.")]
 PauseOption = Annotated[bool, typer.Option("--pause", help="Lend nothing until --resume.")]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again by the rules.")]
-StopOption = Annotated[bool, typer.Option("--stop", help="Take all back at once, also from a running answer.")]
-MemoryOption = Annotated[Words, _option("--memory", "4GiB", "Others at most so much; `off`, or `half`.")]
-LimitOption = Annotated[
-    Words, _option("--limit", "8GiB", "All models here at most so much, yours too; `off`: no limit.")
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again according to the rules.")]
+StopOption = Annotated[bool, typer.Option("--stop", help="Take everything back at once, even from a running answer.")]
+MemoryOption = Annotated[
+    Words, _option("--memory", "4GiB", ("The most that others may use; `off`, or `half` of the free memory."))
 ]
-DeviceOption = Annotated[Names, _option("--device", "cpu", "Lend only this one, or `all`. May be repeated.")]
-IdleOption = Annotated[Words, _option("--idle", "5m", "Only after so long unused; 0: always.")]
-ScheduleOption = Annotated[Words, _option("--schedule", "HOURS", "As `mon-fri 18:00-08:00, sat, sun`, or `always`.")]
+LimitOption = Annotated[
+    Words, _option("--limit", "8GiB", "The most that all models here may use, including yours; `off`: no limit.")
+]
+DeviceOption = Annotated[Names, _option("--device", "cpu", "Lend only this device, or `all`. May be repeated.")]
+IdleOption = Annotated[
+    Words, _option("--idle", "5m", ("Lend only after this computer was unused for so long; 0: always."))
+]
+ScheduleOption = Annotated[
+    Words, _option("--schedule", "HOURS", ("When to lend, such as `mon-fri 18:00-08:00, sat, sun`, or `always`."))
+]
 BatteryOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
@@ -54,10 +60,12 @@ BatteryOption = Annotated[
         max=100,
         metavar="30",
         show_default=False,
-        help="On battery only above so many percent; 100: never, 0: always.",
+        help="On battery, lend only above this percentage; 100: never, 0: always.",
     ),
 ]
-NotWithOption = Annotated[Names, _option("--not-with", "PROGRAM", "Not while this program runs. May be repeated.")]
+NotWithOption = Annotated[
+    Names, _option("--not-with", "PROGRAM", ("Pause while this program is running. May be repeated."))
+]
 WithOption = Annotated[Names, _option("--with", "PROGRAM", "Stop pausing for this program. May be repeated.")]
 GpuOption = Annotated[
     Optional[bool],  # noqa: UP045
@@ -75,7 +83,7 @@ ThreadsOption = Annotated[
         max=1024,
         metavar="4",
         show_default=False,
-        help="Of the processor, for layers that are loaded from now on; 0: all.",
+        help="Processor threads for layers loaded from now on; 0: all.",
     ),
 ]
 HeatOption = Annotated[
@@ -87,7 +95,12 @@ HeatOption = Annotated[
 HotOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--hot", min=50, max=105, metavar="90", show_default=False, help="From how many °C on the processor is too hot."
+        "--hot",
+        min=50,
+        max=105,
+        metavar="90",
+        show_default=False,
+        help=("The temperature in °C from which the processor is too hot."),
     ),
 ]
 ScreenOption = Annotated[
@@ -106,8 +119,10 @@ NetworkOption = Annotated[
         help="Whether to pause on a VPN or a metered network.",
     ),
 ]
-LinkOption = Annotated[Words, _option("--link", "50", "Use at most so many Mbit/s of the network, each way; or `off`.")]
-DrainOption = Annotated[Words, _option("--drain", "30s", "How long a running answer may take to end.")]
+LinkOption = Annotated[
+    Words, _option("--link", "50", ("The most that Poolhouse uses of the network, in Mbit/s each way; or `off`."))
+]
+DrainOption = Annotated[Words, _option("--drain", "30s", "How long a running answer may take to finish.")]
 
 
 def lend(  # noqa: PLR0913  one for each option
@@ -161,7 +176,7 @@ def lend(  # noqa: PLR0913  one for each option
 def _drain(typed: str) -> float:
     seconds = read_duration(typed)
     if seconds > MOST_DRAIN_SECONDS:
-        raise typer.BadParameter(f"An answer may take at most 10m to end, and '{typed}' is longer.")
+        raise typer.BadParameter(f"An answer may take at most 10m to finish, and '{typed}' is longer.")
     return seconds
 
 
@@ -190,7 +205,9 @@ def _megabits(typed: str) -> int:
     word = typed.strip().lower()
     number = "0" if word == "off" else word.removesuffix("mbit/s").rstrip()
     if not (number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS):
-        raise typer.BadParameter(f"'{typed}' is no whole number of Mbit/s below a million. Write it like 50, or off.")
+        raise typer.BadParameter(
+            f"'{typed}' is not a whole number of Mbit/s below a million. Write it like 50, or off."
+        )
     return int(number)
 
 
@@ -198,23 +215,23 @@ def _suggestion(typed: str) -> str:
     """Return the options that a bare word could have meant: an amount, a time, or both."""
     meanings = []
     for read, way in (
-        (read_size, f"To lend so much, write --memory {typed}."),
-        (read_duration, f"To pause so long, write --pause {typed}."),
+        (read_size, f"To lend that much, write --memory {typed}."),
+        (read_duration, f"To pause for that long, write --pause {typed}."),
     ):
         with suppress(typer.BadParameter):
             read(typed)
             meanings.append(way)
-    return " ".join(meanings) or "`poolhouse lend --help` lists what can be written."
+    return " ".join(meanings) or "`poolhouse lend --help` lists the options."
 
 
 def _pause_request(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str, Json] | None:
     if sum((pause, resume, stop)) > 1:
-        raise typer.BadParameter("Give one of --pause [TIME], --resume and --stop.")
+        raise typer.BadParameter("Give only one of --pause [TIME], --resume and --stop.")
     if time is not None and not pause:
         raise typer.BadParameter(f"What about '{time}'? {_suggestion(time)}")
     seconds = read_duration(time) if time else None
     if seconds == 0:
-        raise typer.BadParameter("A pause needs a time, as 30m. Without one it lasts until --resume.")
+        raise typer.BadParameter("A pause of 0 is no pause. Give a time such as 30m, or none to pause until --resume.")
     if stop:
         return "/lending/pause", {"at_once": True}
     if pause:
@@ -280,7 +297,7 @@ def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
             return f"Ready: others may use {size(lending.lent_bytes)}."
         case "draining":
             left = duration(lending.gives_back_in_s or 0)
-            return f"Finishing what runs for {users or 'others'}, at most {left}. {_until(why, lending, now)}"
+            return f"Finishing answers for {users or 'others'}, which takes at most {left}. {_until(why, lending, now)}"
         case "paused":
             return _until(why, lending, now)
         case _:
@@ -299,43 +316,43 @@ def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
 
 def _rows(shown: LendingState) -> list[tuple[str, str]]:
     rules, reads = shown.rules, shown.readings
-    half = "" if rules.memory_bytes is not None else " (half of what was free at start)"
+    half = "" if rules.memory_bytes is not None else " (half of the memory that was free at start)"
     memory = f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
     if memory != "nothing":
         memory += f" for others{_fewer_now(shown)}"
     rows = [("Memory", memory)]
     own = shown.lending.own_bytes
-    holds = f"; yours hold {size(own)} now" if own else ""
+    holds = f"; yours use {size(own)} now" if own else ""
     if shown.own_most_bytes:
-        rows.append(("Own use", f"models of yours may take {size(shown.own_most_bytes)} here{holds}"))
+        rows.append(("Own use", f"your own models may use {size(shown.own_most_bytes)} here{holds}"))
     if rules.limit_bytes:
-        rows.append(("Limit", f"all models here together at most {size(rules.limit_bytes)}"))
+        rows.append(("Limit", f"all models here may use at most {size(rules.limit_bytes)} together"))
     rows += [("Devices", ", ".join(rules.devices) or "all")]
-    away = "while it is used, too"
+    away = "even while this computer is in use"
     if rules.idle_s:
-        seen = "nobody sits here, as far as it can tell"
+        seen = "nobody seems to be here"
         if reads.idle_s is not None:
             seen = f"now: {duration(reads.idle_s)}"
         away = f"after {duration(rules.idle_s)} unused ({seen})"
     rows += [("Owner", away), ("Hours", rules.hours)]
     rows += [("Battery", _battery(rules.battery_percent, reads.battery))]
     running = f" (running: {', '.join(reads.programs)})" if reads.programs else ""
-    rows += [("Not with", (", ".join(rules.programs) or "no program named") + running)]
+    rows += [("Not with", (", ".join(rules.programs) or "no program listed") + running)]
     card = "lends beside other programs"
     if rules.gpu:
-        busy = "not told" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f} %"
+        busy = "unknown" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f} %"
         card = f"pauses while another program keeps it busy (now: {busy})"
     rows += [("Graphics", card)]
-    heat = "lends at any heat"
+    heat = "lends at any temperature"
     if rules.hot:
-        warm = "not told" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"
+        warm = "unknown" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"
         heat = f"pauses while the processor is above {rules.hot_celsius} °C (now: {warm})"
     rows += [("Heat", heat), ("Screen", _screen(rules, reads)), ("Network", _network(rules, reads))]
     if rules.link_mbit:
-        rows += [("Link", f"at most {rules.link_mbit:,} Mbit/s of the network, each way")]
+        rows += [("Link", f"uses at most {rules.link_mbit:,} Mbit/s of the network, each way")]
     if rules.threads:
-        rows += [("Threads", f"at most {rules.threads} of the processor")]
-    rows += [("Answers", f"may take {duration(rules.drain_s)} to end when it pauses")]
+        rows += [("Threads", f"uses at most {rules.threads} threads of the processor")]
+    rows += [("Answers", f"may take {duration(rules.drain_s)} to finish before a pause")]
     return [(name, safe_text.line(words)) for name, words in rows]
 
 
@@ -352,15 +369,15 @@ def _fewer_now(shown: LendingState) -> str:
 def _screen(rules: LendingRules, reads: LendingReadings) -> str:
     if not rules.screen:
         return "lends beside full-screen programs"
-    now = {True: "filled", False: "not filled", None: "not told"}[reads.full_screen]
+    now = {True: "filled", False: "not filled", None: "unknown"}[reads.full_screen]
     return f"pauses while a program fills it (now: {now})"
 
 
 def _network(rules: LendingRules, reads: LendingReadings) -> str:
     if not rules.network:
-        return "lends on any"
+        return "lends on any network"
     words = {"free": "neither", "metered": "metered", "vpn": "VPN"}
-    return f"pauses on a VPN or a metered one (now: {words.get(reads.network or '', 'not told')})"
+    return f"pauses on a VPN or a metered network (now: {words.get(reads.network or '', 'unknown')})"
 
 
 def _battery(percent: int, reading: BatteryReading | None) -> str:

@@ -42,23 +42,28 @@ ShapeOption = Annotated[
     Optional[ShapeName],  # noqa: UP045
     typer.Option(
         "--shape",
-        help="One machine, a split, or replicas: the model more than once, whole on every machine that can hold it "
-        "(beside --split, on those that it leaves free); without it the best for so many users.",
+        help=(
+            "One machine, a split, or replicas: the whole model on every machine that can hold it (with "
+            "--split, on those that the split leaves free). By default, the fastest for the number of "
+            "users."
+        ),
         show_default=False,
     ),
 ]
 
 OneModelArgument = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Argument(metavar="[MODEL]", help="Only this one.", show_default=False),
+    typer.Argument(metavar="[MODEL]", help="Unload only this model.", show_default=False),
 ]
 
 NumberOption = Annotated[
     NumberName,
     typer.Option(
         "--number",
-        help="How numbers travel between machines: f16, exactly (f32), or in 8 bits for slow links (q8). "
-        "auto: f16, or q8 where a slow link makes that clearly faster.",
+        help=(
+            "The number format between machines: f16, exact (f32), or 8 bits for slow links (q8). auto: "
+            "f16, or q8 if a slow link makes that clearly faster."
+        ),
     ),
 ]
 
@@ -67,15 +72,15 @@ KvOption = Annotated[
     KvType,
     typer.Option(
         "--kv",
-        help="How the context is kept: q8_0 takes 53 % of the memory; answers may differ a little "
-        f"(of {KV_ANSWERS} short ones of the Guide {KV_SAME_ANSWERS} stayed the same).",
+        help=(
+            "The number format of the context. q8_0 needs 53 % of the memory, but answers may differ a "
+            f"little ({KV_SAME_ANSWERS} of {KV_ANSWERS} short answers of the Guide stayed the same)."
+        ),
     ),
 ]
 
 
-BesideOption = Annotated[
-    bool, typer.Option("--beside", help="Beside what is loaded, which stays; without it, that is replaced.")
-]
+BesideOption = Annotated[bool, typer.Option("--beside", help="Keep the loaded models; by default they are replaced.")]
 
 
 def _load_request(
@@ -174,7 +179,7 @@ async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> L
 def _show_full_name(out: Output, typed: str, name: str) -> None:
     """Show which model an abbreviated name stands for."""
     if not out.as_json and typed.casefold() != name.casefold():
-        out.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
+        out.show(f"{safe_text.line(typed)} stands for {safe_text.name(name)}.")
 
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -53,7 +53,7 @@ async def _shelf(node: NodeClient) -> tuple[Models, StarterAnswer | None]:
 
 
 def import_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file. It is used in place.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file, which is used where it is.")],
     name: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--name", help="Its name on the shelf.", show_default=False),
@@ -96,8 +96,10 @@ def _same_model_note(known: str, known_bytes: int, path: Path) -> str:
     how = ""
     if differs:
         amount = "1 byte" if abs(differs) == 1 else f"{abs(differs):,} bytes"
-        how = f" This file is {amount} {'longer' if differs > 0 else 'shorter'}, in what the model does not use."
-    return f"It is a copy of the model {known}, which is on the shelf already.{how} --name adds it as a second one."
+        how = (
+            f" This file is {amount} {('longer' if differs > 0 else 'shorter')}, in a part that the model does not use."
+        )
+    return f"It is a copy of the model {known}, which is already on the shelf.{how} --name adds it as a second model."
 
 
 def _is_elsewhere(known: str, path: Path) -> bool:
@@ -126,9 +128,9 @@ def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as
         out.confirm(f"Take {name} off the shelf?", yes)
     answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
     name = safe_text.name(answer.removed)
-    file = "its file is deleted" if answer.file_deleted else "its file stays where it is"
-    of_what = "" if answer.file_deleted else " of cut layers"
-    cut = f" {size(answer.freed_bytes)}{of_what} are freed." if answer.freed_bytes else ""
+    file = "its file was deleted" if answer.file_deleted else "its file stays where it is"
+    of_what = "" if answer.file_deleted else " in cut layers"
+    cut = f" This freed {size(answer.freed_bytes)}{of_what}." if answer.freed_bytes else ""
     out.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")
 
 
@@ -142,14 +144,16 @@ def folder(
             metavar="[FOLDER]",
             show_default=False,
             parser=read_folder,
-            help="Where models are kept from now on. In one that is not empty they get a folder of their own, "
-            "`Poolhouse models`. Without it, the folder is shown.",
+            help=(
+                "The folder for models from now on. If it is not empty, they are kept in a folder "
+                "`Poolhouse models` inside it. By default, the present folder is shown."
+            ),
         ),
     ] = None,
     move: Annotated[
-        bool, typer.Option("--move", help="Bring the models that lie elsewhere; Ctrl-C stops that.")
+        bool, typer.Option("--move", help="Move the models in other folders there; Ctrl-C stops the move.")
     ] = False,
-    create: Annotated[bool, typer.Option("--create", help="Make the folder where it is not there yet.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the folder if it does not exist.")] = False,
     default: Annotated[bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -158,7 +162,7 @@ def folder(
     if default and path is not None:
         raise typer.BadParameter("Give a folder or --default, not both.")
     if create and path is None:
-        raise typer.BadParameter("--create needs the folder that is to be made.")
+        raise typer.BadParameter("--create needs the folder to create.")
     out, place = Output(as_json), None
     if path is not None:
         place = expanded(path).absolute()  # the node has a different working directory
@@ -184,7 +188,7 @@ def _may_create(out: Output, place: Path, create: bool) -> bool:
         raise BadInput("models_folder_nested", folder=str(lacks))
     if not out.can_ask:
         raise BadInput("models_folder_new", folder=str(place))
-    typer.confirm(f"There is no folder {safe_text.line(str(place))}. Make it?", abort=True)
+    typer.confirm(f"There is no folder {safe_text.line(str(place))}. Create it?", abort=True)
     return True
 
 
@@ -221,12 +225,12 @@ async def _choose_folder(
 
 def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
     place = safe_text.line(answer.folder)
-    free = f" {size(answer.free_bytes)} are free." if answer.free_bytes else ""
+    free = f" It has {size(answer.free_bytes)} free." if answer.free_bytes else ""
     lines = [f"Models are kept in {place}.{free}"]
     if chosen is not None and Path(answer.folder).parent == chosen.resolve():
-        lines.append("They have a folder of their own there, as that one is not empty.")
+        lines.append("They have their own folder inside the chosen one, which is not empty.")
     if answer.room_bytes == 0:
-        lines.append("5 GiB stay free there, so nothing can be downloaded to it now.")
+        lines.append("Poolhouse leaves 5 GiB free there, so nothing can be downloaded now.")
     if answer.reason:
         lines.append(safe_text.line(answer.reason))
     for former in answer.elsewhere:
@@ -234,15 +238,12 @@ def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
             lines.append(safe_text.line(former.reason))
         else:
             models = f"{former.models} model{'s' if former.models != 1 else ''}"
-            lines.append(f"{models} ({size(former.bytes)}) in {safe_text.line(former.folder)}: --move brings them.")
+            lines.append(f"{models} ({size(former.bytes)}) in {safe_text.line(former.folder)}: --move moves them.")
     return lines
 
 
-SHARED = (
-    "Machines of this household that use models may copy those that were downloaded or imported here, "
-    "over your own network."
-)
-NOT_SHARED = "No other machine copies models from here. `poolhouse share on` allows it."
+SHARED = "Other hosts of this household may copy the models downloaded or imported here, over your own network."
+NOT_SHARED = "Other machines cannot copy models from here. `poolhouse share on` allows it."
 
 
 class ShareAction(StrEnum):
@@ -255,7 +256,7 @@ class ShareAction(StrEnum):
 def share(
     action: Annotated[
         Optional[ShareAction],  # noqa: UP045
-        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
+        typer.Argument(metavar="[on|off]", show_default=False, help="By default, show the present state."),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,

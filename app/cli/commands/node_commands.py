@@ -27,20 +27,25 @@ Json = dict[str, Any]
 
 NameOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(
-        "--name", metavar="NAME", help="What others call this machine, until it is renamed.", show_default=False
-    ),
+    typer.Option("--name", metavar="NAME", help="The name of this machine until it is renamed.", show_default=False),
 ]
 PortOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option("--port", min=0, max=65535, metavar="P", help="For other machines; 0: any.", show_default=False),
+    typer.Option(
+        "--port",
+        min=0,
+        max=65535,
+        metavar="P",
+        help=("The port for other machines; 0: any free one."),
+        show_default=False,
+    ),
 ]
 LendOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
         "--lend",
         metavar="2GiB",
-        help="Memory that others may use at most, in this run; 0: none. Models of your own may take more.",
+        help="The most memory that others may use in this run; 0: none. Your own models may use more.",
         show_default=False,
     ),
 ]
@@ -49,23 +54,23 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="4GiB",
-        help="Memory that all models may take here, others' and your own together, in this run; 0: no limit.",
+        help="The most memory that all models here may use together in this run, yours and others'; 0: no limit.",
         show_default=False,
     ),
 ]
 BindOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--bind", metavar="ADDR", help="Listen only there.", show_default=False),
+    typer.Option("--bind", metavar="ADDR", help="Listen only on this address.", show_default=False),
 ]
 DiscoveryOption = Annotated[
-    bool, typer.Option("--discovery/--no-discovery", help="Find machines of the household by itself.")
+    bool, typer.Option("--discovery/--no-discovery", help="Whether to find machines of the household automatically.")
 ]
 InterfaceOption = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option(
         "--interface",
         metavar="NAME",
-        help="Use this network interface too, as of a VPN. May be repeated.",
+        help="Also use this network interface, such as a VPN. May be repeated.",
         show_default=False,
     ),
 ]
@@ -81,7 +86,12 @@ def node(  # noqa: PLR0913  one for each option
     interface: InterfaceOption = None,
     threads: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--threads", min=1, help="Of each worker, always; else found by trying.", show_default=False),
+        typer.Option(
+            "--threads",
+            min=1,
+            help=("Threads of each worker; by default, the fastest number is found by trial."),
+            show_default=False,
+        ),
     ] = None,
     stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
     home: HomeOption = None,
@@ -131,8 +141,9 @@ def without_gc() -> Iterator[None]:
 
 def _print_ready(facts: dict[str, Any]) -> None:
     how = (
-        "In another terminal: `poolhouse status` shows it; `poolhouse pair --open` shows a code and an address, "
-        "and another computer joins with them: `poolhouse pair ADDRESS` there, or “Join a household” in its window."
+        "In another terminal, `poolhouse status` shows it. To add a computer, `poolhouse pair "
+        "--open` shows a code and an address; use them with `poolhouse pair ADDRESS` there, or “Join "
+        "a household” in its window."
     )
     name = safe_text.line(facts["name"])
     sys.stdout.write(f"{name} is ready. {hints.with_home(how)} Ctrl-C stops it.\n")
@@ -151,8 +162,8 @@ def _stop_when_stdin_ends() -> None:
 
 
 START_NOW = "To start it now: systemctl --user daemon-reload && systemctl --user start poolhouse"
-WITHOUT_SIGN_IN = "To have it run while nobody is signed in: loginctl enable-linger"
-STOP_NOW = "One that runs goes on; this ends it: systemctl --user stop poolhouse"
+WITHOUT_SIGN_IN = "To run it while nobody is signed in: loginctl enable-linger"
+STOP_NOW = "A running node keeps running. To stop it: systemctl --user stop poolhouse"
 
 
 class AutostartAction(StrEnum):
@@ -168,7 +179,7 @@ def autostart(
         typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
     ] = None,
     headless: Annotated[
-        bool, typer.Option("--headless", help="A node without a window, as a unit of systemd (Linux).")
+        bool, typer.Option("--headless", help="Start a node without a window, as a systemd unit (Linux).")
     ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -189,11 +200,11 @@ def autostart(
 def _autostart_lines(answer: Json, action: AutostartAction | None) -> list[str]:
     on, where = answer["on"], answer["where"]
     if not answer["headless"]:
-        words = f"Poolhouse starts at sign-in, with its tray alone ({where})."
+        words = f"Poolhouse starts at sign-in, showing only its tray icon ({where})."
         return [words if on else "Poolhouse does not start at sign-in."]
     if on:
         return [f"A node starts at sign-in ({where}).", WITHOUT_SIGN_IN, *([START_NOW] if action else [])]
-    return ["No node starts by itself.", *([STOP_NOW] if action else [])]
+    return ["No node starts automatically.", *([STOP_NOW] if action else [])]
 
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -217,7 +228,7 @@ def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     if running_node.read(own.runtime_file) is not None:
         raise Refused("erase_while_running", home=str(own.root))
     uninstall.require_own(own)  # asking for consent would be pointless if it is not a home
-    out.confirm(f"Delete all models, chats, settings and keys in {own.root}? Nothing brings them back.", yes)
+    out.confirm(f"Delete all models, chats, settings and keys in {own.root}? They cannot be restored.", yes)
     done = asyncio.run(uninstall.erase(own))
     left = [said(reason) for reason in done.left]
     text = "\n".join([f"{size(done.n_bytes)} deleted in {own.root}.", *left])

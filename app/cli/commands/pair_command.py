@@ -28,21 +28,22 @@ DISCOVERY_SECONDS, POLL_SECONDS = 4.0, 0.2  # time to hear an announcement: twic
 CLOSING_SECONDS = 2.0
 BAR_CELLS = 40
 TRUST = (
-    "Machines of a household can in principle work out what is typed "
-    "from the numbers they process: pair only machines you trust."
+    "Machines of a household could in principle reconstruct what is typed from the numbers they "
+    "process, so pair only machines that you trust."
 )
 
 GUEST = (
-    "As a guest it may ask the models of your hosts, in turn with everybody else. It uses no other machine's memory, "
-    "lends none, and cannot change the household. The host that answers works with what is typed there."
+    "As a guest it may ask your hosts' models, taking turns with everyone else. It uses no other "
+    "machine's memory, lends none, and cannot change the household. The host that answers can read "
+    "what is typed there."
 )
 
 IS_GUEST = (
-    "This machine is a guest there: the hosts answer what is asked here, and work with what is typed. It uses no other "
-    "machine's memory, lends none, and cannot change the household."
+    "This machine is a guest there: the hosts answer its questions, and can read what is typed here. "
+    "It uses no other machine's memory, lends none, and cannot change the household."
 )
 
-RENAMED = "Another machine there has the name of this one, which is called {name} from now on."
+RENAMED = "Another machine there already has this machine's name, so this one is now called {name}."
 
 
 class RoleName(StrEnum):
@@ -58,7 +59,8 @@ def pair(
     address: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="The address the other machine shows, or its name; nothing: the only one nearby.", show_default=False
+            help=("The address that the other machine shows, or its name; by default, the only machine nearby."),
+            show_default=False,
         ),
     ] = None,
     open_window: Annotated[
@@ -66,12 +68,14 @@ def pair(
     ] = False,
     code: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--code", help="The six digits the other machine shows.", show_default=False),
+        typer.Option("--code", help="The six digits that the other machine shows.", show_default=False),
     ] = None,
     role: Annotated[
-        RoleName, typer.Option("--role", help="What the new machine may do; guest: use models only.")
+        RoleName, typer.Option("--role", help="What the new machine may do; a guest may only use models.")
     ] = RoleName.USE_AND_LEND,
-    close: Annotated[bool, typer.Option("--close", help="Call off what --open began; the code is void then.")] = False,
+    close: Annotated[
+        bool, typer.Option("--close", help=("Close the window that --open opened; its code becomes invalid."))
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="With --open --json: wait, then a second JSON line.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -79,11 +83,11 @@ def pair(
     """Pair two machines: run `--open` on one, and on the other give the first one's address, or its name if it is
     nearby."""
     if open_window and address is not None:
-        raise typer.BadParameter("Give either --open, or the address another machine shows.")
+        raise typer.BadParameter("Give either --open, or the address that another machine shows.")
     if open_window and code:
-        raise typer.BadParameter("--open shows a code of its own. Give --code on the other machine.")
+        raise typer.BadParameter("--open shows its own code. Give --code on the other machine.")
     if close and (open_window or address is not None or code):
-        raise typer.BadParameter("--close stands alone.")
+        raise typer.BadParameter("--close cannot be combined with other options.")
     out = Output(as_json)
     if close:
         ask_node(home, lambda node: node.delete("/pairing"))
@@ -158,8 +162,8 @@ async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> Mach
             return await _counting_down(node, out, window)
         if not out.as_json:
             out.note(
-                f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, "
-                f"good for {int(window.seconds)} seconds."
+                f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, valid for "
+                f"{int(window.seconds)} seconds."
             )
         return await node.work("GET", "/pairing/wait", answer=MachineAnswer)
     except asyncio.CancelledError:

@@ -44,8 +44,10 @@ def pull(
     model: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="A name of the catalogue, or OWNER/REPOSITORY of the hub; `:Q8_0` behind it chooses a version. "
-            "Without it, the catalogue is listed.",
+            help=(
+                "A name in the catalog, or OWNER/REPOSITORY on the hub; a suffix such as `:Q8_0` chooses "
+                "a version. By default, the catalog is listed."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -53,19 +55,19 @@ def pull(
         Optional[str],  # noqa: UP045
         typer.Option("--name", help="Its name on the shelf.", show_default=False),
     ] = None,
-    cancel: Annotated[
-        bool, typer.Option("--cancel", help="Give the download up and delete what is here of it.")
-    ] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the download and delete its partial file.")] = False,
     source: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             "--from",
             metavar="MACHINE",
             show_default=False,
-            help="Copy it from this machine of the household. Without it, whichever has it gives it.",
+            help="Copy it from this machine of the household; by default, from any that has it.",
         ),
     ] = None,
-    online: Annotated[bool, typer.Option("--online", help="From the internet, even where a machine has it.")] = False,
+    online: Annotated[
+        bool, typer.Option("--online", help=("Download it from the internet even if another machine has it."))
+    ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -122,7 +124,7 @@ async def _pull(
         raise Stopped("pull_paused", model=model) from None
     called = done.model or ""
     if name is not None and called != name:
-        out.note(f"It is on the shelf already, as {safe_text.name(called)}.")
+        out.note(f"It is already on the shelf, as {safe_text.name(called)}.")
     shelf = (await node.get("/models", Models)).models
     return done, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
@@ -150,7 +152,9 @@ async def _source_machine(
     if not holders:
         return None
     name = safe_text.name(holders[0].name)
-    out.note(f"{name} has this very file: it is copied from there and checked by its hash. --online downloads it.")
+    out.note(
+        f"{name} has this file, so it is copied from there and its hash is checked. --online downloads it instead."
+    )
     return holders[0].id
 
 
@@ -168,7 +172,7 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
         if now.state == "done":
             return now
         if now.state in ("failed", "paused"):
-            raise AppError("pull_ended", why=now.reason or "It was paused elsewhere.")
+            raise AppError("pull_ended", why=now.reason or "It was paused from elsewhere.")
         reported = _note_held_up(now.held_up, reported, out)
         step = STEPS.get("waiting" if now.held_up else now.state, "downloading")
         if step == "checking" and not now.sha256:  # there is no hash to check it against
@@ -181,7 +185,7 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
 @contextmanager
 def _slow_hub_note(out: Output) -> Iterator[None]:
     """Tell the person what the command is waiting for if the hub is slow to answer."""
-    words = "There is no answer yet from where models come from. Poolhouse goes on trying; Ctrl-C ends that."
+    words = "The model hub has not answered yet. Poolhouse keeps trying; Ctrl-C stops."
     slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, out.note, words)
     try:
         yield
@@ -194,7 +198,7 @@ def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
     if why is None:
         return set()
     if why not in reported:
-        out.note(f"{why} Poolhouse goes on trying; Ctrl-C pauses the download.")
+        out.note(f"{why} Poolhouse keeps trying; Ctrl-C pauses the download.")
     return reported | {why}
 
 
@@ -248,7 +252,7 @@ async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
 
 def _cancelled(answer: DownloadRemoved) -> str:
     freed = answer.freed_bytes
-    return "The download is off the list." + (f" {size(freed)} are freed." if freed else "")
+    return "The download was canceled." + (f" This freed {size(freed)}." if freed else "")
 
 
 def _list_catalogue(out: Output, home: Path | None) -> None:
@@ -275,8 +279,8 @@ def _starter(home: Path | None) -> StarterAnswer | None:
 
 
 NONE_FITS = (
-    "None of these fits with room to spare in what this household lends now. End large programs, lend more or "
-    "raise a limit (`poolhouse lend`), or add a computer."
+    "None of these fits comfortably in the memory that this household lends now. Close large "
+    "programs, lend more or raise a limit (`poolhouse lend`), or add a computer."
 )
 
 
@@ -290,18 +294,18 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Name", overflow="fold")
     table.add_column("Size", justify="right", overflow="fold")
-    table.add_column("Licence", overflow="fold")
+    table.add_column("License", overflow="fold")
     table.add_column("Good at")
     for offer in offers:
         best = _recommended(offer)
-        n_bytes = size(best.size_bytes) if best.size_bytes else "not known"
+        n_bytes = size(best.size_bytes) if best.size_bytes else "unknown"
         table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
     notes = []
     if whole := ", ".join(entry.id for entry in offers if not entry.splits):
-        notes.append(f"Whole only, on one machine: {whole}.")
+        notes.append(f"Cannot be split, so it needs one machine: {whole}.")
     if unknown := ", ".join(entry.id for entry in offers if _recommended(entry).whole_hash is None):
-        notes.append(f"Hash not known yet; the first download pins it: {unknown}.")
-    notes.append("`poolhouse pull NAME` gets one.")
+        notes.append(f"Hash not yet known, so the first download pins it: {unknown}.")
+    notes.append("`poolhouse pull NAME` downloads one.")
     below = [hints.text(note, "dim") for note in notes]
     first = [hints.text(NONE_FITS), Text()] if none_fits else starter_view(starter)
     return Group(*first, table, *below)

@@ -25,24 +25,24 @@ Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
 MOST_KEY = 1000  # characters; the node's own limit
 
-KEY_STATES = {True: "yes", False: "no", None: "unknown, as the place for keys cannot be opened"}
+KEY_STATES = {True: "yes", False: "no", None: "unknown, because the key store cannot be opened"}
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="What you call it.", parser=read_name)]
-UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up to and with /v1.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Your name for the server.", parser=read_name)]
+UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up to and including /v1.")]
 ModelsOption = Annotated[
     list[str],
     typer.Option(
         "--model",
         metavar="NAME[=THEIRS]",
-        help="A model that it may answer for, and what it is called there. May be given more than once.",
+        help="A model that it may answer for, and its name there if it differs. May be repeated.",
     ),
 ]
 CapOption = Annotated[
-    int, typer.Option("--cap-tokens", min=1, metavar="N", help="It gets no more than so many tokens in all.")
+    int, typer.Option("--cap-tokens", min=1, metavar="N", help="The most tokens that it may be sent in total.")
 ]
 NewCapOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
-    typer.Option("--cap-tokens", min=1, metavar="N", show_default=False, help="Another cap."),
+    typer.Option("--cap-tokens", min=1, metavar="N", show_default=False, help="The new cap."),
 ]
 CertificateOption = Annotated[
     Optional[Path],  # noqa: UP045
@@ -50,16 +50,16 @@ CertificateOption = Annotated[
         "--certificate",
         metavar="FILE",
         show_default=False,
-        help="Trust this certificate alone, such as that of another Poolhouse.",
+        help="Trust only this certificate, for example another Poolhouse's.",
     ),
 ]
-ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Count its tokens anew.")]
+ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Reset the count of its tokens.")]
 
 
 def upstream_group() -> typer.Typer:
     commands = typer.Typer(
         name="upstream",
-        help="Let another server answer when the pool is full or lacks the model.",
+        help="Let another server answer when the pool is full or does not have the model.",
         no_args_is_help=True,
     )
     for command in (add, on, off, change, remove):
@@ -91,7 +91,7 @@ def add(
         "key": _key(),
         "certificate": certificate.read_text("utf-8", "replace") if certificate else "",
     }
-    done = "is added, with a key." if order["key"] else "is added, and no key is stored for it."
+    done = "was added with a key." if order["key"] else "was added without a key."
     answer = ask_node(home, lambda node: node.post("/api/upstreams", order, answer=Upstreams))
     _show(answer, as_json, f"{safe_text.name(name)} {done}{_no_path_hint(name, url)}")
 
@@ -100,8 +100,8 @@ def _no_path_hint(name: str, url: str) -> str:
     """Return a warning about an address without a path: otherwise the mistake shows only when a request fails."""
     if urlsplit(url.strip()).path.strip("/"):
         return ""
-    cure = f"`poolhouse upstream test {safe_text.name(name)}` says whether it answers"
-    return f" Most servers are asked at an address that ends with /v1, and this one does not; {cure}."
+    cure = f"`poolhouse upstream test {safe_text.name(name)}` shows whether it answers"
+    return f" Most servers' addresses end with /v1, but this one does not; {cure}."
 
 
 def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -127,9 +127,9 @@ def try_upstream(name: NameArgument, home: HomeOption = None, as_json: JsonOptio
 def _test_view(test: UpstreamTest) -> RenderableType:
     name, missing = safe_text.name(test.name), ", ".join(map(safe_text.name, test.missing))
     if test.missing:
-        cure = f"Name what it has with `poolhouse upstream add {name}`."
-        return hints.text(f"{name} answers, and does not have {missing}. {cure}")
-    return f"{name} answers, and has what it may be asked for."
+        cure = f"Give the models that it has with `poolhouse upstream add {name}`."
+        return hints.text(f"{name} answers, but does not have {missing}. {cure}")
+    return f"{name} answers, and has all models that it may answer for."
 
 
 def change(
@@ -185,10 +185,10 @@ def _piped_key() -> str:
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
         return ""
     # tell the person, since the pipe may stay silent
-    typer.echo("Its key is read from the pipe: the first line.", err=True)
+    typer.echo("The key is read from the first line of the pipe.", err=True)
     line = sys.stdin.buffer.readline(MOST_KEY + 3).decode("ascii", "replace")  # the node refuses malformed keys
     if len(line.rstrip("\r\n")) > MOST_KEY:
-        raise typer.BadParameter(f"A key has at most {MOST_KEY} characters. Give it alone on the first line.")
+        raise typer.BadParameter(f"A key has at most {MOST_KEY} characters. Give only the key on the first line.")
     return line.strip()
 
 
@@ -197,7 +197,7 @@ def _show(known: Upstreams, as_json: bool, first: str = "") -> None:
         from rich.console import Group
 
         lines = [line for upstream in known.upstreams for line in _lines(upstream)]
-        none = "No other server is asked. `poolhouse upstream add --help` tells how one is named."
+        none = "No other server is used. `poolhouse upstream add --help` shows how to add one."
         return Group(*map(hints.text, filter(None, [first, *(lines or [none])])))
 
     Output(as_json).result(known, view)
@@ -205,14 +205,14 @@ def _show(known: Upstreams, as_json: bool, first: str = "") -> None:
 
 def _lines(upstream: Upstream) -> list[str]:
     name = safe_text.name(upstream.name)
-    state = "may be sent requests" if upstream.on else f"is sent nothing; `poolhouse upstream on {name}` lets it"
+    state = "may be sent requests" if upstream.on else f"is off; `poolhouse upstream on {name}` turns it on"
     pairs = ((safe_text.name(here), safe_text.name(there)) for here, there in upstream.models.items())
     models = ", ".join(here if here == there else f"{here} (there: {there})" for here, there in pairs)
-    spent = f"{upstream.spent_tokens:,} of {upstream.cap_tokens:,} tokens are spent"
+    spent = f"{upstream.spent_tokens:,} of {upstream.cap_tokens:,} tokens spent"
     if not upstream.is_counted:
         spent = (
-            "what it has cost is no longer known, so it is sent nothing; "
-            f"`poolhouse upstream change {name} --forget-spent` counts anew"
+            f"its count of tokens was lost, so it is sent nothing; `poolhouse upstream change {name} "
+            "--forget-spent` resets the count"
         )
     return [
         f"{name}, at {safe_text.name(upstream.url)}: {state}.",

@@ -86,11 +86,11 @@ class MachinesView:
 
 
 def _address(machine: Machine) -> str:
-    return machine.address or ("" if machine.this else "not known")
+    return machine.address or ("" if machine.this else "unknown")
 
 
 def _device(machine: Machine) -> str:
-    return safe_text.line(machine.device or "not known")
+    return safe_text.line(machine.device or "unknown")
 
 
 def machine_name(machine: Machine) -> Text:
@@ -120,17 +120,17 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
     table.add_column("", overflow="fold")
     fits, typed = not hints.home_option(), list[str]()  # a truncated command is useless
     for stranger in ranked[:MOST_SHOWN]:
-        relation = "not of this household"
+        relation = "not in this household"
         if stranger.pairing_address:
             typed.append(f"poolhouse pair {shlex.quote(_pair_target(stranger))}{hints.home_option()}")
-            relation = f"lets a machine in: {typed[-1]}" if fits else "lets a machine in"
+            relation = f"open for pairing: {typed[-1]}" if fits else "open for pairing"
         address = stranger.addresses[0] if stranger.addresses else ""
         table.add_row(_stranger_name(stranger), safe_text.line(address), Text(relation, style="dim"))
     claimed = [claims for stranger in ranked[:MOST_SHOWN] if (claims := _claimed_hardware(stranger))]
     rest = len(ranked) - MOST_SHOWN
     below = [f"and {rest} more"] if rest > 0 else []
     below += claimed
-    below += [] if fits else [f"Join by: {command}" for command in typed]
+    below += [] if fits else [f"To join: {command}" for command in typed]
     lines = (Text(line, "dim", no_wrap=True, overflow="ignore") for line in below)
     return [Text(), table, *lines]
 
@@ -156,7 +156,7 @@ def _stranger_name(stranger: Stranger) -> str:
 def _claimed_hardware(stranger: Stranger) -> str:
     """Return what a machine claims to be; "" if it claims nothing."""
     parts = [safe_text.name(part) for part in (stranger.system, stranger.device) if part]
-    return f"{_stranger_name(stranger)} says it is: {', '.join(parts)}" if parts else ""
+    return f"{_stranger_name(stranger)} claims to be: {', '.join(parts)}" if parts else ""
 
 
 def _pair_target(stranger: Stranger) -> str:

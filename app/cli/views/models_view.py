@@ -33,7 +33,7 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
             safe_text.name(model.architecture),
             safe_text.name(model.quantisation),
             str(model.n_layers),
-            f"{model.context_length:,}" if model.context_length else "not known",
+            f"{model.context_length:,}" if model.context_length else "unknown",
             size(model.file_bytes),
         )
     missing = [hints.text(safe_text.line(model.missing)) for model in models if model.missing]
@@ -66,9 +66,7 @@ def offered_view(offered: Sequence[OfferedModel]) -> list[RenderableType]:
 
 def _without_template(models: Sequence[ShelfModel]) -> list[Text]:
     return [
-        Text(
-            f"{safe_text.name(model.name)}: no chat template in its file, so chats are written as ChatML.", style="dim"
-        )
+        Text(f"{safe_text.name(model.name)}: its file has no chat template, so chats use ChatML.", style="dim")
         for model in models
         if model.writes and not model.has_template
     ]

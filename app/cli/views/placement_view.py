@@ -23,7 +23,7 @@ NARROWEST, WIDEST = 4, 40
 COLORS = ("blue", "green", "magenta", "cyan", "yellow")
 HELD, ELSEWHERE = "█", "░"
 
-ROUGH = "Rough: with so small a model, what else the computers do weighs as much."
+ROUGH = "This is rough: with such a small model, other work on the computers matters as much."
 
 Run = tuple[int, int]
 
@@ -45,7 +45,7 @@ def forecast_line(plan: Plan, forecast: Forecast) -> str:
     """
     users = plan.users or 1
     of = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
-    learned = "with what answers took so far" if isinstance(plan, LoadedModel) and plan.last_answer else ""
+    learned = "including the times of answers so far" if isinstance(plan, LoadedModel) and plan.last_answer else ""
     about = ", ".join(filter(None, (of, learned)))
     alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
     together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
@@ -87,8 +87,8 @@ def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
     """Return how long loading took, and how much was sent over the network."""
     took = f"Loaded in {seconds(plan.loaded_seconds)}"
     if isinstance(plan, LoadedModel) and plan.fetched_bytes:
-        return f"{took}; {size(plan.fetched_bytes)} went to the lenders."
-    return f"{took}; no weights had to be sent."
+        return f"{took}; {size(plan.fetched_bytes)} were sent to the lenders."
+    return f"{took}; no weights were sent."
 
 
 def placement_view(plan: Plan) -> Table:

@@ -23,8 +23,9 @@ def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Te
     if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
         lines.append(
             Text(
-                f"At the median of {known.answers} answers the forecast was off by "
-                f"{_error_words(known.ttft_error)} for the first word and {_error_words(known.decode_error)} after it.",
+                f"Over {known.answers} answers, the median error of the forecast was "
+                f"{_error_words(known.ttft_error)} for the first word and "
+                f"{_error_words(known.decode_error)} for the rest.",
                 style="dim",
             )
         )
@@ -38,12 +39,12 @@ def _error_words(error: float) -> str:
 
 def _last_answer(outcome: AnswerOutcome) -> str:
     tokens = "token" if outcome.prompt_tokens == 1 else "tokens"
-    how = " A machine was lost or changed meanwhile, which took part of that time." if outcome.interruptions else ""
+    how = " Losing or changing a machine took part of that time." if outcome.interruptions else ""
     return (
-        f"Last answer, {outcome.prompt_tokens:,} {tokens} in and {outcome.output_tokens:,} out: "
-        f"first word after {seconds(outcome.ttft_s)} "
-        f"(forecast for just this answer: {seconds(outcome.forecast_ttft_s)}), "
-        f"then {rate(outcome.tok_s)} ({rate(outcome.forecast_tok_s)}).{how}"
+        f"Last answer, {outcome.prompt_tokens:,} {tokens} in and {outcome.output_tokens:,} out: first "
+        f"word after {seconds(outcome.ttft_s)} (forecast for this answer: "
+        f"{seconds(outcome.forecast_ttft_s)}), then {rate(outcome.tok_s)} "
+        f"({rate(outcome.forecast_tok_s)}).{how}"
     )
 
 
@@ -83,7 +84,7 @@ def model_view(model: LoadedModel) -> list[RenderableType]:
 def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
     """Show the embedding model or reranker, which is loaded beside the models that write."""
     doing = ", loading" if embeds.state == "loading" else ""
-    does = "scores texts for programs" if embeds.ranks else "vectors for programs"
+    does = "ranks texts for programs" if embeds.ranks else "vectors for programs"
     title = Text(f"{safe_text.name(embeds.model)} · {does}{doing}", style="bold")
     return [title, placement_view(embeds)]
 
@@ -112,7 +113,7 @@ def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None
     """
     if hosts is not None:
         names = ", ".join(map(safe_text.name, hosts))
-        return f"Ready. Answers come from {names}." if hosts else "No host is here to answer."
+        return f"Ready. Answers come from {names}." if hosts else "No host is available to answer."
     if loaded is None and used_by:
         return f"Lending: this machine holds layers for {', '.join(map(safe_text.name, used_by))}."
     if loaded is None:
@@ -129,7 +130,7 @@ def _model_sentence(loaded: LoadedModel, ready: str) -> str:
     name = safe_text.name(loaded.model)
     machines = len(by_machine(loaded.held))
     if loaded.stopping:
-        return f"{name} is being stopped, and gives its memory back."
+        return f"{name} is stopping and freeing its memory."
     match loaded.state:
         case "ready" | "":
             held = f"{machines} machines hold" if machines > 1 else "This machine holds"
@@ -140,7 +141,7 @@ def _model_sentence(loaded: LoadedModel, ready: str) -> str:
         case "loading":
             return f"Loading {name}."
         case state:
-            why = safe_text.line(loaded.reason or "The reason is not known.")
+            why = safe_text.line(loaded.reason or "The reason is unknown.")
             then = " The next question loads it again." if state == "lost" else ""
             return f"{name} is {safe_text.line(state)}. {why}{then}"
 

@@ -30,9 +30,9 @@ def test_status_shows_who_is_near_and_what_to_type(poolhouse: Any, answering: An
     answering({("GET", "/status"): snapshot(OTHER, ATTIC)})
     lines = poolhouse("status").out.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("Nearby"))
-    assert lines[at + 1].startswith("attic[31m pc  192.168.1.21  lets a machine in")
-    assert " ".join(lines[at + 2].split()) == "name unknown 192.168.1.30 not of this household"
-    assert f"Join by: poolhouse pair 'attic[31m pc' --home {home}" in lines
+    assert lines[at + 1].startswith("attic[31m pc  192.168.1.21  open for pairing")
+    assert " ".join(lines[at + 2].split()) == "name unknown 192.168.1.30 not in this household"
+    assert f"To join: poolhouse pair 'attic[31m pc' --home {home}" in lines
     assert not any(sign in "".join(lines) for sign in "\x1b\u202e")
 
 
@@ -40,7 +40,7 @@ def test_status_shows_what_a_machine_says_of_itself(poolhouse: Any, answering: A
     claims = ATTIC | {"system": "Linux", "device": "AMD\x1b EPYC"}
     answering({("GET", "/status"): snapshot(claims, OTHER)})
     lines = poolhouse("status").out.splitlines()
-    assert "attic[31m pc says it is: Linux, AMD EPYC" in lines
+    assert "attic[31m pc claims to be: Linux, AMD EPYC" in lines
 
 
 def test_status_says_why_nobody_is_found(poolhouse: Any, answering: Any) -> None:
