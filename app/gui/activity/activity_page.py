@@ -33,12 +33,12 @@ class ActivityPage(Page):
         self._parts = QStackedWidget()
         self._views: dict[int, QWidget] = {}
         self.head.addWidget(self.tabs)
-        self.content.addWidget(self._parts, 1)  # first: Qt dresses anew what is placed anew
+        self.content.addWidget(self._parts, 1)  # added first, because Qt polishes moved widgets again
         for name in (self.tr("Overview"), self.tr("Log"), self.tr("Benchmark")):
             self.tabs.addTab(name)
         self.tabs.currentChanged.connect(self._part_chosen)
         self.title.setContentsMargins(0, 0, sizes.S, 0)
-        self.head.right_from = None  # they belong to the title
+        self.head.right_from = None  # the tabs belong to the title
         self.destroyed.connect(self.feed.stop)
         self.later(lambda: self._part_chosen(0))
 

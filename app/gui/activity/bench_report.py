@@ -25,8 +25,8 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import card, clear, column, line
 
-SUFFIXES = (".html", ".png", ".md", ".json")  # that `save` can write
-SAME_SHARE = 0.005  # a smaller difference from the forecast is none
+SUFFIXES = (".html", ".png", ".md", ".json")  # supported by `save`
+SAME_SHARE = 0.005  # smaller differences from the forecast are ignored
 
 PAGE = Template("""<!doctype html>
 <html lang="$lang"><head><meta charset="utf-8"><title>$title</title><style>
@@ -104,7 +104,7 @@ def against(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]) -> str:
 def _first_token_against(forecast_s: float, error: float) -> str:
     if abs(error) < SAME_SHARE:
         words = _tr("forecast {said}")
-    elif error >= 1:  # "522 % later" would be a sum to do
+    elif error >= 1:  # a factor is easier to grasp than "522 % later"
         words = _tr("forecast {said}, {times} times as long")
     else:
         words = _tr("forecast {said}, {share} later") if error > 0 else _tr("forecast {said}, {share} sooner")

@@ -33,8 +33,8 @@ from app.gui.activity.bench_store import Bench, HostAlone, Result
 from app.gui.api.node_client import Call, NodeClient
 
 StreamKey = tuple[int, int, int]  # streams, run, stream
-Watts = Callable[[LoadedModel], float | None]  # what the machines of a loaded model draw now; None: not known
-SETTLE_S = 11.0  # a reported power draw is up to five seconds old, and the mean of the five before
+Watts = Callable[[LoadedModel], float | None]  # current power draw of a loaded model's machines, or None if unknown
+SETTLE_S = 11.0  # a reading is up to five seconds old and averages the five seconds before
 METER_MS = 1000
 TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
@@ -56,7 +56,7 @@ class Extent:
 
 QUICK = Extent("quick", prompt=128, output=64, streams=(1,), runs=5, seconds=25.0)
 FULL = Extent("full", prompt=512, output=256, streams=(1, 8), runs=5, seconds=280.0)
-SLOTS = 4  # conversations that every placement has room for
+SLOTS = 4  # simultaneous conversations that every placement supports
 
 
 def fitted(extent: Extent, context: int, users: int) -> Extent:
@@ -79,7 +79,7 @@ def expected_s(extent: Extent, loaded: LoadedModel | None) -> float:
     extent = fitted(extent, loaded.context, loaded.users)
     prefill_s = first.ttft_s * extent.prompt / first.prompt_tokens
     answer_s = prefill_s + extent.output / loaded.forecast.decode_tok_s
-    rounds = [answer_s * streams for streams in extent.streams]  # as if nothing were shared
+    rounds = [answer_s * streams for streams in extent.streams]  # a worst case without any sharing
     return max(sum(rounds), min(extent.runs * sum(rounds), extent.seconds))
 
 
@@ -129,8 +129,8 @@ class TimedRequest(QObject):
 class BenchRun(QObject):
     """A run that ends with `finished` or `failed`. Neither is emitted after `cancel`."""
 
-    progressed = Signal(float, int)  # share of the whole, answers so far
-    finished = Signal(object)  # list[Result], one for each number of answers at once
+    progressed = Signal(float, int)  # finished share, answers so far
+    finished = Signal(object)  # list[Result], one for each number of simultaneous answers
     failed = Signal(object)  # AppError
 
     def __init__(
@@ -308,8 +308,8 @@ class Comparison(QObject):
     are emitted.
     """
 
-    progressed = Signal(float, str)  # share of the whole, and the step
-    finished = Signal(object)  # Bench of the household, which holds that of the host alone
+    progressed = Signal(float, str)  # finished share, current step
+    finished = Signal(object)  # Bench of the household, including the host alone
     failed = Signal(object)  # AppError
 
     def __init__(
@@ -330,7 +330,7 @@ class Comparison(QObject):
         self._call: Call | None = None
         self._step = TOGETHER
         self._orders = list(same_orders(msgspec.to_builtins(loaded), machines))
-        self._restore = self._orders[0]  # the request that restores the placement
+        self._restore = self._orders[0]  # restores the placement
         self._benches: list[Bench] = []
         self._error: AppError | None = None
 
@@ -411,7 +411,7 @@ class Comparison(QObject):
             self._load(BACK, self._restore)
 
     def _end(self) -> None:
-        if len(self._benches) > 1:  # also where only restoring the placement failed
+        if len(self._benches) > 1:  # even if only restoring the placement failed
             together, alone = self._benches
             host = HostAlone(results=alone.results, forecast=alone.forecast)
             self.finished.emit(msgspec.structs.replace(together, one=host))

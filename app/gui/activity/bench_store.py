@@ -24,7 +24,7 @@ class StageMean(msgspec.Struct, frozen=True, kw_only=True):
 
     machine: str
     first: int
-    last: int  # the layer after the last one
+    last: int  # exclusive
     busy_s: float
     wait_s: float
     bytes_in: float
@@ -43,7 +43,7 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of all runs with the same number of simultaneous answers, computed by `app.core.bench.figures`."""
 
-    streams: int  # answers at once
+    streams: int  # simultaneous answers
     runs: int
     stages: list[StageMean]
     ttft_s: Spread | None = None
@@ -56,7 +56,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     recoveries: int = 0
     node_ttft_s: Spread | None = None
     node_decode_tok_s: Spread | None = None
-    energy: Energy | None = None  # None: not every machine reports its power draw
+    energy: Energy | None = None  # None unless every machine reports its power draw
 
     def mean(self, name: FigureName) -> float | None:
         """Return the mean of a figure, or None if it was not measured."""
@@ -83,9 +83,9 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
     context: int
     prompt_tokens: int
     output_tokens: int
-    results: list[Result]  # by the number of answers at once; one answer comes first
-    forecast: ForecastSpeed | None = None  # of one answer at a time
-    one: HostAlone | None = None  # where it was measured
+    results: list[Result]  # by the number of simultaneous answers, starting with one
+    forecast: ForecastSpeed | None = None  # for single answers
+    one: HostAlone | None = None  # if measured
 
     def __post_init__(self) -> None:
         if not self.results or (self.one is not None and not self.one.results):
@@ -146,6 +146,6 @@ class BenchStore:
         except FileNotFoundError:
             return []
         except (OSError, ValueError):
-            with suppress(OSError):  # otherwise the next benchmark overwrites it
+            with suppress(OSError):  # on failure, the next benchmark overwrites it
                 os.replace(self._file, self._file.with_suffix(".damaged"))
             return []

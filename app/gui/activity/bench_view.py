@@ -134,7 +134,7 @@ class BenchTable(QTableView):
         self.verticalHeader().hide()
         header = self.horizontalHeader()
         header.setHighlightSections(False)
-        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that decide how wide a column is
+        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that determine the column widths
         self._columns = Columns(self, MODEL, self._fit)
         theme.changed.connect(self._fit)
 
@@ -158,7 +158,7 @@ def _side(column: int) -> Qt.AlignmentFlag:
 class EarlierBenchmarks(QWidget):
     """The stored benchmarks and the card of the chosen one. Hidden while there are none."""
 
-    changed = Signal()  # one came or went
+    changed = Signal()  # a benchmark was added or removed
 
     def __init__(self, services: AppContext, page: Page) -> None:
         super().__init__()
@@ -349,7 +349,7 @@ class BenchView(QWidget):
             return
         client, pool = self._services.client, self._services.pool
         n_vocab = next((model.n_vocab for model in models.models if model.name == loaded.model), None)
-        # Another seed each time: prompts that a slot still holds would flatter.
+        # A new seed each time: prompts still cached in a slot would make results look too good.
         seed = random.randrange(MAX_SEED)  # noqa: S311  a benchmark, not a secret
         run: BenchRun | Comparison
         if compare:

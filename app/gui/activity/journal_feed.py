@@ -15,10 +15,10 @@ from app.gui.api.node_client import Call
 from app.gui.api.node_state import NodeState
 from app.gui.look.sentences import model_name, said
 
-MOST_KEPT = 200  # as many as the node keeps
-WATCH_MS = 500  # between two requests while answers are in progress and the page is visible
-SLOW_MS = 15_000  # while nothing is in progress: what was lent may still change
-LEAST_TOKENS = 8  # of an answer that is compared with its forecast
+MOST_KEPT = 200  # the same as in the node
+WATCH_MS = 500  # polling interval while answers are in progress and the page is visible
+SLOW_MS = 15_000  # polling interval otherwise, as lending may still change
+LEAST_TOKENS = 8  # minimum length of an answer that is compared with its forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class MachineWork:
     """The work of all stages of a machine on one answer."""
 
     machine: str
-    layers: tuple[tuple[int, int], ...]  # first layer, and the one after the last
+    layers: tuple[tuple[int, int], ...]  # (first, last + 1)
     busy_s: float
     wait_s: float
-    n_bytes: float  # in both directions
+    n_bytes: float  # both directions
 
 
 def by_machine(stages: Sequence[StageWork]) -> list[MachineWork]:
@@ -122,7 +122,7 @@ class Feed(QObject):
 
     def _look(self) -> None:
         snapshot = self._pool.now
-        if snapshot.journal.last < self._last_number:  # the node began a new journal
+        if snapshot.journal.last < self._last_number:  # the node started a new journal
             self._last_number = 0
             self.answers.clear()
             self.events.clear()
@@ -137,7 +137,7 @@ class Feed(QObject):
 
     def _ask(self) -> None:
         if self._call is not None and self._call.running:
-            return  # its answer leads to the next look
+            return  # its answer triggers the next request
         path = f"/journal?since={self._last_number}"
         self._call = self._pool.client.get(path, self._take, self._failed, answer=Journal)
 

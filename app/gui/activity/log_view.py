@@ -192,7 +192,7 @@ class LogView(QWidget):
         header.setHighlightSections(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
-        header.setResizeContentsPrecision(0)  # only visible rows decide the width of a column
+        header.setResizeContentsPrecision(0)  # only visible rows determine the column widths
         header.sectionResized.connect(self._resized)
         return table
 
@@ -217,7 +217,7 @@ class LogView(QWidget):
         if not self.isVisible():
             return
         room, measure = self.table.columnWidth(1) - 2 * sizes.L, self.table.fontMetrics()
-        for at, sentence in enumerate(self.sentences()):  # measuring every row would take too long
+        for at, sentence in enumerate(self.sentences()):  # measuring all rows would take too long
             if measure.horizontalAdvance(sentence) > room:
                 self.table.resizeRowToContents(at)
             elif self.table.rowHeight(at) > high:

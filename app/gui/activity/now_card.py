@@ -25,7 +25,7 @@ from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import card, clear, column, held, row
 from app.gui.widgets.progress import Progress as ProgressBar
 
-ACTIVE_STATES = ("waiting", "starting", "running", "checking")  # of a download
+ACTIVE_STATES = ("waiting", "starting", "running", "checking")  # states of a download
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _lending(snapshot: Snapshot) -> list[Job]:
     """Return a line for each machine that has layers here."""
     lending = snapshot.node.lending
     text = _tr("This machine holds layers for {name}")
-    if lending.state == "working" and len(lending.used_by) == 1:  # with more, nobody knows for whom
+    if lending.state == "working" and len(lending.used_by) == 1:  # with several users it is unknown whose answer it is
         text = _tr("This machine is working on an answer for {name}")
     used = formats.size(lending.used_bytes or 0)
     return [Job("computer", text.format(name=name), used) for name in lending.used_by]

@@ -29,11 +29,11 @@ Index = QModelIndex | QPersistentModelIndex
 AT, MODEL, REQUESTER, TOKENS, FIRST, FIRST_FORECAST, SPEED, SPEED_FORECAST = range(8)
 FIGURES = (TOKENS, FIRST, FIRST_FORECAST, SPEED, SPEED_FORECAST)
 SHOWN_ROWS = 5
-MOST_SHOWN = 40  # answers
-LEAST_RANGE, MOST_RANGE = 0.25, 1.0  # up and down from the forecast
-GOOD = 0.1  # within a tenth is good
-LEAST_WATT_HOURS = 0.1  # less is shown as nothing
-SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # the shapes of a legend's marks
+MOST_SHOWN = 40  # maximum number of answers
+LEAST_RANGE, MOST_RANGE = 0.25, 1.0  # of the chart, above and below the forecast
+GOOD = 0.1  # maximum error of a good forecast
+LEAST_WATT_HOURS = 0.1  # smaller amounts are not shown
+SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # shapes of legend marks
 
 
 class Overview(QWidget):
@@ -121,7 +121,7 @@ class Overview(QWidget):
 
     def _time_of(self, answer: AnswerEntry) -> str:
         text = self.tr("Where the time went: {seconds} for {tokens} tokens")
-        if not answer.alone:  # a stage counts what it does, not for whom
+        if not answer.alone:  # a stage counts its work for all answers together
             text = self.tr("{seconds} for {tokens} tokens; the bars include work for other answers")
         return text.format(
             seconds=formats.seconds(answer.queued_s + computed_seconds(answer)), tokens=formats.number(answer.tokens)
@@ -432,7 +432,7 @@ class AnswersTable(QTableView):
         self.setCornerButtonEnabled(False)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
-        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that decide how wide a column is
+        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that determine the column widths
         self._columns = Columns(self, MODEL, self._fit)
         self.selectionModel().currentRowChanged.connect(self._current_changed)
         theme.changed.connect(self._fit)
@@ -443,7 +443,7 @@ class AnswersTable(QTableView):
         was = self.rows.answer(self.currentIndex().row())
         follows = was is None or self.currentIndex().row() == 0
         shown = list(answers)
-        # without this column there is more room for the figures
+        # leaves more room for the figures
         self.setColumnHidden(REQUESTER, all(answer.whose == OWNER for answer in shown))
         self.rows.show(shown)
         row = 0 if follows or was is None else max(0, self.rows.row_of(was.number))

@@ -34,7 +34,7 @@ class Line:
 
 
 LINE, BAR, RADIUS = sizes.XXL, sizes.M, sizes.XS
-NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # of the width, beside the bar
+NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # shares of the width for the text on both sides of the bar
 
 
 class Bars(QWidget):

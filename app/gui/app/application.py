@@ -36,8 +36,8 @@ from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import Importing
 from app.gui.widgets.buttons import button
 
-PARTS = ("pool", "models", "activity", "this_computer", "settings")  # of the pages but the chat's
-FIRST = (  # what modules of these parts need and that takes long to read, a piece at a time
+PARTS = ("pool", "models", "activity", "this_computer", "settings")  # all pages except Chat
+FIRST = (  # slow imports of these pages, one at a time
     "statistics",
     "email.errors",
     "email.charset",
@@ -48,7 +48,7 @@ FIRST = (  # what modules of these parts need and that takes long to read, a pie
     "app.core.planner.memory_plan",
     "app.core.planner.verdict",
 )
-BEFORE_MS, BETWEEN_MS = 400, 25  # a person's first click comes first, and any other between two
+BEFORE_MS, BETWEEN_MS = 400, 25  # leaves time for the first clicks, and for clicks in between
 
 
 class Warming(QObject):
@@ -76,7 +76,7 @@ class Warming(QObject):
             self._timer.stop()
         else:
             importlib.import_module(name)
-        linecache.clearcache()  # PySide reads the source of every module for its own ends, and it stays there
+        linecache.clearcache()  # PySide reads the source of every module, which would stay in this cache
 
 
 def page_modules() -> Iterator[str]:
@@ -100,7 +100,7 @@ def _modules(folders: list[str], prefix: str) -> Iterator[str]:
             yield module.name
 
 
-MOST_AT_ONCE = 4096  # signals
+MOST_AT_ONCE = 4096  # signals per read
 
 
 @contextmanager
@@ -202,7 +202,7 @@ class Application:
             signal.signal(number, lambda *_: self.quit())
         with self._crashes, signals_heard():
             code = self._app.exec()
-        self.services.lock.close()  # also where no page of chats was ever shown
+        self.services.lock.close()  # even if no chat page was ever shown
         return code
 
     def ask_to_quit(self) -> None:
@@ -220,7 +220,7 @@ class Application:
         self.services.preferences.keep("window/geometry", self.window.saveGeometry())
         self.window.hide()
         self.tray.hide()
-        done = self._app.exit  # quit() asks every window first, and ours would rather hide
+        done = self._app.exit  # quit() would ask every window first, and ours would hide instead
         client.endpoint = client.endpoint or launcher.find()
         if launcher.started and client.endpoint is not None:
             client.post("/shutdown", None, lambda _: done(), lambda _: done())
@@ -254,7 +254,7 @@ class Application:
         self.window.come_up()
         tray.end()
         before.end()
-        self.window.page(navigation.SETTINGS).take_focus()  # there it was chosen
+        self.window.page(navigation.SETTINGS).take_focus()  # where the language was chosen
 
     def _come_up(self) -> None:
         self.window.come_up()
@@ -272,7 +272,7 @@ class Application:
         kept = preferences.text("window/page", navigation.CHAT)
         known = {entry.name for entry in sidebar.ENTRIES}
         self.window.go(kept if kept in known else navigation.CHAT)
-        if not preferences.flag("first_run/done"):  # last: it takes the keyboard from the page
+        if not preferences.flag("first_run/done"):  # last, because it takes the keyboard focus
             from app.gui.welcome.welcome import Welcome
 
             Welcome(self.services, self.window).begin()

@@ -55,7 +55,7 @@ class Page(QWidget):
 
     def setVisible(self, visible: bool) -> None:  # noqa: N802  Qt's name
         if visible:
-            self.finish()  # nobody sees half a page
+            self.finish()  # never show an incomplete page
         super().setVisible(visible)
 
     def fail(self, error: AppError, *actions: Action) -> None:

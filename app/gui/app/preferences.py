@@ -17,9 +17,9 @@ from app.gui.look.theme import Scheme
 SYSTEM, SEND_KEY = "chat/system", "chat/send_key"
 PARAGRAPHS = "chat/read_paragraphs"
 ENTER, CTRL_ENTER = "enter", "ctrl_enter"
-PRIVATE = ("presets/system", "chat/system")  # words of a person: encrypted where chats are
-SEALED = "poolhouse-sealed-1:"  # before such a text, in base64
-ASIDE = "-locked"  # after the name of one that nobody can open
+PRIVATE = ("presets/system", "chat/system")  # texts of the user, encrypted if chats are
+SEALED = "poolhouse-sealed-1:"  # prefix of an encrypted text, followed by base64
+ASIDE = "-locked"  # suffix for the name of a text that cannot be decrypted
 
 
 class Preferences(QObject):
@@ -137,7 +137,7 @@ class Value:
         return min(self.most, max(self.least, number))
 
 
-# Names and defaults are those of `sampling` of POST /ask.
+# The same names and defaults as in `sampling` of POST /ask
 VALUES = (
     Value("temperature", 0.8, 0.0, 2.0, 2),
     Value("top_k", 40, 0, 1000, 0),

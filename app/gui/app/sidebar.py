@@ -85,7 +85,7 @@ ENTRIES = (
 )
 
 
-NARROW = 640  # of a window, in pixels at the usual text size: below it there are pictures alone
+NARROW = 640  # window width in pixels at 100 % text size, below which only icons are shown
 
 
 class Sidebar(QWidget):
@@ -120,7 +120,7 @@ class Sidebar(QWidget):
         services.pool.link_changed.connect(self._tell)
         services.theme.changed.connect(self._paint)
         self._standing: PoolStatus | None = None
-        self._told: Kind | None = None  # to a screen reader
+        self._told: Kind | None = None  # last state announced to screen readers
         self._room, self._is_narrow = 0, False
         self._paint()
         self._tell()
@@ -142,7 +142,7 @@ class Sidebar(QWidget):
 
     def _button(self, entry: Entry, number: int, chosen: Callable[[str], None]) -> QToolButton:
         made = ToolButton()
-        made.setText(f"\N{EN SPACE}{entry.title}")  # air between picture and word
+        made.setText(f"\N{EN SPACE}{entry.title}")  # space between icon and text
         made.setAccessibleName(entry.title)
         made.setCheckable(True)
         made.setShortcut(f"Ctrl+{number}")
@@ -169,7 +169,7 @@ class Sidebar(QWidget):
         widest = max(button.sizeHint().width() for button in self._buttons.values())
         if self._is_narrow:
             self.setFixedWidth(widest + 2 * sizes.S)
-            left = (widest - theme.px(sizes.SECTION)) // 2  # under the pictures of the pages
+            left = (widest - theme.px(sizes.SECTION)) // 2  # aligned with the icons of the pages
         else:  # no wider than needed
             self.setFixedWidth(max(sizes.SIDEBAR_WIDTH, widest + self._bolder() + 2 * sizes.S))
             left = sizes.S
@@ -188,7 +188,7 @@ class Sidebar(QWidget):
         if now == self._standing:
             return
         if self._told is not None and now.kind is not self._told:
-            announce(self, now.sentence)  # not each new amount of memory
+            announce(self, now.sentence)  # not for every new amount of memory
         self._standing, self._told = now, now.kind
         theme = self._services.theme
         side = theme.px(sizes.SECTION)

@@ -186,7 +186,7 @@ class TrayMenu(QMenu):
 
     @staticmethod
     def _say(line: QAction, text: str) -> None:
-        escaped = text.replace("&", "&&")  # a single one underlines the next letter
+        escaped = text.replace("&", "&&")  # a single & underlines the next letter
         if line.text() != escaped:
             line.setText(escaped)
 
@@ -195,8 +195,8 @@ def _done(_: object) -> None:
     """Do nothing, because the snapshot shows the result."""
 
 
-RETRY_MS, MAX_TRIES = 2000, 30  # a desktop's tray may start up to a minute after the window
-GUARD_MS = 10_000  # between checks that the tray of a hidden window is still there
+RETRY_MS, MAX_TRIES = 2000, 30  # the desktop's tray may start up to a minute after the window
+GUARD_MS = 10_000  # interval for checking that the tray of a hidden window still exists
 FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
 
 
@@ -206,7 +206,7 @@ class Tray(QObject):
     def __init__(self, services: AppContext, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
         self._services, self._window, self._quit = services, window, quit_app
-        self._is_asking = False  # what closing the window shall do without a tray
+        self._is_asking = False  # whether it is asking what closing the window should do without a tray
         self._icon = QSystemTrayIcon(self)
         self.menu = TrayMenu(services, window.come_up, quit_app, self._failed)
         self._icon.setContextMenu(self.menu)
@@ -216,7 +216,7 @@ class Tray(QObject):
         services.pool.link_changed.connect(self._link_changed)
         services.theme.changed.connect(self._repaint)
         self._before: Snapshot | None = None
-        self._status: PoolStatus | None = None  # that is shown
+        self._status: PoolStatus | None = None  # the displayed status
         self._last_news: News | None = None
         self._hide_when_shown = False
         self._guard = QTimer(self)
@@ -260,7 +260,7 @@ class Tray(QObject):
     def end(self) -> None:
         """Remove the icon, because the next window brings its own."""
         self.hide()
-        self.menu.deleteLater()  # it has no parent; the rest goes with the window
+        self.menu.deleteLater()  # the menu has no parent; everything else is deleted with the window
 
     def notify(self, item: News) -> None:
         """Show a desktop notification."""
@@ -292,7 +292,7 @@ class Tray(QObject):
             self._window.showMinimized()
 
     def _clicked(self, reason: QSystemTrayIcon.ActivationReason) -> None:
-        opens = sys.platform != "darwin"  # there a click opens the menu
+        opens = sys.platform != "darwin"  # on macOS, a click opens the menu
         if opens and reason is not QSystemTrayIcon.ActivationReason.Context:
             self._window.come_up()
 
@@ -307,12 +307,12 @@ class Tray(QObject):
         now = self._services.pool.now
         before, self._before = self._before, now
         self._show_state()
-        if not self._window.isActiveWindow():  # otherwise the window shows it
+        if not self._window.isActiveWindow():  # an active window shows it itself
             for item in news(before, now):
                 self.notify(item)
 
     def _link_changed(self) -> None:
-        self._before = None  # what happened while the node was away is not new
+        self._before = None  # changes while the node was gone are not news
         self._show_state()
 
     def _repaint(self) -> None:
@@ -326,7 +326,7 @@ class Tray(QObject):
             return
         self._status = now
         picture = icon(now.icon, getattr(theme.colors, now.color))
-        picture.setIsMask(sys.platform == "darwin")  # the menu bar colors it itself
+        picture.setIsMask(sys.platform == "darwin")  # the macOS menu bar colors it
         self._icon.setIcon(picture)
         self._icon.setToolTip(now.sentence)
 

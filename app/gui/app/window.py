@@ -23,7 +23,7 @@ from app.gui.widgets import dialog
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import Action, Notice
 
-AT_ONCE = 25  # widgets dressed between two events: some milliseconds
+AT_ONCE = 25  # widgets polished between two events, which takes some milliseconds
 
 
 class Opening(QObject):
@@ -37,7 +37,7 @@ class Opening(QObject):
     ) -> None:
         super().__init__(parent)
         self._make, self._placed, self._done = make, placed, done
-        self.is_over = False  # it was made, or that broke
+        self.is_over = False  # finished or failed
         self._steps = self._all()
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -59,7 +59,7 @@ class Opening(QObject):
         self._end()
 
     def _next(self) -> None:
-        self._timer.stop()  # one that breaks is not tried for ever
+        self._timer.stop()  # do not retry forever if it fails
         if next(self._steps, self) is self:
             self._end()
         else:
@@ -85,7 +85,7 @@ class Opening(QObject):
 def _dressed(page: QWidget) -> Iterator[None]:
     """Polish the widgets of a page in steps. Qt would polish them all at once when the page is shown."""
     for number, widget in enumerate([*shown_with(page)], 1):
-        if isValid(widget):  # news may have cleared it away between two steps
+        if isValid(widget):  # a change may have deleted it between two steps
             widget.ensurePolished()
         if number % AT_ONCE == 0:
             yield
@@ -107,8 +107,8 @@ def _is_put_away(widget: QWidget) -> bool:
     return by_us and widget.isHidden()
 
 
-STEPS = 6  # thirty a second: at each of them what is below is painted
-FIRST = 0.8  # of the page is covered at first
+STEPS = 6  # 30 frames per second; each one repaints the page below
+FIRST = 0.8  # initial opacity of the layer
 
 
 class FadeIn(QWidget):
@@ -142,7 +142,7 @@ class FadeIn(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
         if event.type() == QEvent.Type.Resize:
             self.setGeometry(self._over.rect())
-        elif event.type() == QEvent.Type.Hide:  # what comes back later was seen before
+        elif event.type() == QEvent.Type.Hide:  # a page that is shown again does not fade in
             self._moves.stop()
             self.hide()
         return False
@@ -153,9 +153,9 @@ class FadeIn(QWidget):
         painter.fillRect(event.rect(), self._theme.color("window"))
 
 
-ADVANCED = "Advanced"  # of the settings
+ADVANCED = "Advanced"  # a group of settings
 GOES_ON = "window/told_service_goes_on"
-Told = tuple[str, tuple[Action, ...]]  # a sentence, and what can be done about it
+Told = tuple[str, tuple[Action, ...]]  # a sentence and its actions
 SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 
 
@@ -172,10 +172,10 @@ class Window(QMainWindow):
         self._sidebar = Sidebar(services, self.go)
         self._stack = QStackedWidget()
         self._pages: dict[str, Page] = {}
-        self._openings: dict[str, Opening] = {}  # pages that are being made
+        self._openings: dict[str, Opening] = {}  # pages that are being created
         self._half: dict[str, Page] = {}
-        self._name, self._part = "", ""  # what is wanted
-        self._blank = QWidget()  # in front while a page is made
+        self._name, self._part = "", ""  # the requested page and part
+        self._blank = QWidget()  # shown while a page is created
         set_role(self._blank, "page")
         self._stack.addWidget(self._blank)
         self._fade = FadeIn(self._stack, services.theme)
@@ -212,10 +212,10 @@ class Window(QMainWindow):
         if name in self._pages:
             self._show()
             return
-        is_first = not self._pages  # it is what the window comes up with
+        is_first = not self._pages  # the page that the window starts with
         if name not in self._openings or self._openings[name].is_over:
             self._openings[name] = self._opening(name)
-        self._stack.setCurrentWidget(self._blank)  # no click or key reaches the page before it
+        self._stack.setCurrentWidget(self._blank)  # so that no click or key reaches the previous page
         if is_first:
             self._openings[name].finish()
         else:
@@ -247,7 +247,8 @@ class Window(QMainWindow):
             page.open(part)
         if is_another and self._stack.isVisible() and not self._services.motion.still:
             self._fade.begin()
-        if self.focusWidget() is None:  # just opened: not on what stands first in the window
+        # a new page has no focus yet; without this, the first widget of the window would get it
+        if self.focusWidget() is None:
             self._sidebar.focus(self._name)
 
     def say(self, tell: Callable[[Window], Told]) -> None:
@@ -317,7 +318,7 @@ class Window(QMainWindow):
         """Bring the window to the front."""
         if self.isMinimized():
             self.showNormal()
-        dialog.fit(self, SMALLEST)  # it may be another one since it was hidden
+        dialog.fit(self, SMALLEST)  # the screen may have changed while it was hidden
         self.show()
         self.raise_()
         self.activateWindow()

@@ -7,10 +7,10 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QObject, QTranslator
 
 TRANSLATIONS = Path(__file__).resolve().parents[3] / "resources" / "gui" / "translations"
-LANGUAGE = "look/language"  # in the preferences
-PLAIN = "en"  # the words in the source are English; the file holds its plurals
-OURS, QTS = "poolhouse", "qtbase"  # the words on Qt's own buttons are Qt's
-SPOKEN = "poolhouse-spoken"  # a property of the application: names of its translators, the last one is asked first
+LANGUAGE = "look/language"  # key in the preferences
+PLAIN = "en"  # source texts are English; the file only has plurals
+OURS, QTS = "poolhouse", "qtbase"  # Qt translates the text of its own buttons
+SPOKEN = "poolhouse-spoken"  # application property with the names of its translators; the last one is asked first
 
 
 class Language(QObject):
@@ -75,7 +75,7 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
             if made.load(str(file)):
                 known[file.stem] = made
                 app.installTranslator(made)
-        QCoreApplication.translate("", app.objectName())  # which none of them has: so all are asked
+        QCoreApplication.translate("", app.objectName())  # no translator has it, so all are asked
         for made in known.values():
             app.removeTranslator(made)
     return known

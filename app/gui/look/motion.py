@@ -30,7 +30,7 @@ class SystemMotion(QObject):
         self.reduced = False
         self._bus = bus
         self._told: dict[tuple[str, str], bool] = {}
-        self._asked = 0  # questions on their way
+        self._asked = 0  # pending requests
 
     def look(self) -> None:
         """Read the setting. On Linux, the answer comes later or never."""
@@ -121,9 +121,9 @@ elif sys.platform == "darwin":
 
 REDUCE_MOTION = "look/reduce_motion"
 SYSTEM, ALWAYS, NEVER = "", "always", "never"
-ALWAYS_ONCE = "true"  # how earlier versions wrote it
-STILL = "poolhouse-still"  # a property of the application
-EFFECTS = Qt.UIEffect.UI_General  # menus, lists and tooltips that unfold or fade
+ALWAYS_ONCE = "true"  # value written by earlier versions
+STILL = "poolhouse-still"  # application property
+EFFECTS = Qt.UIEffect.UI_General  # animations of menus, lists and tooltips
 
 
 class Motion(QObject):

@@ -13,8 +13,8 @@ from PySide6.QtCore import QCoreApplication, QLocale
 from app.core import reasons
 from app.core.errors import AppError, Fact, Reason
 
-GUIDE = "guide"  # the name of the model that comes with the app
-LAST_WORDS = "words"  # of a worker, among the facts of its end
+GUIDE = "guide"  # the name of the built-in model
+LAST_WORDS = "words"  # the fact that holds a worker's last output
 _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short")
 
 

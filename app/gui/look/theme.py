@@ -22,7 +22,7 @@ from shiboken6 import isValid
 from app.gui.look import sizes
 
 SHEET = Path(__file__).resolve().parents[3] / "resources" / "gui" / "style.qss"
-PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both palettes
+PICTURES = SHEET.parent / "style"  # images in the style sheet, gray for both palettes
 
 MIN_SCALE, MAX_SCALE = 1.0, 2.0
 HOVER_MS, PAGE_MS = 120, 200
@@ -47,7 +47,7 @@ class Colors:
     accent: str
     on_accent: str
     accent_hover: str
-    selected: str  # behind text: a chosen row, the current page
+    selected: str  # behind the text of a chosen row or the current page
     good: str
     warning: str
     error: str
@@ -82,7 +82,7 @@ def contrasting(colors: Colors) -> Colors:
     return replace(colors, border=colors.text, hairline=colors.text, muted=colors.text)
 
 
-AT_ONCE = 80  # widgets between two events: some milliseconds
+AT_ONCE = 80  # widgets polished between two events, which takes some milliseconds
 
 
 POLISHED = Qt.WidgetAttribute.WA_WState_Polished
@@ -95,13 +95,13 @@ class Repolish(QObject):
     hidden, which takes half a second when all pages exist. Here each widget is polished once.
     """
 
-    resized = Signal()  # all have another size of text, also those that were not seen
+    resized = Signal()  # all widgets have the new text size, including hidden ones
 
     def __init__(self, app: QApplication, parent: QObject) -> None:
         super().__init__(parent)
         self._app = app
-        self._fresh: set[QWidget] = set()  # have the look of now, while others wait for it
-        self._waiting: list[QWidget] | None = None  # None: nobody has listed them yet
+        self._fresh: set[QWidget] = set()  # already polished, while others wait
+        self._waiting: list[QWidget] | None = None  # None if not listed yet
         self._is_resized = False
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -110,12 +110,12 @@ class Repolish(QObject):
     def apply(self, sheet: str, palette: QPalette, *, is_resized: bool) -> None:
         """Apply a style sheet and a palette. is_resized: sizes have changed as well, so widgets are measured again."""
         self._is_resized = is_resized or (self._is_resized and self._timer.isActive())
-        # At first Qt itself dresses what is there, mostly nothing.
+        # At first, Qt polishes the few existing widgets itself.
         is_first = not self._app.styleSheet()
         if not is_first:
-            self._app.style().unpolish(self._app)  # it forgets the rules, and what to polish anew
+            self._app.style().unpolish(self._app)  # makes it forget cached rules
         self._app.setStyleSheet(sheet)
-        self._app.setPalette(palette)  # a style sheet resets part of it
+        self._app.setPalette(palette)  # a style sheet resets part of the palette
         self._fresh.clear()
         self._waiting = None
         if is_first:
@@ -139,7 +139,7 @@ class Repolish(QObject):
         if not widget.isVisible():
             return
         if not self._is_resized and widget.visibleRegion().isEmpty():
-            return  # where it is scrolled away its size still counts
+            return  # the size of a widget matters even if it is scrolled out of view
         if widget not in self._fresh and widget.testAttribute(POLISHED):
             self._polish(widget)
             self._fresh.add(widget)
@@ -237,7 +237,7 @@ class Theme(QObject):
     def font(self, size: int = sizes.BODY, *, bold: bool = False) -> QFont:
         font = QFont(self._family)
         font.setPixelSize(self.px(size))
-        font.setFeature(TABULAR, 1)  # figures stand below each other, also where digits differ in width
+        font.setFeature(TABULAR, 1)  # makes digits equally wide, so that figures align
         if bold:
             font.setWeight(QFont.Weight.DemiBold)
         return font
@@ -277,7 +277,7 @@ class Theme(QObject):
             for name, value in vars(sizes).items()
             if name.isupper() and isinstance(value, int)
         }
-        radius = self.px(sizes.L) // 2 + 1  # with its border; a larger one would make it square
+        radius = self.px(sizes.L) // 2 + 1  # including its border; a larger radius would make it square
         mark = SHEET.parent / "icons" / f"mark-{'dark' if self.is_dark else 'light'}.svg"
         filled = Template(SHEET.read_text(encoding="utf-8")).substitute(
             asdict(self.colors)
@@ -288,7 +288,7 @@ class Theme(QObject):
                 "scroll_bar": f"{sizes.SCROLL_BAR}px",
                 "scroll_radius": f"{sizes.SCROLL_BAR // 2 - sizes.RING}px",
                 "hover_time": HOVER_MS,
-                # one pixel thicker is the border of the focus, and nothing is larger for it
+                # the focus border is one pixel thicker, but the widget must not grow
                 "inner_focused": f"{self.px(sizes.CONTROL_INNER) - 2}px",
                 "l_focused": f"{self.px(sizes.L) - 1}px",
                 "s_focused": f"{self.px(sizes.S) - 1}px",
@@ -297,7 +297,7 @@ class Theme(QObject):
                 "handle_radius": f"{handle // 2}px",
                 "handle_over": f"{(groove - handle) // 2}px",
                 "groove_radius": f"{groove // 2}px",
-                "title_line": f"{self.px(sizes.CONTROL_INNER) + 4}px",  # of the highest button beside it
+                "title_line": f"{self.px(sizes.CONTROL_INNER) + 4}px",  # the height of the tallest button beside it
                 "radio_radius": f"{radius}px",
                 "cell": f"{self.cell}px",
                 "code_family": self.code_font().family(),
@@ -332,6 +332,6 @@ def set_role(widget: QWidget, role: str) -> None:
     """Set the role of a widget in the style sheet (`[role="muted"]`)."""
     if widget.property("role") != role:
         widget.setProperty("role", role)
-        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # else it is when it is shown
+        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # otherwise Qt polishes it when it is shown
             widget.style().unpolish(widget)
             widget.style().polish(widget)

@@ -27,7 +27,7 @@ from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress as ProgressBar
 
-LEAST_CHARACTERS = 40  # of the words beside the buttons
+LEAST_CHARACTERS = 40  # minimum width of the text beside the buttons
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Headline(QFrame):
         failed.
         """
         if loaded is None and hosts is not None:
-            expected = Expected()  # others answer: what this machine could do does not matter
+            expected = Expected()  # others answer for this guest, so its own forecast does not matter
         summary = self._summary(loaded, expected, hosts, failed)
         side = self._theme.px(sizes.XL)
         self._picture.setPixmap(icon(summary.icon, self._theme.color(summary.color).name()).pixmap(side, side))
@@ -154,7 +154,7 @@ class Headline(QFrame):
                 return _Summary("download", "accent", title, self._steps(loaded))
             case "ready":
                 title = self.tr("Ready. {model} {where}").format(model=name, where=self._place(loaded))
-                notice = loaded.recovery.text_facts if loaded.recovery else None  # a machine leaves
+                notice = loaded.recovery.text_facts if loaded.recovery else None  # a machine is leaving
                 figures = self._figures(loaded, expected)
                 return _Summary("check", "good", title, f"{said(notice)} {figures}" if notice else figures)
             case "recovering":
@@ -168,7 +168,8 @@ class Headline(QFrame):
     def _place(self, loaded: LoadedModel) -> str:
         """Return which machines hold the model now. Lost replicas are not counted."""
         holders = loaded.holders or [need.key for need in loaded.machines]
-        if len(holders) == 1 and loaded.stages and holders[0] == loaded.stages[0].key:  # the first stage is the host's
+        # the first stage is always on the host
+        if len(holders) == 1 and loaded.stages and holders[0] == loaded.stages[0].key:
             return self.tr("on this machine")
         roles = [stage.role for stage in loaded.stages if stage.key in holders]
         n_whole = roles.count("whole")

@@ -56,7 +56,7 @@ class AddSheet(Sheet):
         self._ends_at = 0.0
         self._tries = 0
         self._waiting: Call | None = None
-        self._is_asking = False  # for a code, or for the end of one: another request waits for the answer
+        self._is_asking = False  # a request for a code, or to close one, is in progress; the next one must wait
         self._digits = [label("", "digit") for _ in range(DIGITS)]
         self.address = paragraph("", "muted")
         self.address.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -92,8 +92,6 @@ class AddSheet(Sheet):
         self.notice.say(gone, closable=False)
         self.again.show()
 
-    # Inside
-
     def _fill_open(self) -> None:
         for digit in self._digits:
             digit.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -116,7 +114,7 @@ class AddSheet(Sheet):
 
     def _opened(self, role: int, answer: PairingCode) -> None:
         self._is_asking = False
-        if role != self.role.currentIndex():  # chosen meanwhile
+        if role != self.role.currentIndex():  # changed in the meantime
             self._change_role()
             return
         self._show_code(answer.code)
@@ -162,14 +160,14 @@ class AddSheet(Sheet):
         for box, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
             box.setText(digit)
             box.setAccessibleName(digit)
-        self.address.setVisible(bool(code))  # empty, it would still take the keyboard focus
+        self.address.setVisible(bool(code))  # an empty field would still take the keyboard focus
         if not code:
             self.left.setText("")
 
     def _change_role(self) -> None:
         """Replace the current code, because the role of the new machine belongs to the code."""
         if not self.again.isHidden() or self._is_asking:
-            return  # the next code will be for this role
+            return  # the next code will have this role
         self._stop_waiting()
         self._is_asking = True
         self.keep(self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended))
@@ -186,7 +184,7 @@ class AddSheet(Sheet):
     def _paired(self, answer: MachineAnswer) -> None:
         self._tick.stop()
         self._waiting = None
-        self.notice.clear()  # a wrong code before the right one
+        self.notice.clear()  # clear the notice about an earlier wrong code
         self._open.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))
         self.sentence.setText(trust_note())

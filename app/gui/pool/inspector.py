@@ -20,8 +20,8 @@ from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label, paragraph, tooltip
 from app.gui.widgets.layouts import clear, column, row
 
-COLUMNS, COLUMN_WIDTH = 3, 240  # at most; of a column at least, with its name
-LEAST_CHARACTERS = 32  # of name, state and reason beside the buttons
+COLUMNS, COLUMN_WIDTH = 3, 240  # maximum number; minimum width including the name
+LEAST_CHARACTERS = 32  # minimum width of name, state and reason beside the buttons
 TITLE_WIDTH = 240
 AGES_MS = 30_000
 Fact = tuple[str, str]  # name and value
@@ -56,7 +56,7 @@ class Inspector(QFrame):
         box = column(head, self._trouble_row, self.facts, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.M, sizes.M, sizes.L)
         self.setLayout(box)
-        self._ages = QTimer(self)  # measurements grow old without news
+        self._ages = QTimer(self)  # measurements age even without a new snapshot
         self._ages.setInterval(AGES_MS)
         self._ages.timeout.connect(lambda: self.show_machine(self._machine, self._lender_links))
         self.hide()
@@ -236,7 +236,7 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
         details.append((_tr("Computes"), _tr("{percent} of the answer time").format(percent=share)))
     if machine.roles:
         details.append((_tr("May"), machine_words.roles_text(machine.roles)))
-    if not machine.this:  # its own address is in the settings
+    if not machine.this:  # the address of this machine is shown in the settings
         details.append((_tr("Address"), machine.address or _tr("unknown")))
     nobody = _tr("no one else") if machine.this else _tr("nobody")
     details.append((_tr("Used by"), ", ".join(machine.used_by) or nobody))

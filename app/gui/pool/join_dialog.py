@@ -24,8 +24,8 @@ from app.gui.widgets.labels import label, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
 
 DIGITS = 6
-TYPED = QRegularExpression("[0-9 -]*")  # a code is read out in two halves
-MOST_SHOWN = 8  # more may be announced only to fill the screen
+TYPED = QRegularExpression("[0-9 -]*")  # people read codes aloud in two halves
+MOST_SHOWN = 8  # an attacker could announce many to fill the screen
 ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
 
@@ -47,7 +47,7 @@ class JoinSheet(Sheet):
         self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
         self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
-        self._near = ""  # the chosen address of the list; cleared with its entry, for each code has its own
+        self._near = ""  # the address chosen in the list; cleared when its entry disappears
         self._fill()
         self.act = button(self.tr("Join"), self.join, "primary")
         self._close = self.offer(self.tr("Cancel"), self.act)
@@ -71,8 +71,6 @@ class JoinSheet(Sheet):
         self.act.setText(self.tr("Joining…"))
         body = {"address": self.address.text().strip(), "code": self.digits}
         self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed, answer=Joined))
-
-    # Inside
 
     def _first_field(self) -> QWidget:
         """Return the field to fill first: the code, once the address is known."""
@@ -119,7 +117,7 @@ class JoinSheet(Sheet):
         self.near.clear()
         for stranger in strangers[:MOST_SHOWN]:
             address = str(stranger.pairing_address)
-            # the longest comes last: a line that has no room ends in …
+            # the longest part is last, because long lines are cut off with …
             parts = (stranger.name or machine_words.unnamed_machine(), address, stranger.claims)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if stranger.claims:
@@ -178,7 +176,7 @@ class JoinSheet(Sheet):
         self.act.setText(self.tr("Join"))
         self._validate()
         self.fail(error)
-        if error.reason.code == ALL_WRONG.code:  # it opens nothing any more
+        if error.reason.code == ALL_WRONG.code:  # the code is no longer valid
             self.code.clear()
         self.code.selectAll()
         self.code.setFocus()

@@ -23,9 +23,9 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import paragraph
 
-LAST_MODEL = "pool/last_model"  # in the preferences
-UNFORECAST = "unforecast_"  # the codes of reasons against a forecast begin with it
-SETTLE_MS = 150  # several clicks make one request
+LAST_MODEL = "pool/last_model"  # key in the preferences
+UNFORECAST = "unforecast_"  # prefix of the reason codes for a missing forecast
+SETTLE_MS = 150  # combines several clicks into one request
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Expected:
     model: str = ""
     fits: bool = False
     problem: str = ""
-    machines: tuple[str, ...] = ()  # names of those that would take part
-    tok_s: float | None = None  # None: not measured yet
-    ttft_s: float | None = None  # for a prompt of `prompt_tokens`
+    machines: tuple[str, ...] = ()  # names of the participating machines
+    tok_s: float | None = None  # None if not measured yet
+    ttft_s: float | None = None  # time to first token for a prompt of `prompt_tokens`
     prompt_tokens: int = 0
     advice: tuple[str, ...] = ()
-    room_bytes: int = 0  # for a model, on this machine
+    room_bytes: int = 0  # memory available for a model on this machine
     alone: bool = False
-    never: str = ""  # why no speed of this model can be forecast, measured or not
+    never: str = ""  # why a forecast is impossible even after a measurement
 
 
 class LoadForecast(QObject):
@@ -54,13 +54,13 @@ class LoadForecast(QObject):
         super().__init__(parent)
         self._services = services
         self._calls: list[Call] = []
-        self._in_progress: object = None  # the model, and the machines left out, that the calls are about
-        self._again = False  # something changed since
-        self._builtin = ""  # the built-in model, until another was loaded
+        self._in_progress: object = None  # model and excluded machines of the calls in progress
+        self._again = False  # something changed during the calls
+        self._builtin = ""  # the built-in model, used until another one was loaded
         self._seen: object = None
         self.without: frozenset[str] = frozenset()
-        self.now = Expected()  # with every machine
-        self.then: Expected | None = None  # without those left out
+        self.now = Expected()  # with all machines
+        self.then: Expected | None = None  # without the excluded machines
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(SETTLE_MS)
@@ -102,7 +102,7 @@ class LoadForecast(QObject):
         )
         if pool.is_there and basis != self._seen:
             self._seen = basis
-            if not self._soon.isActive():  # news without a pause would put it off for ever
+            if not self._soon.isActive():  # restarting the timer would postpone it forever under constant changes
                 self._soon.start()
 
     def forget(self) -> None:
@@ -131,7 +131,7 @@ class LoadForecast(QObject):
         self.stop()
         self._in_progress, self._again = request, False
         if not self.model:
-            # when that fails, the window's bar says why the node does not answer
+            # if this fails, the window already says why the node does not answer
             self._keep(self._services.client.get("/models", self._take_models, self._go_on, answer=Models))
             return
         self._plan(frozenset())
@@ -167,9 +167,9 @@ class LoadForecast(QObject):
 
     def _refused(self, without: frozenset[str], model: str, error: AppError) -> None:
         if isinstance(error, Unreachable):
-            self._seen = None  # the next news of the node asks again
+            self._seen = None  # so that the next snapshot triggers a new request
         if error.reason.code == "model_unknown" and model == self._last_model():
-            self._services.preferences.forget(LAST_MODEL)  # it was deleted from the shelf
+            self._services.preferences.forget(LAST_MODEL)  # the model was deleted
             self.forget()
         else:
             self._take(without, Expected(model=model, problem=said(error)))
@@ -243,7 +243,7 @@ class WhatIf(QFrame):
             return text.format(names=names, model=name, where=where)
         speed = formats.speed(then.tok_s)
         before = "" if now.tok_s is None else formats.speed(now.tok_s)
-        in_use = any(machine.held.layers for machine in left_out)  # placed by hand
+        in_use = any(machine.held.layers for machine in left_out)  # in use after a manual placement
         if before and before != speed:
             text = self.tr("Without {names}, {model} would run at {then} instead of {now}, {where}.")
         elif before and not in_use:

@@ -20,8 +20,8 @@ AnyLink = TypeVar("AnyLink", bound=LinkMeasurement)
 class LinkFacts:
     """The link to a machine. Values that were not measured are None."""
 
-    round_trip_s: float | None  # median of the last measurement, else of heartbeats
-    slow_round_trip_s: float | None  # 19 of 20 are faster
+    round_trip_s: float | None  # median of the last measurement, or else of heartbeats
+    slow_round_trip_s: float | None  # 95th percentile
     out_bytes_per_s: float | None
     in_bytes_per_s: float | None
     kind: str
@@ -31,14 +31,14 @@ class LinkFacts:
     far_interface: str
     far_negotiated_bits_per_s: int | None
     measured_at: float | None
-    share: float | None  # of the time of a request, by the forecast of the loaded model
+    share: float | None  # share of the request time, by the forecast of the loaded model
     token_s: float | None
-    chunk_s: float | None  # of `chunk_tokens` of a prompt, there and back
+    chunk_s: float | None  # round trip for `chunk_tokens` of a prompt
     chunk_tokens: int
-    preferred: str = ""  # the interface a person chose for it
-    trouble: str = ""  # why that one is not used, or which other one would be better
+    preferred: str = ""  # the interface that the user chose
+    trouble: str = ""  # why the chosen interface is not used, or which one would be better
     better_interface: str = ""
-    to: str = ""  # ID of the machine at its far end; empty where this machine is not at its near end and cannot test it
+    to: str = ""  # ID of the machine at the far end; "" if this machine is not the near end, so it cannot test the link
 
     @property
     def slower_bytes_per_s(self) -> float | None:
@@ -62,7 +62,7 @@ class LenderLink:
 
     ends: tuple[str, str]  # IDs
     names: tuple[str, str]
-    link: LinkFacts  # as the first of the two measured it
+    link: LinkFacts  # as measured by the first of the two
 
     @property
     def key(self) -> str:
@@ -84,9 +84,9 @@ class HardwareFacts:
     """The hardware of a machine. Values that its system does not report are None."""
 
     device: str
-    hottest_c: float | None  # the processor
+    hottest_c: float | None  # processor temperature
     watts: int | None
-    link_mbit: int  # its owner's limit for Poolhouse; 0: none
+    link_mbit: int  # the owner's network limit for Poolhouse; 0 if none
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +96,20 @@ class MemoryFacts:
     total: int
     lent: int
     used: int
-    own: int  # of what is used, by this machine's own models: lent to nobody
+    own: int  # the part of `used` for this machine's own models, which is not lent
 
 
 @dataclass(frozen=True, slots=True)
 class HeldModels:
     """The models, or layers of models, on a machine."""
 
-    layers: tuple[LayerRange, ...]  # of what is shown
-    by_model: tuple[tuple[str, tuple[LayerRange, ...]], ...]  # where several models are shown together
-    hidden: tuple[str, ...]  # models of which it holds layers that are not shown
+    layers: tuple[LayerRange, ...]  # layers of the displayed models
+    by_model: tuple[tuple[str, tuple[LayerRange, ...]], ...]  # if several models are displayed
+    hidden: tuple[str, ...]  # models with layers here that are not displayed
     replica: ReplicaFacts | None
-    embedder: str  # the embedding model here
-    reranker: str  # the reranker here
-    has_own: bool  # it runs a model of its own, of which no layers are known here
+    embedder: str  # the embedding model on it
+    reranker: str  # the reranker on it
+    has_own: bool  # it runs its own model, whose layers are not known here
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +119,20 @@ class MachineFacts:
     id: str
     name: str
     this: bool
-    host: bool  # of the placement that is shown
+    host: bool  # whether it is the host of the displayed placement
     online: bool
     state: str
-    reason: str  # a sentence; empty where there is none
+    reason: str  # a sentence or ""
     roles: frozenset[str]
     address: str | None
     seen_at: float | None
-    used_by: tuple[str, ...]  # names
+    used_by: tuple[str, ...]  # names of machines
     link: LinkFacts | None
-    other_version: str  # of the app, where it differs from this machine's
-    other_engine: str  # that computes there, where it differs from this machine's
-    left_out: bool  # by the person, to see what that changes
-    doubted: bool  # a check found its numbers wrong, so it gets no layers
-    share: float | None  # of the time of a request that it computes, by the forecast
+    other_version: str  # app version if different from this machine's
+    other_engine: str  # engine if different from this machine's
+    left_out: bool  # excluded by the user to see the effect
+    doubted: bool  # a check found wrong numbers, so it gets no layers
+    share: float | None  # forecast share of the request time that it computes
     hardware: HardwareFacts
     memory: MemoryFacts
     held: HeldModels
@@ -153,10 +153,10 @@ class Stranger:
     """A nearby machine running Poolhouse that is not in the household. None of its claims are verified."""
 
     id: str
-    name: str | None  # only while its pairing window is open
+    name: str | None  # None unless its pairing window is open
     address: str
     pairing_address: str | None
-    claims: str = ""  # system and accelerator, as that machine announces them
+    claims: str = ""  # system and accelerator as announced by that machine
 
 
 def machines_of(
@@ -324,11 +324,11 @@ class _View:
     own: str  # ID of this machine
     center: str
     without: Collection[str]
-    loaded: LoadedModel | None  # None where another machine's placement is shown
-    together: Sequence[LoadedModel]  # where several models of this machine are shown
-    hidden: Sequence[LoadedModel]  # the others of this machine, where only one model is shown
+    loaded: LoadedModel | None  # None if another machine's placement is displayed
+    together: Sequence[LoadedModel]  # if several models of this machine are displayed
+    hidden: Sequence[LoadedModel]  # the other models of this machine if only one is displayed
     hosts: frozenset[str]
-    left_out: Mapping[str, str]  # sentences, by machine name
+    left_out: Mapping[str, str]  # sentences by machine name
     replicas: Mapping[str, ReplicaFacts]
     own_bytes: Mapping[str, int]
 

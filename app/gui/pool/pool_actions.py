@@ -27,8 +27,8 @@ HOUR_S = 3600
 class MachineActions(QObject):
     """The actions on a machine, shared by its card, row, details and menu."""
 
-    changed = Signal()  # a test of links began or ended
-    details = Signal(str)  # a person wants to see everything about this machine
+    changed = Signal()  # link measurements started or ended
+    details = Signal(str)  # show the details of this machine
 
     def __init__(self, page: Page, load_forecast: LoadForecast, machines: Callable[[], Sequence[MachineFacts]]) -> None:
         super().__init__(page)
@@ -177,7 +177,7 @@ class MachineActions(QObject):
 class ModelActions(QObject):
     """The actions that load, unload and measure the model of the Pool page. They take time and can be canceled."""
 
-    changed = Signal()  # measuring began or ended
+    changed = Signal()  # a measurement started or ended
 
     def __init__(self, page: Page, load_forecast: LoadForecast) -> None:
         super().__init__(page)

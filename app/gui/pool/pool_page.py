@@ -48,12 +48,12 @@ from app.gui.widgets.labels import label, show_if, tooltip
 from app.gui.widgets.layouts import EmptyState, clear, column, held, row, scrolled
 
 HostName = tuple[str, str]  # ID and name
-Placement = tuple[str, str]  # the machine in the center, and which of its models; "" for all
+Placement = tuple[str, str]  # the machine in the center and one of its models, or "" for all
 MAP, TABLE = "map", "table"
-VIEW = "pool/view"  # in the preferences
-LEAST_HEIGHT = 160  # of map and table
+VIEW = "pool/view"  # key in the preferences
+LEAST_HEIGHT = 160  # of the map and the table
 MOST_STRANGERS = 4
-MOST_LETTERS = 24  # of a stranger's name
+MOST_LETTERS = 24  # of a nearby machine's name
 
 
 class ViewChoice(QWidget):
@@ -67,7 +67,7 @@ class ViewChoice(QWidget):
         box = row(gap=sizes.XS)
         for name, words in ((MAP, self.tr("Map")), (TABLE, self.tr("Table"))):
             choice = ToolButton()
-            choice.setText(f"\N{EN SPACE}{words}")  # space between icon and word
+            choice.setText(f"\N{EN SPACE}{words}")  # space between icon and text
             choice.setAccessibleName(words)
             choice.setCheckable(True)
             choice.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -95,10 +95,10 @@ class ViewChoice(QWidget):
 class HouseholdViews(QStackedWidget):
     """The map or the tables of the household, filling the remaining room, or a note if nothing is known."""
 
-    chosen = Signal(str)  # a machine's ID; "" for none
+    chosen = Signal(str)  # machine ID, or ""
     opened = Signal(str)
     toggled = Signal(str)
-    menu_wanted = Signal(str, QPoint)  # ID, position on the screen
+    menu_wanted = Signal(str, QPoint)  # machine ID and screen position
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -271,7 +271,7 @@ class PoolPage(Page):
         self.lender_links: tuple[LenderLink, ...] = ()
         self._chosen = ""
         self._removed_reason: str | None = None
-        self._is_stale = False  # something changed while the page was not visible
+        self._is_stale = False  # something changed while the page was hidden
         self.load_forecast = LoadForecast(services, self)
         self.machine_actions = MachineActions(self, self.load_forecast, lambda: self.machines)
         self.model_actions = ModelActions(self, self.load_forecast)
@@ -296,11 +296,11 @@ class PoolPage(Page):
         self._show()
 
     def shown(self) -> None:
-        self.load_forecast.forget()  # another page may have measured meanwhile
+        self.load_forecast.forget()  # another page may have measured in the meantime
 
     def open(self, part: str) -> None:
         """Show the details of the machine with the ID `part`."""
-        if self._is_stale:  # the machine may be new
+        if self._is_stale:  # the machine may be a new one
             self._show()
         self.choose(part)
 
@@ -362,7 +362,7 @@ class PoolPage(Page):
         parts = (self.headline, self.what_if, self.placements, self.views, self.alone, self.nearby, self.inspector)
         box = column(*parts, gap=sizes.M)
         box.setStretch(parts.index(self.views), 1)
-        self.content.addWidget(scrolled(body))  # large text, with a machine's details
+        self.content.addWidget(scrolled(body))  # needed with large text and open details
         body.setLayout(box)
 
     # What is shown
@@ -381,7 +381,7 @@ class PoolPage(Page):
     def _show(self) -> None:
         self._is_stale = False
         pool, snapshot = self.services.pool, self.services.pool.now
-        # a service that restarts is back within a moment; of one that is gone, nothing is known
+        # a restarting service is back soon, but nothing is known about one that is gone
         is_known = bool(snapshot.machines) and pool.link not in GONE
         self._show_view(self._usual_view() if is_known else "")
         for widget in (self.headline, self.view_choice, self.test, self.joins, self.add):
@@ -465,7 +465,7 @@ class PoolPage(Page):
         self.views.show_view(name)
         self.view_choice.show_chosen(name)
 
-    # What a person asks for
+    # Actions of the user
 
     def _open_details(self, machine: str) -> None:
         self.choose(machine)

@@ -40,8 +40,8 @@ Index = QModelIndex | QPersistentModelIndex
 Role = Qt.ItemDataRole
 SORT_ROLE = int(Role.UserRole)
 NOWHERE = QModelIndex()
-NAME = 140  # words are shortened for it
-LEAST_NAME, LEAST_WORDS = 128, 80  # below, the table scrolls sideways
+NAME = 140  # other columns are elided to keep this width
+LEAST_NAME, LEAST_WORDS = 128, 80  # below this, the table scrolls horizontally
 ACROSS = Qt.Orientation.Horizontal
 
 
@@ -141,7 +141,7 @@ class FactModel(QAbstractTableModel):
 class FactTable(QTableView):
     """A sortable, accessible table, initially sorted by its first column."""
 
-    name_share = 0.0  # of the width, that a long name gets before words are shortened
+    name_share = 0.0  # share of the width that a long name gets before other texts are elided
 
     def __init__(self, theme: Theme, model: FactModel, name: str) -> None:
         super().__init__()
@@ -382,7 +382,7 @@ def _measured(value: float | None, words_of: Callable[[float], str]) -> str:
     return _tr("not measured") if value is None else words_of(value)
 
 
-MOST_ROWS = 4  # seen at once
+MOST_ROWS = 4  # visible rows
 
 
 class _SortedLinks(FactTable):

@@ -22,11 +22,11 @@ from app.gui.widgets.labels import label
 FIRST_KEY, USUAL_PORT = "default", 47114
 LEAST_PORT, MOST_PORT = 1024, 65535
 MOST_AT_ONCE, MOST_TOKENS = 32, 1_000_000_000
-AS_ALL_AT_ONCE, AS_ALL_TOKENS = 0, -1  # the lowest that can be chosen: what all keys may
-MOST_CHARACTERS = 300  # of a host name or an origin
+AS_ALL_AT_ONCE, AS_ALL_TOKENS = 0, -1  # the lowest values, which stand for the general limits
+MOST_CHARACTERS = 300  # maximum length of a host name or an origin
 LIMIT_WIDTH, NAME_WIDTH, KEY_WIDTH, PORT_WIDTH = 168, 220, 220, 120
 SEARCHED = "allow docker container open webui browser cors origin host name"
-Change = Callable[[list[str], list[str]], None]  # what is added, and what is removed
+Change = Callable[[list[str], list[str]], None]  # names to add, names to remove
 
 
 class KeyLimitRows:
@@ -35,7 +35,7 @@ class KeyLimitRows:
     def __init__(self, group: Group) -> None:
         self._group = group
         self.rows: dict[str, tuple[Number, Number, Setting]] = {}
-        self._limited: list[str] = []  # keys with limits of their own
+        self._limited: list[str] = []  # keys with their own limits
         self._card = group.add(title=_tr("Limits for single keys"))
 
     def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
@@ -108,7 +108,7 @@ class AllowedNames:
 
     def tell(self, names: list[str]) -> None:
         """Show the allowed names."""
-        if set(names) - set(self.names):  # what was typed is in the list now
+        if set(names) - set(self.names):  # the typed name is now in the list
             self.edit.clear()
         self.names = list(names)
         for name in names:
@@ -349,7 +349,7 @@ class LocalApi(Group):
         self._trust.setEnabled(bool(there))
 
     def _tell_keys(self, answer: ApiKeys) -> None:
-        if not self._listens:  # it was turned off meanwhile
+        if not self._listens:  # turned off in the meantime
             return
         keys = {key.name: key.key for key in answer.keys}
         self.key.setText(keys.get(FIRST_KEY) or next(iter(keys.values()), ""))

@@ -26,7 +26,7 @@ from app.gui.widgets.labels import Value, label, paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.progress import Progress
 
-LATE_MS = 3000  # after which a node that does not answer is not waited for
+LATE_MS = 3000  # maximum wait for a node that does not answer
 SOON_MS = 1000
 
 
@@ -49,7 +49,7 @@ class EraseSheet(Sheet):
         self._end_window, self._has_ended = end, False
         models = services.pool.now.models_folder
         places = [str(services.launcher.home)]
-        if not models.default:  # of that one only our models go
+        if not models.default:  # only our models are deleted from a custom folder
             places.append(models.folder)
         self.folder = paragraph("\n".join(places), "caption")
         stays = self.tr(
@@ -70,7 +70,7 @@ class EraseSheet(Sheet):
         services.launcher.erase_at_end()
         services.client.endpoint = services.client.endpoint or services.launcher.find()
         services.client.post("/shutdown", None, lambda _: self._over(), lambda _: self._over())
-        services.pool.stop()  # which would start another one
+        services.pool.stop()  # it would start another node
         QTimer.singleShot(LATE_MS, self, self._over)
         self.act.setEnabled(False)
 
@@ -185,7 +185,7 @@ class Privacy(Group):
             title=self.tr("Connections this app makes"),
         )
         self._unasked = Setting(self.tr("No check for updates"), self.tr("Poolhouse never checks for newer versions."))
-        self._asked.gone = True  # until the node says whom it would ask
+        self._asked.gone = True  # until the node says where it would check
         self.add(
             Setting(
                 self.tr("No telemetry"), self.tr("Nobody learns what you do, how often, or that you use this app.")
@@ -304,7 +304,7 @@ class Privacy(Group):
 
     def _turned(self, error: AppError | None) -> None:
         if self.isVisible():
-            self.encrypt.setFocus()  # it had to wait, and the keyboard went elsewhere
+            self.encrypt.setFocus()  # the disabled switch lost the keyboard focus
         if error is not None:
             self.fail(error)
             return

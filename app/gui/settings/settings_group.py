@@ -89,7 +89,7 @@ class Setting(QWidget):
         words: str = "",
     ) -> None:
         super().__init__()
-        self.gone = False  # its subject no longer exists, so no search shows it
+        self.gone = False  # its subject no longer exists, so searches skip it
         self._words = f"{title} {about} {default} {words}".casefold()
         self.title = label(title)
         self.title.setWordWrap(True)
@@ -114,7 +114,7 @@ class Setting(QWidget):
         self.setLayout(box)
         for part in (self.title, self.about, self.default):
             show_if(part, bool(part.text()))
-        show_if(texts, bool(title or about or default))  # its gap is none without words
+        show_if(texts, bool(title or about or default))  # removes the gap of an empty column
 
     def tell(self, about: str) -> None:
         """Change the explanation below the title."""
@@ -172,8 +172,8 @@ class Card:
 class Group(QWidget):
     """A page of settings. Subclasses add settings in `__init__`; `refresh` is called when the page is shown."""
 
-    told = Signal(str, str)  # a sentence for the page, and its kind: info or error
-    failed = Signal(object)  # AppError, for the page to say
+    told = Signal(str, str)  # sentence for the page, and its kind: info or error
+    failed = Signal(object)  # AppError for the page
     can_reset = True
 
     def __init__(self, services: AppContext, title: str) -> None:
@@ -181,11 +181,11 @@ class Group(QWidget):
         self.services, self.title = services, title
         self.heading = label(title, "section")
         self._cards: list[Card] = []
-        self._words: list[str] = []  # that are searched for
-        self._waits: set[object] | None = None  # marks of what a reset has asked, while it asks
+        self._words: list[str] = []  # search words
+        self._waits: set[object] | None = None  # marks of pending requests during a reset
         self._calls: list[Call] = []
         calls = self._calls
-        self.destroyed.connect(lambda: _end(calls))  # no answer may reach what is gone
+        self.destroyed.connect(lambda: _end(calls))  # no answer may reach a deleted page
         self._reset = button(self.tr("Reset this page"), self._reset_all, "link")
         head = Flow(self.heading, self._reset, right_from=1)
         self.box: QVBoxLayout = column(head, gap=sizes.M)
@@ -252,7 +252,7 @@ class Group(QWidget):
     ) -> None:
         """Send a request to the node, and show an error on the page. A GET waits until the node is available."""
         if method == "GET" and not self.services.pool.is_there:
-            return  # nobody asked for anything yet, so nothing failed
+            return  # the user did not request anything, so there is no error to show
         self._calls[:] = [call for call in self._calls if call.running]
         then = done if self._waits is None else self._of_reset(done, self._waits)
         call = self.services.client.call(method, path, body, then, self.fail, answer=answer)

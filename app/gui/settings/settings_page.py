@@ -121,8 +121,8 @@ class SettingsPage(Page):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
-        self._made: dict[int, Group] = {}  # by their lines in the list
-        self._rest = QTimer(self)  # makes the others between events, so that a search finds them there
+        self._made: dict[int, Group] = {}  # by row in the list
+        self._rest = QTimer(self)  # creates the other groups between events, so that searches find them
         self._rest.setInterval(REST_MS)
         self._rest.timeout.connect(self._make_next)
         self.search = QLineEdit()
@@ -199,7 +199,7 @@ class SettingsPage(Page):
         """Return a group, created on demand: creating all at once would freeze the window for a moment."""
         if number not in self._made:
             group = ENTRIES[number].make(self.services)
-            group.hide()  # laid out when it is shown
+            group.hide()  # it is laid out when it is shown
             group.told.connect(self._tell)
             group.failed.connect(self.fail)
             place = sum(other < number for other in self._made)

@@ -23,7 +23,7 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
 
-Answered = Callable[[Upstreams, str], object]  # the servers as they are now, and the name of the one concerned
+Answered = Callable[[Upstreams, str], object]  # receives the current servers and the name of the affected one
 MOST_TOKENS, USUAL_TOKENS = 1_000_000_000_000, 1_000_000
 MOST_CERTIFICATE_BYTES = 1 << 14
 
@@ -190,7 +190,7 @@ class UpstreamRows:
         self._group = group
         self._rows: dict[str, tuple[Switch, Setting]] = {}
         self._caps: dict[str, int] = {}  # in tokens
-        self._names: list[str] = []  # of those that there are
+        self._names: list[str] = []  # names of all servers
         self.tests: dict[str, QPushButton] = {}
         self.removals: dict[str, QPushButton] = {}
         self.counts: dict[str, QPushButton] = {}
@@ -242,7 +242,7 @@ class UpstreamRows:
         remove.setAccessibleName(_tr("Remove {name}").format(name=name))
         count = self.counts[name] = button(_tr("Reset count…"), partial(self._count, name))
         count.setAccessibleName(_tr("Reset the count for {name}").format(name=name))
-        count.hide()  # it has a cap to spend yet
+        count.hide()  # its budget is not used up
         parts = Flow(count, test, remove, switch)
         return switch, Setting(name, "", parts, words="upstream openai count spent")
 

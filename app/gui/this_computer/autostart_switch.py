@@ -24,7 +24,7 @@ class AutostartSwitch(QWidget):
         super().__init__(parent)
         self._client, self._pool = services.client, services.pool
         self._call: Call | None = None
-        self._on: bool | None = None  # as the system reported it last
+        self._on: bool | None = None  # as last reported by the system
         title = self.tr("Start at sign-in")
         self.switch = Switch(services.theme, title, self._choose)
         self.switch.setEnabled(False)

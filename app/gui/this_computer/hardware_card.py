@@ -22,7 +22,7 @@ from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
 
 ENGINES = {"llamacpp": "llama.cpp", "pytorch": "PyTorch", "apple": "MLX"}
-CPU_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON")  # the best first
+CPU_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON")  # best first
 
 
 def hardware_lines(computer: Computer) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ from app.gui.widgets.layouts import column
 HOUR_MINUTES = 60
 HOURS = DAY_MINUTES // HOUR_MINUTES
 WEEK = len(DAYS) * HOURS
-Cell = tuple[int, int]  # weekday, 0 is Monday; hour
+Cell = tuple[int, int]  # (weekday, hour); 0 is Monday
 Cells = frozenset[Cell]
 
 ALL: Cells = frozenset((day, hour) for day in range(len(DAYS)) for hour in range(HOURS))
@@ -102,7 +102,7 @@ def _pieces(start: int, length: int) -> list[tuple[int, int, int]]:
 
 
 DAYS_A_WEEK = 7
-LABEL_STEPS = (3, 6, 12)  # hours between labels, as there is room
+LABEL_STEPS = (3, 6, 12)  # possible hours between labels, depending on the width
 FOCUS_LINE = 2
 STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0)}
 
@@ -110,15 +110,15 @@ STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1,
 class WeekGrid(QWidget):
     """A weekly grid of hours that are painted with the mouse or the keys, where Shift+arrow paints."""
 
-    painted = Signal(object)  # Cells: a person has changed something
+    painted = Signal(object)  # Cells, after the user changed something
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._cells: Cells = ALL
         self._at: Cell = (0, 0)
-        self._from: Cell | None = None  # where the mouse began to paint
-        self._under: Cells = ALL  # what was there then
+        self._from: Cell | None = None  # where the mouse started to paint
+        self._under: Cells = ALL  # the cells before that
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(self.tr("Hours of the week"))
@@ -145,7 +145,7 @@ class WeekGrid(QWidget):
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return QSize(sizes.CHAT_WIDTH // 2, self.sizeHint().height())
 
-    # mouse and keys
+    # Mouse and keys
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
         cell = self._cell(event.position())
@@ -204,7 +204,7 @@ class WeekGrid(QWidget):
         day = QLocale().standaloneDayName(cell[0] + 1)
         return self.tr("{day} {hour}:00, {state}").format(day=day, hour=cell[1], state=on)
 
-    # where things are
+    # Geometry and painting
 
     def _origin(self) -> tuple[float, float, float, float]:
         """Return left and top of the first cell, and the width and height of a cell."""
@@ -235,7 +235,8 @@ class WeekGrid(QWidget):
             on = cell in self._cells
             box = self.rect_of(cell).adjusted(1, 1, -1, -1)
             painter.setPen(QPen(theme.color("accent" if on else "hairline"), 1))
-            painter.setBrush(theme.color("accent" if on else "card"))  # full or empty, not only a color
+            # filled or empty, so the color alone does not matter
+            painter.setBrush(theme.color("accent" if on else "card"))
             painter.drawRoundedRect(box, sizes.XS, sizes.XS)
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -258,7 +259,7 @@ class WeekGrid(QWidget):
 
 ALWAYS = "always"
 NIGHTS, NIGHTS_AND_WEEKENDS = "mon-sun 22:00-07:00", "mon-fri 18:00-08:00, sat, sun"
-KEPT = "lending/hours"  # what was painted before it was switched off
+KEPT = "lending/hours"  # the painted hours while the rule is off
 
 
 class HoursCard(QFrame):
@@ -311,7 +312,7 @@ class HoursCard(QFrame):
         self.switch.setEnabled(True)
         self.switch.show_on(limited)
         self._week.setVisible(limited)
-        if not self._lending.is_changing:  # else hours that are painted quickly would come undone
+        if not self._lending.is_changing:  # an outdated answer would undo quickly painted hours
             self.grid.show_cells(cells_of(spans))
         if not self.text.hasFocus():
             self.text.setText(text)

@@ -16,9 +16,9 @@ from app.gui.api.node_state import NodeState
 from app.gui.look import formats
 from app.gui.look.sentences import said
 
-BY_HAND = ("pause_owner", "pause_stopped")  # codes of pauses that a person began
+BY_HAND = ("pause_owner", "pause_stopped")  # reason codes of pauses that the user started
 NO_ROLE = "lend_no_role"
-QUIT = "pause_quit"  # its sentence is for the other machines
+QUIT = "pause_quit"  # its sentence is meant for other machines
 Json = dict[str, Any]
 
 LOOK_MS = 3000  # readings change every five seconds
@@ -39,7 +39,7 @@ class LendingStore(QObject):
     """The latest lending state from the node, refreshed regularly while `watch(True)`."""
 
     changed = Signal()  # rules or readings changed
-    saved = Signal()  # a change is in force; `can_undo` says whether it can be undone
+    saved = Signal()  # a change took effect; see `can_undo`
     failed = Signal(object)  # AppError of a change
 
     def __init__(self, client: NodeClient, pool: NodeState, parent: QObject | None = None) -> None:
@@ -112,7 +112,7 @@ class LendingStore(QObject):
         """Request the state once, unless the answer to a change is about to arrive."""
         if self._in_progress or self._look is not None or not self._pool.is_there:
             return
-        # when that fails, the window's own bar says that the node is away
+        # if this fails, the window already says that the node is gone
         self._look = self._client.get(RULES, self._looked, self._not_looked, answer=LendingState)
 
     def switch(self, on: bool) -> None:
@@ -182,7 +182,7 @@ class LendingStore(QObject):
         if change in self._in_progress:
             self._in_progress.remove(change)
         self._refused_change = change
-        self.changed.emit()  # everything shows again what is in force
+        self.changed.emit()  # widgets show the actual state again
         self.failed.emit(error)
 
     def _looked(self, answer: LendingState) -> None:

@@ -37,10 +37,10 @@ class Part:
 class Shares:
     """The memory in bytes by use. The parts add up to the total."""
 
-    programs: int  # other than Poolhouse
-    own: int  # this machine's own model
-    used: int  # lent and used
-    unused: int  # lent and not used yet
+    programs: int  # used by programs other than Poolhouse
+    own: int  # used by this machine's own models
+    used: int  # lent and in use
+    unused: int  # lent but not in use
     reserve: int  # never lent
     free: int
 
@@ -122,7 +122,7 @@ class Swatch(QWidget):
         painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
 
-STEP, MOST_STEPS = 128 << 20, 256  # of the slider; wider steps where there is more memory
+STEP, MOST_STEPS = 128 << 20, 256  # of the slider; steps are larger if there is more memory
 LOOKS = (
     ("border", SOLID),
     ("good", SOLID),
@@ -213,7 +213,7 @@ class MemoryCard(QFrame):
         wide = max(entry.minimumSizeHint().width() for entry in self._entries)
         columns = max(1, min(LEGEND_COLUMNS, (inside + sizes.S) // (wide + sizes.S)))
         each = (inside - (columns - 1) * sizes.S) // columns
-        for entry in self._entries:  # one below another they need no width, and would hold the page to it
+        for entry in self._entries:  # a minimum width is not needed in a column, and would widen the page
             entry.setMinimumWidth(each if columns > 1 else 0)
 
     def show_state(self) -> None:
@@ -252,7 +252,7 @@ class MemoryCard(QFrame):
         memory = shares(lending)
         amounts = (memory.programs, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
         names = self._names()
-        order = (0, 1, 2, 3, 5, 4)  # the reserve stands at the end
+        order = (0, 1, 2, 3, 5, 4)  # puts the reserve at the end
         self.bar.show_parts(tuple(Part(names[index], amounts[index], LOOKS[index]) for index in order))
         description = []
         for name, figure, amount in zip(names, self._figures, amounts, strict=True):

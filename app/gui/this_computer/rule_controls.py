@@ -33,7 +33,7 @@ class RuleRow(QWidget):
 
 
 SETTLED_MS = 500
-NUMBER_WIDTH = 5 * sizes.XXL  # all of the same width
+NUMBER_WIDTH = 5 * sizes.XXL  # same for all
 
 
 class Number(QSpinBox):
@@ -55,7 +55,7 @@ class Number(QSpinBox):
         self.setRange(*bounds)
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setMinimumWidth(NUMBER_WIDTH)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel scrolls the page
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # so that the wheel scrolls the page
         self._timer = _timer(self, self._report)
         self.valueChanged.connect(lambda _: self._timer.start())
         self.editingFinished.connect(self._end)
@@ -90,7 +90,7 @@ class Slide(QSlider):
         self._moved, self._chosen = moved, chosen
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMinimumHeight(sizes.XL)  # its handle is as high
+        self.setMinimumHeight(sizes.XL)  # the height of its handle
         self._timer = _timer(self, self._report)
         self.valueChanged.connect(self._changed)
 
@@ -118,7 +118,7 @@ class Slide(QSlider):
 
     def _report(self) -> None:
         if self.isSliderDown():
-            self._timer.start()  # it is still held
+            self._timer.start()  # the user still holds it
         else:
             self._chosen(self.value())
 

@@ -23,7 +23,7 @@ from app.gui.widgets.fields import DropDown
 from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import clear, column, line, row
 
-SHOWN_CHARACTERS = 12  # at least, of the name that is typed
+SHOWN_CHARACTERS = 12  # minimum visible characters of the name
 
 
 class ProgramsEditor(QWidget):
@@ -102,7 +102,7 @@ class ProgramsEditor(QWidget):
         self._call = None
         listed = set(map(executable, self._lending.rules.programs))
         games = {game.program: game.name for game in answer.games}
-        offered = dict.fromkeys([*answer.programs, *games])  # running ones come first
+        offered = dict.fromkeys([*answer.programs, *games])  # running programs first
         texts = {program: self._offer(program, games.get(program, "")) for program in offered if program not in listed}
         self.entry.offer(texts)
 
@@ -148,14 +148,14 @@ class _Entry(DropDown):
             self.addItem(text, program)
         self.setEditText(typed)
         if self.view().isVisible():
-            super().showPopup()  # as high as the list is now
+            super().showPopup()  # adapts to the current length of the list
 
 
 MINUTE_S = 60
 USUAL_IDLE_S, MOST_IDLE_MINUTES = 5 * MINUTE_S, 24 * 60
-USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is that of app/core/lending/policy.py
+USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is the one in app/core/lending/policy.py
 MOST_DRAIN_S = 600
-HOT_BOUNDS = (50, 105)  # those of app/core/lending/policy.py
+HOT_BOUNDS = (50, 105)  # the same as in app/core/lending/policy.py
 
 
 class RulesCard(QFrame):

@@ -82,7 +82,7 @@ class StateCard(QFrame):
         """Show the current state."""
         pool = self._services.pool
         gone = pool.link not in (Link.THERE, Link.LOOKING)
-        lending = None if gone else self._lending.state  # the last state of a node that is gone says nothing
+        lending = None if gone else self._lending.state  # the last state of a lost node is meaningless
         known, on = self._lending.is_known and lending is not None, self._lending.is_on
         self.switch.setEnabled(known)
         self.switch.show_on(known and on)
@@ -92,7 +92,7 @@ class StateCard(QFrame):
         cause = (lending.state, lending.code) if lending else (None, None)
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)
-            if self.isVisible() and cause != self._announced:  # not each new percent of the battery
+            if self.isVisible() and cause != self._announced:  # not for every percent of the battery
                 announce(self, sentence)
         self._announced = cause
         self._detail.setText(self._details(lending) if lending else "")
@@ -110,7 +110,7 @@ class StateCard(QFrame):
             show_if(pause, not by_hand and not forbidden)
         show_if(self.stop, bool(lending.used_bytes) or not (by_hand or forbidden))
         if had_focus and by_hand:
-            self.resume.setFocus()  # the button that was pressed is hidden now
+            self.resume.setFocus()  # the clicked button is hidden now
 
     def _unknown_sentence(self) -> str:
         """Return why the state is unknown."""

@@ -27,11 +27,12 @@ from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme, set_role
 from app.gui.widgets.labels import lines, tooltip
 
-# A style sheet cannot fade. While the pointer enters or leaves, a button is therefore painted twice: normally, and over
-# that, with changing opacity, in its hover style. See Feedback.
+# A style sheet cannot fade. So while the pointer enters or leaves, a button is painted twice: normally, and on top with
+# changing opacity in its hover style. See Feedback.
 
 REASON = Qt.FocusReason
-KEPT = (REASON.ActiveWindowFocusReason, REASON.PopupFocusReason, REASON.MenuBarFocusReason)  # back
+# the focus returns from a menu or another window
+KEPT = (REASON.ActiveWindowFocusReason, REASON.PopupFocusReason, REASON.MenuBarFocusReason)
 STATE = QStyle.StateFlag
 
 
@@ -41,8 +42,8 @@ class Feedback:
 
     def __init__(self, button: QAbstractButton) -> None:
         self._button = button
-        self._by_pointer = False  # the focus came by a click: whoever clicked knows where
-        self._fade: QVariantAnimation | None = None  # made for the first pointer that comes
+        self._by_pointer = False  # the focus came from a click, so no ring is needed
+        self._fade: QVariantAnimation | None = None  # created when the pointer first enters
 
     @property
     def is_fading(self) -> bool:
@@ -99,7 +100,7 @@ RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 if TYPE_CHECKING:
     _Base = QAbstractButton
 else:
-    _Base = object  # Qt allows one of its own classes among the bases of a class
+    _Base = object  # a Python class may only have one Qt base class
 
 
 class _Felt(_Base):
@@ -200,7 +201,7 @@ class WrappingButton(_Button):
         self.ensurePolished()
         option = QStyleOptionButton()
         self.initStyleOption(option)
-        option.state &= ~QStyle.StateFlag.State_HasFocus  # that has a thicker border
+        option.state &= ~QStyle.StateFlag.State_HasFocus  # the style for the focus has a thicker border
         words = self.fontMetrics().size(int(Qt.TextFlag.TextShowMnemonic), "\n".join(lines_))
         kind = QStyle.ContentsType.CT_PushButton
         size = self.style().sizeFromContents(kind, option, words, self)
@@ -267,7 +268,8 @@ class IconButton(ToolButton):
 
     def rename(self, name: str) -> None:
         self.setAccessibleName(name)
-        self.setToolTip(tooltip(name) if "<" in name else name)  # also read aloud: plain if it can be
+        # screen readers read it too, so it is plain if possible
+        self.setToolTip(tooltip(name) if "<" in name else name)
 
     def show_picture(self, picture: str) -> None:
         self._picture = picture
@@ -294,7 +296,7 @@ class IconButton(ToolButton):
 WIDTH, HEIGHT, KNOB = sizes.XL + sizes.L, sizes.XL, sizes.L
 
 
-LINE = 2  # of the focus ring
+LINE = 2  # width of the focus ring
 
 
 class Switch(QCheckBox):

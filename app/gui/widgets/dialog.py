@@ -15,7 +15,7 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import Item, column, scrolled
 
-FRAME = QSize(4, 40)  # two edges and a title bar, which nobody knows before a window is shown
+FRAME = QSize(4, 40)  # borders and title bar; their real size is unknown before a window is shown
 
 
 def available(widget: QWidget) -> QRect:
@@ -49,8 +49,8 @@ def hold(window: QWidget) -> None:
         window.move(left, top)
 
 
-WIDTH, HEIGHT = 460, 600  # of a window at its smallest there is room for this height
-LEAST = 120  # of what scrolls
+WIDTH, HEIGHT = 460, 600  # a window of the minimum size has room for this height
+LEAST = 120  # minimum height of the scrolled part
 
 
 class Dialog(QDialog):
@@ -141,9 +141,9 @@ class Compact(Dialog):
         needed = _height(inner, self.width() - edges.left() - edges.right())
         around = _height(box, self.width()) - self._view.minimumHeight()
         shown = max(self._theme.px(LEAST), min(needed, self._most() - around))
-        beside = sizes.M if needed > shown else 0  # the scroll bar
+        beside = sizes.M if needed > shown else 0  # for the scroll bar
         inner.setContentsMargins(0, 0, beside, 0)
-        # A bar of a moment ago would make the lines shorter, and their height would need it for ever.
+        # A scroll bar from before would make the lines shorter, so their height would always need it.
         bar = Qt.ScrollBarPolicy.ScrollBarAsNeeded if beside else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         self._view.setVerticalScrollBarPolicy(bar)
         self._view.setFixedHeight(min(needed, shown))

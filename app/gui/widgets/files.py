@@ -71,7 +71,7 @@ def ended(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
 class Drops(QObject):
     """An event filter that accepts files dropped on `place`. `dropped` has the paths of local files, but no folders."""
 
-    dropped = Signal(list)  # of str
+    dropped = Signal(list)  # list[str]
 
     def __init__(self, place: QWidget, words: str) -> None:
         super().__init__(place)

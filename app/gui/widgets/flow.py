@@ -14,7 +14,7 @@ class Items(QLayout):
     def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
         self._items: list[QLayoutItem] = []
-        self._heights: dict[int, int] = {}  # by widths: Qt asks a hundred times before it is seen
+        self._heights: dict[int, int] = {}  # by width; Qt asks a hundred times before the first paint
         self.setContentsMargins(0, 0, 0, 0)
         for widget in widgets:
             self.addWidget(widget)
@@ -157,7 +157,7 @@ def _high(item: QLayoutItem, room: int) -> int:
     return height_at(item, room) if wide > room else item.sizeHint().height()
 
 
-LEAST = 24  # characters of a line of words
+LEAST = 24  # minimum characters per line
 CENTRE, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 

@@ -69,7 +69,7 @@ class Columns(QObject):
             self._bar_changed()
 
 
-Item = QWidget | QLayout | None  # None: what takes up the room
+Item = QWidget | QLayout | None  # None stands for a stretch
 B = TypeVar("B", bound=QBoxLayout)
 
 
@@ -147,7 +147,7 @@ class EmptyState(QWidget):
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.sentence.setMaximumWidth(sizes.CHAT_WIDTH // 2 + sizes.XXL)
         middle = row(None, self.sentence, None)
-        middle.setStretch(1, 100)  # up to its greatest width
+        middle.setStretch(1, 100)  # so it grows to its maximum width
         inner = column(None, self.title, middle, gap=sizes.S)
         inner.addSpacing(sizes.S)
         inner.addLayout(row(None, button, *more, None))

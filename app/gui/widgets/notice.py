@@ -18,7 +18,7 @@ from app.gui.widgets.fold import Fold
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import clear, column, held
 
-Go = Callable[[str], object]  # opens a page of the window
+Go = Callable[[str], object]  # opens a page by its address
 
 
 class Technical(Fold):
@@ -32,8 +32,8 @@ class Technical(Fold):
 
 
 Action = tuple[str, Callable[[], object]]
-LONG = 160  # characters of a sentence that is no narrow column beside its buttons
-LINE = 56  # characters of a line of such a sentence, at least
+LONG = 160  # characters up to which a sentence stays beside its buttons
+LINE = 56  # minimum characters per line of a longer sentence
 KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
@@ -140,7 +140,7 @@ class Remark(QWidget):
         super().__init__()
         self._theme, self._go = theme, go
         self._words = paragraph(text, role)
-        self._told = ""  # what is folded
+        self._told = ""  # the shown details
         self._details: Technical | None = None
         self._box = column(self._words, gap=sizes.XS)
         self.setLayout(self._box)
@@ -152,7 +152,7 @@ class Remark(QWidget):
         set_role(self._words, role)
         self._words.setText(sentence)
         if details == self._told:
-            return  # it may be open
+            return  # keeps it open if it is
         self._told = details
         if self._details is not None:
             self._details.hide()

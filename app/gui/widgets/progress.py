@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QProgressBar, QStyle, QStyleOptionProgressBar, QSt
 
 from app.gui.look.motion import may_move
 
-WHOLE = 1000  # steps of a bar
-ROUND_MS, STEPS = 1600, 48  # from one end to the other; thirty a second
-PIECE = 0.3  # of the bar, that wanders
-AT_REST = 0.4  # how strongly all of it is filled where nothing may move
+WHOLE = 1000  # range of the bar
+ROUND_MS, STEPS = 1600, 48  # one pass of the animation, at 30 frames per second
+PIECE = 0.3  # width of the moving part
+AT_REST = 0.4  # opacity of the full bar if motion is reduced
 
 
 class Progress(QProgressBar):
@@ -55,7 +55,7 @@ class Progress(QProgressBar):
             return
         option = QStyleOptionProgressBar()
         self.initStyleOption(option)
-        option.minimum, option.maximum, option.progress = 0, 1, 0  # Qt's own would move always
+        option.minimum, option.maximum, option.progress = 0, 1, 0  # Qt's own animation ignores reduced motion
         painter = QStylePainter(self)
         painter.drawControl(QStyle.ControlElement.CE_ProgressBar, option)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

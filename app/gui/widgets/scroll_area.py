@@ -55,7 +55,7 @@ class ScrollArea(QScrollArea):
             content.setSizePolicy(policy)
 
 
-SHARE = 0.25  # of the window's height, at most
+SHARE = 0.25  # maximum share of the window's height
 
 
 LAYOUT = (QEvent.Type.LayoutRequest, QEvent.Type.Resize)
@@ -67,7 +67,7 @@ SEEN = (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
 class Bounded(ScrollArea):
     """A scroll view as high as its content, up to a share of the window. Hidden while `content` is."""
 
-    _content: QWidget | None = None  # Qt asks already while this is made
+    _content: QWidget | None = None  # Qt already asks during construction
 
     def __init__(self, content: QWidget) -> None:
         box = QVBoxLayout()

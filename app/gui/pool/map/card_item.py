@@ -15,7 +15,7 @@ from app.gui.widgets.labels import tooltip
 
 WIDTH, HOST_WIDTH = 212, 212
 COMPACT_WIDTH, COMPACT_HOST_WIDTH = 176, 184
-NOTE_LINES = 2  # of its reason; a small card has room for one
+NOTE_LINES = 2  # of the reason; a compact card has room for one
 BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 
 
@@ -27,7 +27,7 @@ class CardItem(QGraphicsItem):
         self._theme = theme
         self._size = Size(0, 0)
         self.facts: MachineFacts | None = None
-        self.lines: tuple[str, ...] = ()  # everything that it says, unshortened
+        self.lines: tuple[str, ...] = ()  # the full text of the card
         self._compact = self._selected = False
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.setZValue(2)

@@ -24,9 +24,9 @@ from app.gui.pool.map.map_layout import Line, LinkRoute, Size
 from app.gui.widgets.labels import tooltip
 
 FRAME_MS = 33
-ROUND_FRAMES = 72  # there and back
-STEPS = 48  # of a path, looked up instead of computed in every frame
-DOTS = 2  # on each link
+ROUND_FRAMES = 72  # for a round trip
+STEPS = 48  # precomputed points of a path, so that no frame computes them
+DOTS = 2  # per link
 DEVICE = QGraphicsItem.CacheMode.DeviceCoordinateCache
 ICON = 14
 PADDING, INDENT = sizes.S, sizes.XS
@@ -38,7 +38,7 @@ class LinkLine(QGraphicsPathItem):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.setCacheMode(DEVICE)  # otherwise each dot that moves on it would stroke the whole curve again
+        self.setCacheMode(DEVICE)  # otherwise each moving dot would redraw the whole curve
         self.setZValue(0)
 
     def follow(self, facts: MachineFacts, route: LinkRoute, *, active: bool) -> None:
@@ -140,8 +140,8 @@ def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
     return Size(round(wide + 2 * theme.px(PADDING) + 1), round(height))
 
 
-THIN, CHOSEN = 1.0, 1.5  # the host's own links are thicker
-REACH = sizes.S  # of the mouse, across the line
+THIN, CHOSEN = 1.0, 1.5  # the host's links are thicker
+REACH = sizes.S  # distance from the line at which the mouse still hits it
 CORNER = sizes.S
 
 
@@ -270,7 +270,7 @@ class Traffic(QObject):
         """Refresh when the view or its window is shown, hidden or minimized."""
         kinds = (QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.WindowStateChange)
         if event.type() in kinds:
-            if event.type() == QEvent.Type.Show:  # a window that ends hides too, half gone already
+            if event.type() == QEvent.Type.Show:  # on Hide, a closing window may be partly destroyed
                 self._watch_window()
             QTimer.singleShot(0, self, self.refresh)
         return False
@@ -294,7 +294,7 @@ class Traffic(QObject):
             for _ in range(DOTS):
                 dot = QGraphicsEllipseItem(-side / 2, -side / 2, side, side)
                 dot.setPen(Qt.PenStyle.NoPen)
-                dot.setZValue(0.5)  # over the line, under plates and cards
+                dot.setZValue(0.5)  # above the line, below plates and cards
                 scene.addItem(dot)
                 made.append(dot)
             self._dots[key] = made

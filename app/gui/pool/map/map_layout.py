@@ -56,14 +56,14 @@ class Rect:
         return not (apart or self.bottom <= other.y or other.bottom <= self.y)
 
 
-FIRST_LANE, LANE = 10, 6  # from the cards to the first line, and from line to line
-LEAST_DROP = 12  # of a link that turns once, under its card
+FIRST_LANE, LANE = 10, 6  # distance from the cards to the first line, and between lines
+LEAST_DROP = 12  # minimum vertical distance of a link that turns once below its card
 LEFT, BELOW, RIGHT = -1, 0, 1
-OVER_ALL, UNDER_ALL = -1, 1 << 30  # rows
+OVER_ALL, UNDER_ALL = -1, 1 << 30  # row numbers
 
-Pair = tuple[int, int]  # of cards
+Pair = tuple[int, int]  # indexes of two cards
 Line = tuple[Point, ...]
-Spans = list[list[tuple[int, int]]]  # of each lane: from which row to which row it is taken
+Spans = list[list[tuple[int, int]]]  # occupied rows (from, to) for each lane
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class _Route:
     """The edges and lanes of a link at both ends, and the lane of its crossing, if any."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # by card
-    crossing: tuple[str, int] | None = None  # "top" or "bottom", and its lane
+    crossing: tuple[str, int] | None = None  # "top" or "bottom", and the lane
 
 
 def route_lender_links(
@@ -110,7 +110,7 @@ class _Router:
 
     def lines(self, pairs: Sequence[Pair]) -> tuple[Line, ...]:
         routes: dict[Pair, _Route | None] = {}
-        for pair in sorted(pairs, key=self._length):  # short ones next to the cards
+        for pair in sorted(pairs, key=self._length):  # short links are next to the cards
             routes[pair] = None if self._is_direct(pair) else self._plan(pair)
         return tuple(
             self._direct(pair) if (route := routes[pair]) is None else self._drawn(pair, route) for pair in pairs
@@ -229,14 +229,14 @@ def _edge(side: int) -> str:
     return "left" if side == LEFT else "right"
 
 
-COMPACT_OVER = 8  # machines
-BOTH_SIDES, ONE_SIDE = 3, 2  # columns
-FAN, STUB = 24, 8  # of a link: the curve at the host, at least; straight bits at the plate's sides
-OVER = 4  # the plate stands over the line
-DROP = 20  # bits of a link that goes down, whose plate is on it
+COMPACT_OVER = 8  # number of machines
+BOTH_SIDES, ONE_SIDE = 3, 2  # number of columns
+FAN, STUB = 24, 8  # minimum width of the curve at the host; straight pieces on both sides of the plate
+OVER = 4  # distance of the plate above the line
+DROP = 20  # straight pieces of a vertical link, whose plate is on the line
 MOST_FAN = 150
 ROW_GAP, MOST_ROW_GAP = 16, 64
-PORT_GAP = 14  # between links where they leave the host
+PORT_GAP = 14  # distance between links at the host
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class Places:
     cards: tuple[Rect, ...]
     routes: tuple[LinkRoute, ...]
     lender_lines: tuple[Line, ...] = ()
-    margin: float = 0.0  # kept free for lines that come and go
+    margin: float = 0.0  # reserved for lines that come and go
 
     @property
     def bounds(self) -> Rect:
@@ -313,7 +313,7 @@ class LenderPairs:
 NO_PAIRS = LenderPairs()
 
 
-@lru_cache(maxsize=32)  # news of a household rarely changes how large its cards are
+@lru_cache(maxsize=32)  # new snapshots rarely change the card sizes
 def fit_layout(
     n_lenders: int,
     full: Sizes,

@@ -19,10 +19,10 @@ from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
 from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, Traffic, path_of, plate_size
 from app.gui.pool.map.map_layout import FittedLayout, LenderPairs, Places, Rect, Size, Sizes, fit_layout
 
-SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text is smaller than 11 pixels
-ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which everything is visible is used
+SMALLEST_ZOOM = 11 / sizes.CAPTION  # keeps text at 11 pixels or more
+ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest zoom that shows everything is used
 EDGE = sizes.M
-MOST_LENDER_LINES = 10  # links of five lenders are all drawn; of more lenders, only those of the chosen one
+MOST_LENDER_LINES = 10  # all links between five lenders; with more, only those of the chosen one are drawn
 Key = Qt.Key
 STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
 
@@ -30,10 +30,10 @@ STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.
 class MapView(QGraphicsView):
     """The map. The mouse and arrow keys choose cards, Enter opens one, and Space leaves a machine out."""
 
-    chosen = Signal(str)  # a machine's ID; "" for none
-    opened = Signal(str)  # Enter, or a double click
-    toggled = Signal(str)  # Space
-    menu_wanted = Signal(str, QPoint)  # ID, position on the screen
+    chosen = Signal(str)  # machine ID, or ""
+    opened = Signal(str)  # by Enter or a double click
+    toggled = Signal(str)  # by Space
+    menu_wanted = Signal(str, QPoint)  # machine ID and screen position
 
     def __init__(self, theme: Theme, motion: Motion) -> None:
         scene = QGraphicsScene()
