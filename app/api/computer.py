@@ -41,9 +41,9 @@ class Engine(msgspec.Struct, frozen=True):
     name: str = ""
     version: str = ""
     missing: str = ""
-    missing_facts: Reason | None = None
     features: list[str] = []
     devices: list[Device] = []
+    missing_facts: Reason | None = None
 
 
 class UnusedGraphics(msgspec.Struct, frozen=True):

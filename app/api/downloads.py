@@ -24,7 +24,7 @@ class Download(DownloadSource, frozen=True, kw_only=True):
     """A model file that is downloaded, or copied from a machine of the household."""
 
     state: str = ""  # waiting, starting, running, checking, paused, done or failed
-    done_bytes: int | None = 0
+    done_bytes: int = 0
     total_bytes: int | None = None
     bytes_per_s: int | None = None
     seconds_left: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.core.errors import Reason
+from app.core.lending.policy import Battery
 
 
 class Lending(msgspec.Struct, frozen=True):
@@ -47,18 +48,11 @@ class LendingRules(msgspec.Struct, frozen=True):
     limit_bytes: int = 0
 
 
-class BatteryReading(msgspec.Struct, frozen=True):
-    """The charge of the battery."""
-
-    percent: float = 0.0
-    plugged: bool = False
-
-
 class LendingReadings(msgspec.Struct, frozen=True):
     """The latest readings that the rules look at; None if the system does not provide one."""
 
     idle_s: float | None = None
-    battery: BatteryReading | None = None
+    battery: Battery | None = None
     programs: list[str] = []
     gpu_percent: float | None = None
     hottest_c: float | None = None

@@ -9,6 +9,7 @@ from app.api.lending import Lending
 from app.api.links import Link, LinkMeasurement
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.core.errors import Fact, Reason
+from app.core.planner.forecast_correction import Factor
 
 LayerRange = tuple[int, int]  # the first layer, and the one after the last
 
@@ -107,13 +108,6 @@ class FailedLoad(msgspec.Struct, frozen=True):
     facts: dict[str, Fact] = {}
     sentence: str = ""
     model: str = ""
-
-
-class Factor(msgspec.Struct, frozen=True):
-    """The ratio of measured to forecast times, and the number of answers behind it."""
-
-    value: float = 1.0
-    answers: int = 0
 
 
 class MachineFactors(msgspec.Struct, frozen=True):

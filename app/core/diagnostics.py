@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 from app.core.errors import Reason
-from app.core.reasons import with_reason
 
 # The likeliest first. What is not named here comes after, in the order of the checks.
 LIKELIEST = (
@@ -66,20 +65,6 @@ class Check:
     machine: str = ""
     address: str = ""
     tested: bool = True
-
-
-def check_json(check: Check) -> dict[str, Any]:
-    """Return a finding as `GET /doctor` gives it."""
-    return {
-        "name": check.name,
-        "ok": check.ok,
-        **with_reason("cause", check.cause),
-        **with_reason("cure", check.cure),
-        "code": check.code,
-        "machine": check.machine,
-        "address": check.address,
-        "tested": check.tested,
-    }
 
 
 def check_of(finding: Mapping[str, Any]) -> Check:

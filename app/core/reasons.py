@@ -120,6 +120,11 @@ def os_cause(error: OSError) -> Fact:
     return Reason(code) if code in PHRASES else error.strerror or str(error)
 
 
+def sentence(reason: Reason | None) -> str | None:
+    """Return the English sentence of a reason, if there is one."""
+    return said(reason) if reason else None
+
+
 def with_reason(name: str, reason: Reason | None) -> dict[str, Any]:
     """Return the members of a JSON object that tell a reason: its sentence, and beside it its code and facts."""
     if reason is None:

@@ -8,11 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.core.diagnostics import Check, check_json, sorted_checks
+from app.api.computer import Check as Finding
+from app.core.diagnostics import Check, sorted_checks
 from app.core.errors import AppError, Fact, Reason
 from app.core.household.household import Household, Machine
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
+from app.core.reasons import sentence
 from app.machine.checks import machine_checks
 from app.machine.interfaces import Interface, interfaces, usable
 from app.machine.paths import Home
@@ -278,7 +280,7 @@ class Doctor:
         self._finding, self._lending, self._links = finding, lending, links
         self._hosting, self._busy = hosting, busy
 
-    async def checks(self, whole: bool = False) -> list[Json]:
+    async def checks(self, whole: bool = False) -> list[Finding]:
         """Check everything, in the order a person would ask. `whole`: this computer itself too."""
         network, household = self._network, self._household.now
         results = [
@@ -299,7 +301,22 @@ class Doctor:
         results += [_model(running.json()) for running in self._hosting.loaded]
         if whole:
             results += await machine_checks(self._home)
-        return [check_json(check) for check in sorted_checks(results)]
+        return [_finding(check) for check in sorted_checks(results)]
+
+
+def _finding(check: Check) -> Finding:
+    return Finding(
+        check.name,
+        check.ok,
+        sentence(check.cause),
+        check.cause,
+        sentence(check.cure),
+        check.cure,
+        check.code,
+        check.machine,
+        check.address,
+        check.tested,
+    )
 
 
 def _model(loaded: Json) -> Check:

@@ -10,7 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from app import __version__
+from app.api import snapshot as api
 from app.catalog.shelf import Shelf
 from app.catalog.stages.stage_store import StageStore, disk_limits
 from app.core.errors import Reason, StageLost
@@ -22,7 +25,7 @@ from app.core.household.machine_names import unless_taken
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.placement import Candidate
-from app.core.reasons import with_reason
+from app.core.reasons import sentence
 from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.hardware import cores, devices
@@ -40,7 +43,7 @@ from app.node.journal import Journal
 from app.node.known_household import KnownHousehold, LastSeen
 from app.node.lending.lending_policy import LendingPolicy, own_uses
 from app.node.lending.lending_service import LendingService
-from app.node.links.discovery_service import DiscoveryService, choice_of
+from app.node.links.discovery_service import DiscoveryService, choice_of, stranger
 from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.guest_answers import GuestAnswers
 from app.node.models.loaded_models import LoadedModels, line_json
@@ -156,28 +159,39 @@ class Node:
         """Return everything that a face shows of this node."""
         dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         household = self.household.now
-        return {
-            "node": {
-                "id": self.network.id,
-                "name": self.settings.name,
-                "version": __version__,
-                "peer_address": str(self.network.address),
-                **with_reason("reason", dismissed),
-                "lending": self.lending_policy.json(),
-            },
+        window = self.network.window
+        state = {
+            "node": api.Node(
+                self.network.id,
+                self.settings.name,
+                __version__,
+                str(self.network.address),
+                sentence(dismissed),
+                dismissed,
+                self.lending_policy.snapshot(),
+            ),
             "machines": machines_json(self._with_layers(), self.network.id),
-            **self.discovery.json(household.strangers),
-            "links": self.links.json(),
-            "links_between": self._broadcaster.gossip.json(self.network.links),
+            "strangers": {key: stranger(seen) for key, seen in household.strangers.items()},
+            "discovery": self.discovery.snapshot(),
+            "links": self.links.snapshot(),
+            "links_between": self._broadcaster.gossip.snapshot(self.network.links),
             **with_names(self.model_manager.loaded_models_json(), household),
             "embeds": with_names(self.model_manager.embeddings.json(), household),
-            "forecasts": self.model_manager.planner_inputs.forecasts.json(),
-            **pairing_routes.json(self.network.window),
+            "forecasts": self.model_manager.planner_inputs.forecasts.snapshot(),
+            "pairing": pairing_routes.open_pairing(window),
+            "pairing_closed": pairing_routes.why_closed(window),
+            "paired": pairing_routes.paired_machine(window),
             "answers": {**self.model_manager.answers(), "line": line_json(self.model_manager.loaded)},
-            **self.guest_answers.json(),
-            **self.model_sources.json(),
-            "journal": {"last": self.journal.number},
+            "hosts": self.guest_answers.answering_hosts(),
+            "downloads": self.model_sources.downloads.snapshot(),
+            "models_folder": self.model_sources.folder.snapshot(),
+            "shelf": api.ShelfVersion(self.model_sources.shelf.changes),
+            "hub": api.HubContact(self.model_sources.last_contact),
+            "giving": self.model_sources.server.snapshot(),
+            "journal": api.JournalEnd(self.journal.number),
         }
+        encoded: Json = msgspec.to_builtins(state)
+        return encoded
 
     # Local: what the network asks
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from app.api.downloads import Download
 from app.catalog.catalogue import Catalogue, Offer, OfferedFile
 from app.catalog.files import Disk
 from app.catalog.shelf import Shelf
@@ -64,20 +65,20 @@ class Place:
     async def _token(self) -> str | None:
         return self.token
 
-    async def start(self, **more: Any) -> Json:
+    async def start(self, **more: Any) -> Download:
         order: Json = {"repository": REPOSITORY, "file": FILE, "revision": None, "name": None}
         return await self.downloads.start(**{**order, **more})
 
-    async def until(self, key: str, holds: Callable[[Json], bool]) -> Json:
+    async def until(self, key: str, holds: Callable[[Download], bool]) -> Download:
         """The download once that holds. It is looked at whenever something is told."""
         async with asyncio.timeout(60):
-            while not holds(now := self.downloads.record_json(key)):
+            while not holds(now := self.downloads.described(key)):
                 self.news.clear()
                 await self.news.wait()
         return now
 
-    async def ended(self, key: str) -> Json:
-        return await self.until(key, lambda now: now["state"] in ("done", "failed"))
+    async def ended(self, key: str) -> Download:
+        return await self.until(key, lambda now: now.state in ("done", "failed"))
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app.api.downloads import ModelsFolder as ModelsFolderState
 from app.machine import settings
 from app.machine.models_folders import ModelsFolders
 from app.node.downloads.models_folder import FolderServices, ModelsFolder
@@ -56,14 +57,14 @@ class Computer:
         [entry] = self.place.shelf.entries()
         return Path(entry.path)
 
-    async def until(self, holds: Callable[[Json], bool]) -> Json:
+    async def until(self, holds: Callable[[ModelsFolderState], bool]) -> ModelsFolderState:
         async with asyncio.timeout(60):
-            while not holds(now := self.folder.json()):  # noqa: ASYNC110  nothing tells of a look
+            while not holds(now := self.folder.snapshot()):  # noqa: ASYNC110  nothing tells of a look
                 await asyncio.sleep(0.01)
         return now
 
-    async def rested(self) -> Json:
-        return await self.until(lambda now: now["move"] is None)
+    async def rested(self) -> ModelsFolderState:
+        return await self.until(lambda now: now.move is None)
 
 
 @asynccontextmanager

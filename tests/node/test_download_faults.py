@@ -86,26 +86,26 @@ async def test_an_error_is_shown_though_the_disk_does_not_keep_it(
 
     monkeypatch.setattr(DownloadRecords, "write", failing)
     place.server.faults.gated = True
-    key = (await place.start())["id"]
-    assert (await place.ended(key))["code"] == "hub_token_needed"
+    key = (await place.start()).id
+    assert (await place.ended(key)).code == "hub_token_needed"
     place.server.faults.gated = False
     await place.downloads.resume(key)  # the node's downloads have not ended of it
-    assert (await place.ended(key))["state"] == "done"
+    assert (await place.ended(key)).state == "done"
 
 
 async def test_a_resume_that_is_not_kept_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.server.faults.hold = asyncio.Event()
-    key = (await place.start())["id"]
-    await place.until(key, lambda one: one["state"] == "running")
+    key = (await place.start()).id
+    await place.until(key, lambda one: one.state == "running")
     await place.downloads.pause(key)
     with monkeypatch.context() as patch:
         patch.setattr(DownloadRecords, "write", refuse)
         with pytest.raises(BadInput):
             await place.downloads.resume(key)
-    assert place.downloads.record_json(key)["state"] == "paused"
+    assert place.downloads.described(key).state == "paused"
     place.server.faults.hold = None
     await place.downloads.resume(key)
-    assert (await place.ended(key))["state"] == "done"
+    assert (await place.ended(key)).state == "done"
 
 
 def slow_check(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
@@ -124,40 +124,40 @@ def slow_check(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 async def test_a_pause_that_nobody_waits_for_leaves_it_paused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     end = slow_check(monkeypatch)
-    key = (await place.start())["id"]
-    await place.until(key, lambda one: one["state"] == "checking")
+    key = (await place.start()).id
+    await place.until(key, lambda one: one.state == "checking")
     async with asyncio.TaskGroup() as group:
         request = group.create_task(place.downloads.pause(key))
         for _ in range(3):  # until it waits for the check to end
             await asyncio.sleep(0)
         request.cancel()
-    assert place.downloads.record_json(key)["state"] == "paused"
+    assert place.downloads.described(key).state == "paused"
     end()
     await place.downloads.resume(key)
-    assert (await place.ended(key))["state"] == "done"
+    assert (await place.ended(key)).state == "done"
 
 
 async def test_cancelling_the_last_check_deletes_the_whole_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_check(monkeypatch)
-    key = (await place.start())["id"]
-    await place.until(key, lambda one: one["state"] == "checking")
-    assert (await place.downloads.remove(key))["freed_bytes"] == len(place.server.data)
+    key = (await place.start()).id
+    await place.until(key, lambda one: one.state == "checking")
+    assert (await place.downloads.remove(key)).freed_bytes == len(place.server.data)
     assert not list(place.files.iterdir())
 
 
 async def test_a_whole_file_that_something_uses_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     end = slow_check(monkeypatch)
     end()
-    await place.ended((await place.start())["id"])
+    await place.ended((await place.start()).id)
     place.server.file = "Tiny-Q8_0.gguf"  # another name for the same bytes
-    key = (await place.start(file=place.server.file))["id"]
+    key = (await place.start(file=place.server.file)).id
     await place.ended(key)
     slow_check(monkeypatch)
     for name in ("Other-Q4_K_M.gguf", "Other-Q8_0.gguf"):
         place.server.file = name
-        last = (await place.start(file=name))["id"]
-        await place.until(last, lambda one: one["state"] == "checking")
-        assert (await place.downloads.remove(last))["freed_bytes"] == 0
-        for one in list(place.downloads.json()):
+        last = (await place.start(file=name)).id
+        await place.until(last, lambda one: one.state == "checking")
+        assert (await place.downloads.remove(last)).freed_bytes == 0
+        for one in list(place.downloads.snapshot()):
             await place.downloads.remove(one)  # then only the shelf uses it
     assert [path.name for path in place.files.iterdir()] == [f"{place.server.sha256}.gguf"]

@@ -51,26 +51,26 @@ def joint(parts: list[bytes]) -> str | None:
 
 async def test_it_is_one_download_and_one_model(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     begun = await place.start(file=NAMES[1])  # any of them means all
-    assert (begun["file"], begun["parts"], begun["name"]) == (NAMES[0], 3, "big-Q8_0")
-    done = await place.ended(begun["id"])
-    assert (done["state"], done["model"], done["reason"]) == ("done", "big-Q8_0", None)
-    assert done["done_bytes"] == done["total_bytes"] == sum(map(len, parts))
-    assert (done["sha256"], done["hash_from"]) == (joint(parts), "server")
+    assert (begun.file, begun.parts, begun.name) == (NAMES[0], 3, "big-Q8_0")
+    done = await place.ended(begun.id)
+    assert (done.state, done.model, done.reason) == ("done", "big-Q8_0", None)
+    assert done.done_bytes == done.total_bytes == sum(map(len, parts))
+    assert (done.sha256, done.hash_from) == (joint(parts), "server")
     entry = place.shelf.get("big-Q8_0")
     assert Path(entry.path).parent == place.files / str(joint(parts))
     assert place.downloads.owns(Path(entry.path)) == joint(parts)
     assert place.shelf.verify(entry) == entry
     assert not list(place.files.glob("*.parts"))
-    assert (await place.start(file=NAMES[0]))["state"] == "done"
+    assert (await place.start(file=NAMES[0])).state == "done"
     assert len(hub.ranges) == 3
 
 
 async def test_the_size_of_all_is_known_before_the_first_byte(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     hold_back(hub)
-    key = (await place.start(file=NAMES[0]))["id"]
-    now = await place.until(key, lambda one: one["state"] == "running")
-    assert now["total_bytes"] == sum(map(len, parts))
-    assert now["done_bytes"] <= len(parts[0])
+    key = (await place.start(file=NAMES[0])).id
+    now = await place.until(key, lambda one: one.state == "running")
+    assert now.total_bytes == sum(map(len, parts))
+    assert now.done_bytes <= len(parts[0])
     let_go(hub)
     await place.ended(key)
 
@@ -80,53 +80,53 @@ async def test_paused_in_the_second_file_it_goes_on_there_after_a_restart(
 ) -> None:
     hold_back(hub)
     async with running(Place(hub, tmp_path)) as before:
-        key = (await before.start(file=NAMES[0]))["id"]
-        await before.until(key, lambda one: one["done_bytes"] >= FIRST // 2)
+        key = (await before.start(file=NAMES[0])).id
+        await before.until(key, lambda one: one.done_bytes >= FIRST // 2)
         paused = await before.downloads.pause(key)
         there = before.files / f"{key}.parts"
-        assert paused["state"] == "paused"
-        assert paused["done_bytes"] == sum(one.stat().st_size for one in there.iterdir())
+        assert paused.state == "paused"
+        assert paused.done_bytes == sum(one.stat().st_size for one in there.iterdir())
         asked = len(hub.ranges)
     hub.faults.hold = None
     async with running(Place(hub, tmp_path)) as after:
         await after.news.wait()
-        assert after.downloads.record_json(key)["done_bytes"] == paused["done_bytes"]
+        assert after.downloads.described(key).done_bytes == paused.done_bytes
         await after.downloads.resume(key)
-        assert (await after.ended(key))["state"] == "done"
+        assert (await after.ended(key)).state == "done"
         assert len(hub.ranges) == asked + 2  # the rest of the second, and the third
-        assert hub.ranges[asked] == f"bytes={paused['done_bytes'] - len(parts[0])}-"
+        assert hub.ranges[asked] == f"bytes={paused.done_bytes - len(parts[0])}-"
 
 
 async def test_one_wrong_file_keeps_the_model_off_the_shelf(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     other = bytearray(parts[2])
     other[-1] ^= 1
     hold_back(hub)
-    key = (await place.start(file=NAMES[0]))["id"]
-    await place.until(key, lambda one: one["done_bytes"] >= FIRST // 2)  # all was promised
+    key = (await place.start(file=NAMES[0])).id
+    await place.until(key, lambda one: one.done_bytes >= FIRST // 2)  # all was promised
     hub.others[NAMES[2]] = bytes(other)
     let_go(hub)
     failed = await place.ended(key)
-    assert failed["code"] in ("download_damaged", "download_other_file")
-    assert NAMES[2] in failed["reason"]
+    assert failed.code in ("download_damaged", "download_other_file")
+    assert NAMES[2] in (failed.reason or "")
     assert not place.shelf.entries()
     hub.others[NAMES[2]] = parts[2]
     asked = len(hub.ranges)
     await place.downloads.resume(key)
-    assert (await place.ended(key))["state"] == "done"
+    assert (await place.ended(key)).state == "done"
     assert len(hub.ranges) == asked + 1  # the others were whole, and stayed
 
 
 async def test_cancelling_deletes_all_of_it(hub: HubServer, place: Place) -> None:
     hold_back(hub)
-    key = (await place.start(file=NAMES[0]))["id"]
-    before = await place.until(key, lambda one: one["done_bytes"] >= FIRST // 2)
+    key = (await place.start(file=NAMES[0])).id
+    before = await place.until(key, lambda one: one.done_bytes >= FIRST // 2)
     removed = await place.downloads.remove(key)
-    assert removed["freed_bytes"] >= before["done_bytes"]
+    assert removed.freed_bytes >= before.done_bytes
     assert not list(place.files.iterdir())
 
 
 async def test_leaving_the_shelf_deletes_every_file(hub: HubServer, place: Place, parts: list[bytes]) -> None:
-    await place.ended((await place.start(file=NAMES[0]))["id"])
+    await place.ended((await place.start(file=NAMES[0])).id)
     path = Path(place.shelf.get("big").path)
     place.shelf.remove("big-Q8_0")
     assert await place.downloads.forget(path) == sum(map(len, parts))
@@ -135,9 +135,9 @@ async def test_leaving_the_shelf_deletes_every_file(hub: HubServer, place: Place
 
 async def test_a_file_that_is_missing_is_said(hub: HubServer, place: Place) -> None:
     del hub.others[NAMES[1]]
-    failed = await place.ended((await place.start(file=NAMES[0]))["id"])
-    assert failed["code"] == "hub_file_unknown"
-    assert NAMES[1] in failed["reason"]
+    failed = await place.ended((await place.start(file=NAMES[0])).id)
+    assert failed.code == "hub_file_unknown"
+    assert NAMES[1] in (failed.reason or "")
 
 
 async def test_the_catalogues_word_counts_for_each_file(hub: HubServer, tmp_path: Path, parts: list[bytes]) -> None:
@@ -151,12 +151,12 @@ async def test_the_catalogues_word_counts_for_each_file(hub: HubServer, tmp_path
         with pytest.raises(DoesNotFit):
             await place.start(file=NAMES[0])
         place.disk.free += 1
-        done = await place.ended((await place.start(file=NAMES[0]))["id"])
-        assert (done["state"], done["hash_from"]) == ("done", "catalogue")
+        done = await place.ended((await place.start(file=NAMES[0])).id)
+        assert (done.state, done.hash_from) == ("done", "catalogue")
     wrong = _with_parts(known, [*promised[:2], OfferedPart(len(parts[2]), "0" * 64)])
     async with running(Place(hub, tmp_path / "b", wrong)) as place:
-        failed = await place.ended((await place.start(file=NAMES[0]))["id"])
-        assert failed["code"] == "download_other_file"
+        failed = await place.ended((await place.start(file=NAMES[0])).id)
+        assert failed.code == "download_other_file"
     assert offer.files[0].parts == ()
 
 

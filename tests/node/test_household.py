@@ -205,6 +205,6 @@ async def test_machines_that_a_removed_admin_added_are_asked_about(tmp_path: Pat
         with pytest.raises(BadInput):
             await naming.remove(network, machines[network.id], None, machines)
         done = await naming.remove(network, leaving, "remove", machines)
-        assert done["also_removed"] == ["barn", "loft"]
+        assert done.also_removed == ["barn", "loft"]
         assert set(network.members) == {network.id}
         await lan.until(lambda: loft.network.id not in network.links)

@@ -46,9 +46,9 @@ async def test_the_first_download_takes_the_hubs_hash_and_keeps_it(server: HubSe
     place = Place(server, tmp_path / "first", unknown(server))
     async with running(place):
         begun = await place.start()
-        assert begun["hash_from"] is None
-        done = await place.ended(begun["id"])
-    assert (done["state"], done["hash_from"]) == ("done", "server")
+        assert begun.hash_from is None
+        done = await place.ended(begun.id)
+    assert (done.state, done.hash_from) == ("done", "server")
     pin = place.pins.of(REPOSITORY, FILE)
     assert pin is not None
     assert (pin.sha256, pin.revision, pin.total_bytes) == (
@@ -62,8 +62,8 @@ async def test_the_next_one_asks_for_the_same_bytes_from_the_same_commit(server:
     place.pins.keep(pin)
     async with running(place):
         begun = await place.start()
-        assert (begun["sha256"], begun["hash_from"]) == (server.sha256, "household")
-        assert (await place.ended(begun["id"]))["state"] == "done"
+        assert (begun.sha256, begun.hash_from) == (server.sha256, "household")
+        assert (await place.ended(begun.id)).state == "done"
     assert any(COMMIT in str(one.path) for one in server.requests)
     assert place.pins.of(REPOSITORY, FILE) == pin, "the first one stays"
 
@@ -72,10 +72,10 @@ async def test_other_bytes_than_the_first_are_refused_in_one_sentence(server: Hu
     place = Place(server, tmp_path / "other", unknown(server))
     place.pins.keep(msgspec.structs.replace(PIN, total_bytes=len(server.data)))
     async with running(place):
-        failed = await place.ended((await place.start())["id"])
-    assert failed["code"] == "download_other_than_first"
+        failed = await place.ended((await place.start()).id)
+    assert failed.code == "download_other_than_first"
     why = Reason("download_other_than_first", {"file": FILE, "source": server.hub.host})
-    assert failed["reason"] == said(why)
+    assert failed.reason == said(why)
     assert not list(place.files.glob("*.gguf")), "nothing of it is used"
 
 
@@ -83,8 +83,8 @@ async def test_a_file_that_the_catalogue_vouches_for_is_not_pinned(server: HubSe
     place = Place(server, tmp_path / "vouched", catalogue_of(server, server.sha256))
     place.pins.keep(PIN)  # of another time: the catalogue's own word counts
     async with running(place):
-        done = await place.ended((await place.start())["id"])
-    assert (done["state"], done["hash_from"]) == ("done", "catalogue")
+        done = await place.ended((await place.start()).id)
+    assert (done.state, done.hash_from) == ("done", "catalogue")
 
 
 async def test_machines_of_a_household_tell_each_other_what_they_took_first(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ async def test_a_pin_that_a_full_disk_does_not_take_ends_no_download(
     monkeypatch.setattr("app.catalog.transfers.hash_pins.write_whole", full)
     place = Place(server, tmp_path / "full", unknown(server))
     async with running(place):
-        assert (await place.ended((await place.start())["id"]))["state"] == "done"
+        assert (await place.ended((await place.start()).id)).state == "done"
 
 
 async def test_damaged_pins_are_told_and_neither_passed_over_nor_written_over(

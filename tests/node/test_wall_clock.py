@@ -23,9 +23,9 @@ async def test_a_pause_lasts_as_long_as_it_was_said_to(
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(one.rules.run())
         began, true_time = time.monotonic(), time.time
-        shown = (await one.rules.pause(0.5, at_once=False))["lending"]
+        shown = (await one.rules.pause(0.5, at_once=False)).lending
         monkeypatch.setattr(time, "time", lambda: true_time() + jump_s)
-        assert one.rules.json()["resumes_in_s"] in (shown["resumes_in_s"], 0)
+        assert one.rules.snapshot().resumes_in_s in (shown.resumes_in_s, 0)
         await until(lambda: one.word() == "ready")
         assert time.monotonic() - began >= 0.5
         running.cancel()

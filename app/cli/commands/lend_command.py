@@ -20,7 +20,8 @@ from app.core.errors import BadInput, Reason
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.api.lending import BatteryReading, Lending, LendingReadings, LendingRules, LendingState
+    from app.api.lending import Lending, LendingReadings, LendingRules, LendingState
+    from app.core.lending.policy import Battery
 
 Json = dict[str, Any]
 Words = Optional[str]  # noqa: UP045  typer reads it at run time
@@ -380,7 +381,7 @@ def _network(rules: LendingRules, reads: LendingReadings) -> str:
     return f"pauses on a VPN or a metered network (now: {words.get(reads.network or '', 'unknown')})"
 
 
-def _battery(percent: int, reading: BatteryReading | None) -> str:
+def _battery(percent: int, reading: Battery | None) -> str:
     rule = f"on battery only above {percent} %"
     if percent == 0:
         return "at any level"

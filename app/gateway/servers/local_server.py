@@ -14,9 +14,9 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.api import requests
+from app.api import chat_api, requests
 from app.core.errors import AppError, BadInput
-from app.core.reasons import with_reason
+from app.core.reasons import said
 from app.gateway.access import allowed_origins
 from app.gateway.access.allowed_origins import Access, add_cors
 from app.gateway.access.auth import Auth, KeyAuthenticator, defer_bodies
@@ -157,24 +157,35 @@ class ChatApi:
             await self.lan.close()
             await self._loopback.close()
 
-    async def state(self) -> Json:
+    async def state(self) -> chat_api.ChatApi:
         """Return the API's state, without any key."""
-        choice = self.choice
-        return {
-            **{name: getattr(choice, name) for name in choice.__struct_fields__},
-            "limits": msgspec.to_builtins(choice.limits),
-            "upstreams": await self.upstream_admin.state(),
-            "listening": bool(self.port),
-            "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
-            "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.host_names())],
-            "listens_at": self.port or None,
-            "keys": sorted(await self.keys.known()) if choice.on else [],
-            **with_reason("keys_where", await self.keys.where()),
-            "waiting": self.answering.queue.n_waiting,
-            "running": self.answering.queue.n_running,
-        }
+        choice, where = self.choice, await self.keys.where()
+        return chat_api.ChatApi(
+            on=choice.on,
+            port=choice.port,
+            may_load=choice.may_load,
+            ollama_open=choice.ollama_open,
+            lan=choice.lan,
+            at_once=choice.at_once,
+            tokens_a_minute=choice.tokens_a_minute,
+            host_names=list(choice.host_names),
+            origins=list(choice.origins),
+            limits={
+                key: chat_api.KeyLimits(limits.at_once, limits.tokens_a_minute) for key, limits in choice.limits.items()
+            },
+            upstreams=await self.upstream_admin.state(),
+            listening=bool(self.port),
+            address=f"http://127.0.0.1:{self.port}/v1" if self.port else None,
+            lan_addresses=[f"https://{name}/v1" for name in sorted(self.lan.host_names())],
+            listens_at=self.port or None,
+            keys=sorted(await self.keys.known()) if choice.on else [],
+            keys_where=said(where),
+            keys_where_facts=where,
+            waiting=self.answering.queue.n_waiting,
+            running=self.answering.queue.n_running,
+        )
 
-    async def change(self, order: requests.ChangeApi) -> Json:
+    async def change(self, order: requests.ChangeApi) -> chat_api.ChatApi:
         """Save the settings, and open or close ports at once. Raises BadInput if all ports are taken, Refused."""
         changes = {
             field: value
@@ -193,7 +204,7 @@ class ChatApi:
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=choice))
         return await self.state()
 
-    async def limit(self, order: requests.LimitKey) -> Json:
+    async def limit(self, order: requests.LimitKey) -> chat_api.ChatApi:
         """Save the limits of a key. Raises BadInput if it does not exist."""
         known = await self.keys.all()
         if order.name not in known:
@@ -319,11 +330,13 @@ class ChatApi:
 
     def _application(self, auth: Auth) -> web.Application:
         """Return the application for programs. On a guest, its host answers their requests."""
-        guesting, own = self._guesting, self._models.listed
+        guesting = self._guesting
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(guesting)])
 
         async def listed() -> list[Json]:
-            return await guesting.listed() if guesting.passes("") else await own()
+            if guesting.passes(""):
+                return [msgspec.to_builtins(model) for model in await guesting.listed()]
+            return await self._own_models()
 
         app.on_response_prepare.append(add_cors)
         app.on_shutdown.append(auth.open_requests.end_all)
@@ -338,6 +351,9 @@ class ChatApi:
         page = self.metrics.page(gauges(self._hosting, self.answering.queue))
         return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
+    async def _own_models(self) -> list[Json]:
+        return [msgspec.to_builtins(model) for model in await self._models.listed()]
+
     def for_guests(self) -> web.Application:
         """Return the application for guests, who reach it over their links. It needs no key and is always on."""
         may = self._rights.may_be_asked_by
@@ -345,7 +361,7 @@ class ChatApi:
         host = self._rights.name
         within = [while_guest(may), auth.check, name_host_in_errors(host)]
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)
-        listed = self._models.listed
+        listed = self._own_models
         self._add_routes(app, listed)
         routes = GuestRoutes(self.answering, self.budget, self._hosting, listed, host)
         app.add_routes(defer_bodies(routes.routes()))

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from app.api import requests
+from app.api.chat_api import Upstream as UpstreamState
+from app.api.chat_api import UpstreamTest
 from app.core.errors import BadInput, Reason, Refused
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.settings import Upstream
@@ -19,7 +21,6 @@ from app.network.tls import upstream_context
 MOST_SPENT = 1 << 50  # reported for an upstream whose count is lost: the largest cap
 MOST_TOLD = 200  # models of an upstream to report
 
-Json = dict[str, Any]
 Change = Callable[[dict[str, Upstream]], dict[str, Upstream]]
 
 
@@ -34,23 +35,23 @@ class UpstreamAdmin:
     ) -> None:
         self._upstreams, self._now, self._save = upstreams, now, save
 
-    async def state(self) -> list[Json]:
+    async def state(self) -> list[UpstreamState]:
         """Return all upstreams without their keys. `has_key` is None if the key store cannot be opened."""
         configured = self._now()
         keys = await self._names_of_keys() if configured else frozenset[str]()
         return [
-            {
-                "name": name,
-                "url": upstream.url,
-                "models": upstream.models,
-                "on": upstream.on,
-                "cap_tokens": upstream.cap_tokens,
-                "spent_tokens": min(self._upstreams.spent.get(name, 0), MOST_SPENT),
-                "is_counted": self._upstreams.is_counted(name),
-                "last_contact": self._upstreams.last_contact.get(name),
-                "own_certificate": bool(upstream.certificate),
-                "has_key": None if keys is None else name in keys,
-            }
+            UpstreamState(
+                name=name,
+                url=upstream.url,
+                models=upstream.models,
+                on=upstream.on,
+                cap_tokens=upstream.cap_tokens,
+                spent_tokens=min(self._upstreams.spent.get(name, 0), MOST_SPENT),
+                is_counted=self._upstreams.is_counted(name),
+                last_contact=self._upstreams.last_contact.get(name),
+                own_certificate=bool(upstream.certificate),
+                has_key=None if keys is None else name in keys,
+            )
             for name, upstream in sorted(configured.items())
         ]
 
@@ -67,17 +68,17 @@ class UpstreamAdmin:
         self._upstreams.last_contact.pop(order.name, None)  # the address may have changed
         await self._save(lambda configured: configured | {order.name: new})
 
-    async def test(self, name: str) -> Json:
+    async def test(self, name: str) -> UpstreamTest:
         """Return the upstream's models, and which configured ones it lacks. Raises BadInput, Unreachable, Busy."""
         upstream = self._known(name)
         there = await self._upstreams.list_models(name, upstream)
         missing = sorted(set(upstream.models.values()) - set(there))
-        return {"name": name, "models": there[:MOST_TOLD], "missing": missing}
+        return UpstreamTest(name, list(there[:MOST_TOLD]), missing)
 
     async def change(self, name: str, order: requests.ChangeUpstream) -> None:
         """Change an upstream. Raises BadInput."""
         was = self._known(name)
-        changes: Json = {} if order.on is None else {"on": order.on}
+        changes: dict[str, object] = {} if order.on is None else {"on": order.on}
         changes |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}
         if order.forget_spent:
             await self._upstreams.reset_spent(name)

@@ -9,9 +9,9 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QWidget
 
 from app.api.computer import Programs
-from app.api.lending import BatteryReading, LendingReadings, LendingRules
+from app.api.lending import LendingReadings, LendingRules
 from app.core.errors import AppError
-from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, MAX_PROGRAMS, executable
+from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, MAX_PROGRAMS, Battery, executable
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
@@ -275,7 +275,7 @@ class RulesCard(QFrame):
             now = self.tr("Now: last used {time} ago.").format(time=formats.seconds(unused_s))
         self._idle.say(self.tr("Lends after being idle for this long.") + " " + now)
 
-    def _show_battery(self, percent: int, reading: BatteryReading | None) -> None:
+    def _show_battery(self, percent: int, reading: Battery | None) -> None:
         self.battery.show_on(bool(percent))
         self.battery_percent.setVisible(bool(percent))
         self.battery_percent.show_value(percent or USUAL_BATTERY_PERCENT)
@@ -291,7 +291,7 @@ class RulesCard(QFrame):
         words = rule.format(percent=percent, more=resumes)
         self._battery.say(words + " " + self._power(reading))
 
-    def _power(self, reading: BatteryReading | None) -> str:
+    def _power(self, reading: Battery | None) -> str:
         if reading is None:
             return self.tr("Now: no battery.")
         text = self.tr("Now: {percent} %, on battery.")

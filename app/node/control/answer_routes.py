@@ -5,11 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
+from app.api.answers import AnswerKeys, Nothing, TokenCount
 from app.core.errors import BadInput
 from app.gateway.upstreams.upstreams import Upstreams
 from app.node.control.asking import kept_here
 from app.node.control.ndjson import stream
-from app.node.control.request_body import body
+from app.node.control.request_body import answer, body
 from app.node.models.detached_answers import DetachedAnswers, Lines
 from app.node.models.guest_answers import GuestAnswers
 from app.node.models.model_manager import ModelManager
@@ -39,7 +40,7 @@ class AnswerRoutes:
         return await stream(request, self._answer(await body(request, requests.Ask)))
 
     async def known(self, request: web.Request) -> web.Response:
-        return web.json_response({"answers": self._kept.keys})
+        return answer(AnswerKeys(self._kept.keys))
 
     async def begin(self, request: web.Request) -> web.StreamResponse:
         key, order = _key(request), await body(request, requests.Ask)
@@ -51,14 +52,14 @@ class AnswerRoutes:
 
     async def stop(self, request: web.Request) -> web.Response:
         await self._kept.stop(_key(request))
-        return web.json_response({})
+        return answer(Nothing())
 
     async def tokens(self, request: web.Request) -> web.Response:
         order = await body(request, requests.CountTokens)
         running = self._hosting.loaded.named(order.model)
         if running is None or running.completer is None:
             raise BadInput("nothing_loaded")
-        return web.json_response({"tokens": await running.completer.count(order.text)})
+        return answer(TokenCount(await running.completer.count(order.text)))
 
     def _answer(self, order: requests.Ask) -> Lines:
         passes = self._guesting.passes(order.model or "")

@@ -5,45 +5,45 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
-from app.core.reasons import with_reason
+from app.api.chat_api import ApiKey, ApiKeys, Certificate, KeyRemoved, Upstreams
+from app.core.reasons import said
 from app.gateway.servers.local_server import ChatApi
-from app.node.control.request_body import body
+from app.node.control.request_body import answer, body
 
 
 def routes(api: ChatApi) -> list[web.RouteDef]:
     """All of them."""
 
-    async def told(request: web.Request) -> web.Response:
-        return web.json_response(await api.state())
+    async def state(request: web.Request) -> web.Response:
+        return answer(await api.state())
 
     async def change(request: web.Request) -> web.Response:
         order = await body(request, requests.ChangeApi)
-        return web.json_response(await api.change(order))
+        return answer(await api.change(order))
 
     async def keys(request: web.Request) -> web.Response:
-        known = await api.keys.known()
-        keys = [{"name": name, "key": key} for name, key in sorted(known.items())]
-        return web.json_response({"keys": keys, **with_reason("where", await api.keys.where())})
+        known, where = await api.keys.known(), await api.keys.where()
+        return answer(ApiKeys([ApiKey(name, key) for name, key in sorted(known.items())], said(where), where))
 
     async def make(request: web.Request) -> web.Response:
         order = await body(request, requests.ApiKey)
-        return web.json_response({"name": order.name, "key": await api.make_key(order.name)})
+        return answer(ApiKey(order.name, await api.make_key(order.name)))
 
     async def remove(request: web.Request) -> web.Response:
         name = request.match_info["name"]
         await api.remove_key(name)
-        return web.json_response({"removed": name})
+        return answer(KeyRemoved(name))
 
     async def certificate(request: web.Request) -> web.Response:
-        return web.json_response({"certificate": api.lan.certificate or None})
+        return answer(Certificate(api.lan.certificate or None))
 
     async def limit(request: web.Request) -> web.Response:
-        return web.json_response(await api.limit(await body(request, requests.LimitKey)))
+        return answer(await api.limit(await body(request, requests.LimitKey)))
 
     return [
         web.get("/api/certificate", certificate),
         web.post("/api/limits", limit),
-        web.get("/api", told),
+        web.get("/api", state),
         web.post("/api", change),
         web.get("/api/keys", keys),
         web.post("/api/keys", make),
@@ -54,7 +54,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
 
 def _upstream_routes(api: ChatApi) -> list[web.RouteDef]:
     async def upstreams(request: web.Request) -> web.Response:
-        return web.json_response({"upstreams": await api.upstream_admin.state()})
+        return answer(Upstreams(await api.upstream_admin.state()))
 
     async def add(request: web.Request) -> web.Response:
         await api.upstream_admin.add(await body(request, requests.AddUpstream))
@@ -66,7 +66,7 @@ def _upstream_routes(api: ChatApi) -> list[web.RouteDef]:
         return await upstreams(request)
 
     async def test_one(request: web.Request) -> web.Response:
-        return web.json_response(await api.upstream_admin.test(request.match_info["name"]))
+        return answer(await api.upstream_admin.test(request.match_info["name"]))
 
     async def remove_one(request: web.Request) -> web.Response:
         await api.upstream_admin.remove(request.match_info["name"])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 from aiohttp import web
 
 from app.api import requests
+from app.api.answers import MachineAnswer, Nothing
+from app.api.snapshot import MachineRef
 from app.network.network import Network
 from app.node.control import naming, pairing_routes
 from app.node.control.naming import Naming
 from app.node.control.ndjson import stream, with_progress
-from app.node.control.request_body import body
+from app.node.control.request_body import answer, body
 from app.node.known_household import KnownHousehold
 from app.node.links.discovery_service import reach
 from app.node.models.loaded_models import LoadedModels
@@ -41,12 +44,12 @@ class HouseholdRoutes:
 
     async def open_pairing(self, request: web.Request) -> web.Response:
         order = await body(request, requests.OpenPairing)
-        return web.json_response(await pairing_routes.open_window(self._network, order.role))
+        return answer(await pairing_routes.open_window(self._network, order.role))
 
     async def close_pairing(self, request: web.Request) -> web.Response:
         if self._network.window is not None:
             await self._network.window.close()
-        return web.json_response({})
+        return answer(Nothing())
 
     async def wait_pairing(self, request: web.Request) -> web.StreamResponse:
         work = with_progress(lambda report: pairing_routes.wait(self._network, report))
@@ -58,38 +61,38 @@ class HouseholdRoutes:
         near = known.strangers.values()
         joined = await pairing_routes.join(network, order.address, order.code, near, known.machines)
         called = await self._names.joined(network.members.get(network.id))
-        return web.json_response({**joined, "called": called})
+        return answer(msgspec.structs.replace(joined, called=called))
 
     async def machine(self, request: web.Request) -> web.Response:
         """Answer which machine a person means."""
         machine = self._household.machine(request.match_info["ref"])
-        return web.json_response({"machine": {"id": machine.id, "name": machine.name}})
+        return answer(MachineAnswer(MachineRef(machine.id, machine.name)))
 
     async def remove(self, request: web.Request) -> web.Response:
         machine = self._household.machine(request.match_info["ref"])
         added, machines = request.query.get("added"), self._household.now.machines
-        return web.json_response(await naming.remove(self._network, machine, added, machines))
+        return answer(await naming.remove(self._network, machine, added, machines))
 
     async def rename(self, request: web.Request) -> web.Response:
         order = await body(request, requests.RenameMachine)
         machine = self._household.machine(request.match_info["ref"])
         machines = self._household.now.machines
         renamed = await self._names.rename(self._network, machine, order.name, machines)
-        return web.json_response(renamed)
+        return answer(renamed)
 
     async def set_roles(self, request: web.Request) -> web.Response:
         order = await body(request, requests.SetRoles)
         machine = self._household.machine(request.match_info["ref"])
-        return web.json_response(await naming.set_roles(self._network, machine, order.roles))
+        return answer(await naming.set_roles(self._network, machine, order.roles))
 
     async def use_again(self, request: web.Request) -> web.Response:
         machine = self._household.machine(request.match_info["ref"])
         used = await self._doubts.use_again(machine)
         for running in self._loaded:
             running.household_changed()
-        return web.json_response(used)
+        return answer(used)
 
     async def reach(self, request: web.Request) -> web.Response:
         order = await body(request, requests.Reach)
         machine = self._household.machine(request.match_info["ref"])
-        return web.json_response(await reach(self._network, machine, order.address))
+        return answer(await reach(self._network, machine, order.address))

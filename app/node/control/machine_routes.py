@@ -6,14 +6,15 @@ import asyncio
 import platform
 import shutil
 from dataclasses import asdict
-from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from app.api import requests
+from app.api import computer, requests
+from app.api.computer import Autostart, Disk, Game, Memory, Programs, UnusedGraphics
 from app.core.errors import Reason
-from app.core.reasons import with_reason
+from app.core.reasons import said, sentence
+from app.decoding import convert
 from app.inference.worker.worker import threads_now
 from app.machine import autostart
 from app.machine.hardware import devices, graphics
@@ -23,40 +24,40 @@ from app.machine.paths import Home
 from app.machine.sensors import owner_activity, owner_programs
 from app.node.control import node_settings
 from app.node.control.node_settings import OwnSettings
-from app.node.control.request_body import body
+from app.node.control.request_body import answer, body
 from app.node.downloads.models_folder import existing
 from app.node.planning.own_speed import Hardware
 
-# What this computer has, for its own page: system, processor, memory, disk, engines and their devices.
-
-Json = dict[str, Any]
+GRAPHICS_CURE = Reason("cure_graphics_unused")
 
 
-async def machine_json(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json:
-    """All of it; the engines may need some seconds to say what they find. A disk that is away is not asked."""
+async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFolders) -> computer.Computer:
+    """Return the hardware. Engines may need some seconds for it; a disk that is away is not read."""
     models = of_models.own if of_models.now in of_models.known_away else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
     memory, engines = devices.memory(), await hardware.engines()
     unused = graphics.unused_cards(engines, await asyncio.to_thread(graphics.list_cards))
-    return {
-        "system": await asyncio.to_thread(system),
-        "processor": hardware.processor,
-        "cores": devices.usable_cores(),
-        "threads": hardware.threads.most,
-        "threads_now": threads_now() or hardware.threads.begin or hardware.threads.most,
-        "hottest_c": await asyncio.to_thread(owner_activity.hottest_celsius),
-        "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
-        "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},
-        "engines": [_engine_json(engine) for engine in engines],
-        "unused_graphics": (
-            {**with_reason("reason", unused), **with_reason("cure", Reason("cure_graphics_unused"))} if unused else None
-        ),
-    }
+    return computer.Computer(
+        system=await asyncio.to_thread(system),
+        processor=hardware.processor,
+        cores=devices.usable_cores(),
+        threads=hardware.threads.most,
+        threads_now=threads_now() or hardware.threads.begin or hardware.threads.most,
+        hottest_c=await asyncio.to_thread(owner_activity.hottest_celsius),
+        memory=Memory(memory.total_bytes, memory.free_bytes),
+        disk=Disk(str(models), disk.total, disk.free),
+        engines=[_engine(engine) for engine in engines],
+        unused_graphics=(UnusedGraphics(said(unused), unused, said(GRAPHICS_CURE), GRAPHICS_CURE) if unused else None),
+    )
 
 
-def _engine_json(engine: Engine) -> Json:
-    missing = with_reason("missing", engine.missing)
-    return {**msgspec.to_builtins(engine), **missing, "missing": missing["missing"] or ""}
+def _engine(engine: Engine) -> computer.Engine:
+    facts = msgspec.to_builtins(engine)
+    return msgspec.structs.replace(
+        convert({**facts, "missing": ""}, computer.Engine),
+        missing=sentence(engine.missing) or "",
+        missing_facts=engine.missing,
+    )
 
 
 def system() -> str:
@@ -67,19 +68,6 @@ def system() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]  # Linux only
     except (OSError, KeyError):
         return f"{platform.system()} {platform.release()}"
-
-
-# Start at sign-in, for the loopback API: as the system has it, read back each time.
-
-
-async def autostart_json() -> Json:
-    """Return whether Poolhouse starts at sign-in, and where the system keeps that."""
-    return asdict(await asyncio.to_thread(autostart.state))
-
-
-async def choose(on: bool, home: Home) -> Json:
-    """Turn it on or off; what the system has afterwards comes back. Raises Refused."""
-    return asdict(await asyncio.to_thread(autostart.set_enabled, on, home))
 
 
 class MachineRoutes:
@@ -101,28 +89,27 @@ class MachineRoutes:
         ]
 
     async def machine(self, request: web.Request) -> web.Response:
-        answer = await machine_json(self._hardware, self._home, self._folders)
-        return web.json_response(answer)
+        return answer(await describe_computer(self._hardware, self._home, self._folders))
 
     async def programs(self, request: web.Request) -> web.Response:
         runs = await asyncio.to_thread(owner_programs.running_programs)
         there = await asyncio.to_thread(owner_programs.installed_games)
-        known = [{"name": game.name, "program": game.program} for game in there]
-        return web.json_response({"programs": runs, "games": known})
+        return answer(Programs(runs, [Game(game.name, game.program) for game in there]))
 
     async def autostart(self, request: web.Request) -> web.Response:
-        return web.json_response(await autostart_json())
+        return answer(Autostart(**asdict(await asyncio.to_thread(autostart.state))))
 
     async def choose_autostart(self, request: web.Request) -> web.Response:
         order = await body(request, requests.ChooseAutostart)
-        return web.json_response(await choose(order.on, self._home))
+        chosen = await asyncio.to_thread(autostart.set_enabled, order.on, self._home)
+        return answer(Autostart(**asdict(chosen)))
 
     async def settings(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._settings.told())
+        return answer(await self._settings.state())
 
     async def change_settings(self, request: web.Request) -> web.Response:
         order = await body(request, requests.ChangeSettings)
-        return web.json_response(await self._settings.change(order))
+        return answer(await self._settings.change(order))
 
     async def walls(self, request: web.Request) -> web.Response:
-        return web.json_response(await node_settings.walls_told())
+        return answer(await node_settings.worker_walls())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from app.api import models as api
 from app.api import requests
-from app.node.control.ndjson import Json, Progress, stream, with_progress
-from app.node.control.request_body import body
+from app.api.models import Speeds, Unloaded
+from app.node.control.ndjson import Json, Report, stream, with_progress
+from app.node.control.request_body import answer, body
 from app.node.control.shelf_routes import Models
 from app.node.known_household import KnownHousehold
 from app.node.models.guest_answers import GuestAnswers
@@ -46,7 +48,7 @@ class ModelRoutes:
 
     async def listed(self, request: web.Request) -> web.Response:
         offered = await self._guesting.offered()
-        return web.json_response({"models": await self._models.listed(), "offered": offered})
+        return answer(api.Models(await self._models.listed(), offered))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.Import)
@@ -54,12 +56,12 @@ class ModelRoutes:
         return await stream(request, work)
 
     async def model(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._models.one(request.match_info["name"]))
+        return answer(await self._models.described(request.match_info["name"]))
 
     async def remove(self, request: web.Request) -> web.Response:
         removed = await self._models.remove(request.match_info["name"])
-        self._hosting.forget_failed_load(removed["removed"])
-        return web.json_response(removed)
+        self._hosting.forget_failed_load(removed.removed)
+        return answer(removed)
 
     async def plan(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.PlanModel)
@@ -70,7 +72,7 @@ class ModelRoutes:
     async def speeds(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.MeasureModel)
 
-        async def work(report: Progress) -> Json:
+        async def work(report: Report) -> Speeds:
             household = self._household
             return await self._measuring.table(order, BATCH_ROWS, household.now, household.me, report)
 
@@ -80,7 +82,7 @@ class ModelRoutes:
         order = await body(request, requests.Judge)
         planner_inputs, released = self._hosting.planner_inputs, self._hosting.released()
 
-        async def work(report: Progress) -> Json:
+        async def work(report: Report) -> Json:
             return await verdicts(order, planner_inputs, released, report)
 
         if order.measure:
@@ -100,4 +102,4 @@ class ModelRoutes:
     async def unload(self, request: web.Request) -> web.Response:
         order = await body(request, requests.UnloadModel)
         gone = await self._hosting.unload(order.model)
-        return web.json_response({"unloaded": gone[0] if gone else None, "also": gone[1:]})
+        return answer(Unloaded(gone[0] if gone else None, gone[1:]))

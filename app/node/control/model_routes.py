@@ -5,8 +5,10 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
+from app.api.answers import MachineRefs
+from app.api.downloads import DownloadAnswer, Downloads
 from app.core.errors import BadInput, Reason
-from app.node.control.request_body import body
+from app.node.control.request_body import answer, body
 from app.node.downloads.model_sources import ModelSources
 
 MOST = 60
@@ -42,66 +44,66 @@ class _Routes:
         self._shop = shop
 
     async def catalogue(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.catalogue())
+        return answer(await self._shop.catalogue())
 
     async def search(self, request: web.Request) -> web.Response:
         limit = request.query.get("limit", "30")
         if not (limit.isascii() and limit.isdigit() and len(limit) < 9 and 1 <= int(limit) <= MOST):
             raise BadInput("bad_request", why=Reason("limit_wrong", {"most": MOST}))
-        return web.json_response(await self._shop.search(request.query.get("q", ""), int(limit)))
+        return answer(await self._shop.search(request.query.get("q", ""), int(limit)))
 
     async def files(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.files(request.query.get("repo", "")))
+        return answer(await self._shop.files(request.query.get("repo", "")))
 
     async def found(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.other_apps())
+        return answer(await self._shop.other_apps())
 
     async def downloads(self, request: web.Request) -> web.Response:
-        return web.json_response({"downloads": list(self._shop.downloads.json().values())})
+        return answer(Downloads(list(self._shop.downloads.snapshot().values())))
 
     async def start(self, request: web.Request) -> web.Response:
         order = await body(request, requests.StartDownload)
-        return web.json_response({"download": await self._shop.start(order)})
+        return answer(DownloadAnswer(await self._shop.start(order)))
 
     async def copies(self, request: web.Request) -> web.Response:
         order = await body(request, requests.FindCopies)
-        return web.json_response({"machines": await self._shop.copies_of(order)})
+        return answer(MachineRefs(await self._shop.copies_of(order)))
 
     async def pause(self, request: web.Request) -> web.Response:
         paused = await self._shop.downloads.pause(request.match_info["id"])
-        return web.json_response({"download": paused})
+        return answer(DownloadAnswer(paused))
 
     async def resume(self, request: web.Request) -> web.Response:
         resumed = await self._shop.downloads.resume(request.match_info["id"])
-        return web.json_response({"download": resumed})
+        return answer(DownloadAnswer(resumed))
 
     async def remove(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.downloads.remove(request.match_info["id"]))
+        return answer(await self._shop.downloads.remove(request.match_info["id"]))
 
     async def folder(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.folder.told())
+        return answer(await self._shop.folder.state())
 
     async def choose_folder(self, request: web.Request) -> web.Response:
         order = await body(request, requests.ChooseFolder)
         chosen = await self._shop.folder.choose(order.path, move=order.move, new=order.new)
-        return web.json_response(chosen)
+        return answer(chosen)
 
     async def look_at_folder(self, request: web.Request) -> web.Response:
         order = await body(request, requests.ChooseFolder)
-        return web.json_response(await self._shop.folder.look(order.path))
+        return answer(await self._shop.folder.look(order.path))
 
     async def move(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.folder.move())
+        return answer(await self._shop.folder.move())
 
     async def stop_moving(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.folder.stop())
+        return answer(await self._shop.folder.stop())
 
     async def token(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.token())
+        return answer(await self._shop.token())
 
     async def set_token(self, request: web.Request) -> web.Response:
         order = await body(request, requests.SetToken)
-        return web.json_response(await self._shop.set_token(order.token))
+        return answer(await self._shop.set_token(order.token))
 
     async def clear_token(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop.clear_token())
+        return answer(await self._shop.clear_token())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
+from app.api.answers import MachineRoles, Removed, Renamed, RenamedMachine, RolesSet
+from app.api.snapshot import MachineRef
 from app.core.errors import BadInput, Refused
 from app.core.household.household import Machine
 from app.core.household.machine_names import clean_name, is_taken, name_key
@@ -16,8 +17,6 @@ from app.core.household.operations import Add, OperationId, Role
 from app.core.ids import MachineId
 from app.machine.settings import Choices
 from app.network.network import Network
-
-Json = dict[str, Any]
 
 
 class Naming:
@@ -52,7 +51,7 @@ class Naming:
 
     async def rename(
         self, network: Network, machine: Machine, name: str, machines: Mapping[MachineId, Machine]
-    ) -> Json:
+    ) -> Renamed:
         """`machine` is called `name` from now on. Raises Refused: others are named by an admin."""
         cleaned = clean_name(name)
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
@@ -64,7 +63,7 @@ class Naming:
             await self._take(cleaned, None)
         else:
             await network.rename(machine.id, cleaned)
-        return {"renamed": {"id": machine.id, "name": cleaned, "was": machine.name}}
+        return Renamed(RenamedMachine(machine.id, cleaned, machine.name))
 
     async def _take(self, name: str, line: OperationId | None) -> None:
         answer = {"name": name} if line is None else {"name": name, "renamed": line}
@@ -72,15 +71,15 @@ class Naming:
         self._changed(name)
 
 
-async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> Json:
+async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> RolesSet:
     """Set the rights of `machine`. Raises Refused, and BadInput for rights that contradict each other."""
     if {"guest", "host"} <= set(roles):
         raise BadInput("roles_contradict", name=machine.name)
     member = await network.set_roles(machine.id, [Role(role) for role in roles])
-    return {"machine": {"id": machine.id, "name": machine.name, "roles": sorted(map(str, member.roles))}}
+    return RolesSet(MachineRoles(machine.id, machine.name, roles=sorted(map(str, member.roles))))
 
 
-async def remove(network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]) -> Json:
+async def remove(network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]) -> Removed:
     """Remove `machine`. `added`: what becomes of the machines it brought in, `keep` or `remove`.
 
     Raises Refused when that is not said and there are any.
@@ -102,4 +101,4 @@ async def remove(network: Network, machine: Machine, added: str | None, names: M
     await network.remove(machine.id, kept)
     gone = before - network.members.keys() - {machine.id}
     also = sorted(names[key].name for key in gone if key in names)
-    return {"removed": {"id": machine.id, "name": machine.name}, "also_removed": also}
+    return Removed(MachineRef(machine.id, machine.name), also)

@@ -12,20 +12,21 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from app.api.plans import Progress
 from app.core.errors import AppError, bug
 from app.node.control.guard import explained
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Progress = Callable[[Json], None]
+Report = Callable[[Progress], None]
 PROGRESS_SECONDS = 0.1
 UNREAD_SECONDS = 30.0  # an asker that takes nothing for so long has gone (SAFETY.md 5)
 
 
-def hashing(done: int, total: int) -> Json:
-    """Return a progress line of reading a file to check it."""
-    return {"step": "hashing", "machine": None, "done": done, "total": total, "unit": "bytes"}
+def hashing(done: int, total: int) -> Progress:
+    """Return the progress of reading a file to check it."""
+    return Progress("hashing", None, done, total, "bytes")
 
 
 async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
@@ -54,7 +55,7 @@ async def _write(request: web.Request, answer: web.StreamResponse, line: Json) -
         raise asyncio.CancelledError from None
 
 
-async def with_progress(work: Callable[[Progress], Awaitable[Any]]) -> AsyncGenerator[Json, None]:
+async def with_progress(work: Callable[[Report], Awaitable[Any]]) -> AsyncGenerator[Json, None]:
     """Run `work` and yield its progress at most ten times a second, then {"done": result}.
 
     Closing the iterator cancels the work. `work` may report from any thread.
@@ -64,8 +65,8 @@ async def with_progress(work: Callable[[Progress], Awaitable[Any]]) -> AsyncGene
     last = [0.0]
     closed = False
 
-    def report(progress: Json) -> None:
-        whole = progress.get("done") == progress.get("total")
+    def report(progress: Progress) -> None:
+        whole = progress.done == progress.total
         if whole or time.monotonic() - last[0] >= PROGRESS_SECONDS:
             last[0] = time.monotonic()
             loop.call_soon_threadsafe(news.put_nowait, {"progress": progress})

@@ -6,13 +6,14 @@ import asyncio
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from app.api import requests
+from app.api import computer, requests
+from app.api.computer import FolderUse, Walls
+from app.api.computer import Settings as SettingsState
 from app.core.errors import BadInput
-from app.core.reasons import with_reason
+from app.core.reasons import said, sentence
 from app.machine.checks import confined
 from app.machine.hardware import engines
 from app.machine.interfaces import USED_BY_DEFAULT, Interface, interfaces
@@ -23,8 +24,6 @@ from app.machine.settings import Choices, NodeOptions, Settings, load
 from app.network.network import Network
 from app.node.downloads.models_folder import existing
 from app.node.links.discovery_service import DiscoveryService, choice_of
-
-Json = dict[str, Any]
 
 
 class OwnSettings:
@@ -42,28 +41,29 @@ class OwnSettings:
         self._home, self._options, self._choices = home, options, choices
         self._network, self._finding, self._folders = network, finding, folders
 
-    async def told(self) -> Json:
-        """Return all of them. `restart`: whether what is saved differs from what this start goes by."""
+    async def state(self) -> SettingsState:
+        """Return all settings, and whether the node must restart for some of them to count."""
         saved = await asyncio.to_thread(load, self._home.settings_file)
         every = await asyncio.to_thread(interfaces)
         keys = await open_keystore(self._home)
         chosen, port = self._options.port, self._network.port
         moved = chosen is None and saved.port != port
-        return {
-            "address": str(self._network.address),
-            "port": port if chosen is not None else saved.port,
-            "port_fixed": chosen is not None,
-            "discovery": saved.discovery,
-            "look_for_updates": saved.look_for_updates,
-            "share_models": saved.share_models,
-            "interfaces": [_interface_json(interface, saved) for interface in every],
-            "restart": moved or choice_of(self._options, saved) != self._finding.choice,
-            **with_reason("keys", keys.where),
-            "home": str(self._home.root),
-            "folders": await asyncio.to_thread(_folders, self._home, self._folders),
-        }
+        return SettingsState(
+            address=str(self._network.address),
+            port=port if chosen is not None else saved.port,
+            port_fixed=chosen is not None,
+            discovery=saved.discovery,
+            look_for_updates=saved.look_for_updates,
+            share_models=saved.share_models,
+            interfaces=[_interface(interface, saved) for interface in every],
+            restart=moved or choice_of(self._options, saved) != self._finding.choice,
+            keys=said(keys.where),
+            keys_facts=keys.where,
+            home=str(self._home.root),
+            folders=await asyncio.to_thread(_folders, self._home, self._folders),
+        )
 
-    async def change(self, order: requests.ChangeSettings) -> Json:
+    async def change(self, order: requests.ChangeSettings) -> SettingsState:
         """Save what is given; it counts from the node's next start. Raises BadInput."""
         if order.interfaces is not msgspec.UNSET:
             known = {interface.name for interface in await asyncio.to_thread(interfaces)}
@@ -79,30 +79,30 @@ class OwnSettings:
         }
         if changes:
             await self._choices.change(lambda now: msgspec.structs.replace(now, **changes))
-        return await self.told()
+        return await self.state()
 
 
-async def walls_told() -> Json:
-    """Return what is kept from the process that reads model files, why it is no more, and what to do about it."""
+async def worker_walls() -> Walls:
+    """Return how far the process that reads model files is confined, why no further, and how to change that."""
     walls = await engines.probe_walls()
     check = confined(walls)
     level = walls.level if walls is not None else "unknown"
-    return {"level": level, **with_reason("cause", check.cause), **with_reason("cure", check.cure)}
+    return Walls(level, sentence(check.cause), check.cause, sentence(check.cure), check.cure)
 
 
-def _interface_json(interface: Interface, saved: Settings) -> Json:
-    return {
-        "name": interface.name,
-        "kind": str(interface.kind),
-        "addresses": list(interface.addresses),
-        "up": interface.is_up,
-        "unasked": interface.kind in USED_BY_DEFAULT,
-        "chosen": interface.name in saved.interfaces,
-        "bits_per_s": interface.negotiated_bits_per_s,
-    }
+def _interface(interface: Interface, saved: Settings) -> computer.Interface:
+    return computer.Interface(
+        name=interface.name,
+        kind=str(interface.kind),
+        addresses=list(interface.addresses),
+        up=interface.is_up,
+        unasked=interface.kind in USED_BY_DEFAULT,
+        chosen=interface.name in saved.interfaces,
+        bits_per_s=interface.negotiated_bits_per_s,
+    )
 
 
-def _folders(home: Home, of_models: ModelsFolders) -> list[Json]:
+def _folders(home: Home, of_models: ModelsFolders) -> list[FolderUse]:
     """Return the large folders and their sizes; a folder whose disk is away is skipped."""
     here = [folder for folder in of_models.all if folder not in (of_models.own, *of_models.known_away)]
     now = of_models.now  # as `poolhouse folder` tells it
@@ -110,12 +110,9 @@ def _folders(home: Home, of_models: ModelsFolders) -> list[Json]:
     models = used_bytes(file for folder in (home.models, *here) for file in folder.rglob("*"))
     free = _free(home.root)
     return [
-        {"what": kind, "path": str(path), "bytes": n_bytes, "free_bytes": free_bytes}
-        for kind, path, n_bytes, free_bytes in (
-            ("models", now, models, now_free),
-            ("stages", home.stages, used_bytes(home.stages.rglob("*")), free),
-            ("logs", home.logs, used_bytes(home.logs.rglob("*")), free),
-        )
+        FolderUse("models", str(now), models, now_free),
+        FolderUse("stages", str(home.stages), used_bytes(home.stages.rglob("*")), free),
+        FolderUse("logs", str(home.logs), used_bytes(home.logs.rglob("*")), free),
     ]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
+from app.api.answers import Joined, MachineAnswer, PairingCode
+from app.api.plans import Progress
+from app.api.snapshot import MachineRef, Pairing
 from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household.household import Announced, Machine
 from app.core.household.machine_names import same_name
@@ -17,8 +19,7 @@ from app.core.ids import MachineId
 from app.network.membership.pairing_window import PairingWindow
 from app.network.network import Network
 from app.network.sockets import Address
-
-Json = dict[str, Any]
+from app.node.control.ndjson import Report
 
 ROLES = {
     "lend": (Role.LENDER,),
@@ -32,7 +33,7 @@ LINKING_SECONDS = 5
 MIN_PREFIX = 6
 
 
-async def open_window(network: Network, role: str) -> Json:
+async def open_window(network: Network, role: str) -> PairingCode:
     """A code for a machine that shall have the role's rights. Raises Refused or Busy."""
     last = network.window
     if last is not None and not last.ended and not last.seconds_left:
@@ -40,10 +41,10 @@ async def open_window(network: Network, role: str) -> Json:
             async with asyncio.timeout(LINKING_SECONDS):
                 await _settled(last)
     window = await network.open_pairing(ROLES[role])
-    return {"code": window.code, "address": str(window.address), "seconds": WINDOW_SECONDS, "tries": WINDOW_TRIES}
+    return PairingCode(window.code, str(window.address), WINDOW_SECONDS, WINDOW_TRIES)
 
 
-async def wait(network: Network, report: Callable[[Json], None]) -> Json:
+async def wait(network: Network, report: Report) -> MachineAnswer:
     """Wait until the open window ends; return the machine that was paired. Raises Refused."""
     window = network.window
     if window is None:
@@ -52,12 +53,15 @@ async def wait(network: Network, report: Callable[[Json], None]) -> Json:
         ending = group.create_task(_settled(window), name="wait for pairing")
         while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
             left = round(window.seconds_left)
-            report({"step": "waiting", "machine": None, "done": WINDOW_SECONDS - left,
-                    "total": WINDOW_SECONDS, "unit": "seconds", "tries_left": window.tries_left})  # fmt: skip
+            report(
+                Progress(
+                    "waiting", None, WINDOW_SECONDS - left, WINDOW_SECONDS, "seconds", tries_left=window.tries_left
+                )
+            )
     machine = ending.result()
     if isinstance(machine, Refused):
         raise machine
-    return {"machine": {"id": machine, "name": network.members[machine].name}}
+    return MachineAnswer(MachineRef(machine, network.members[machine].name))
 
 
 async def _settled(window: PairingWindow) -> MachineId | Refused:
@@ -69,7 +73,7 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 
 async def join(
     network: Network, ref: str, code: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine]
-) -> Json:
+) -> Joined:
     """Join the household whose member shows `code`: at an address, or `near` under a name.
 
     `machines` are those of this household: nobody joins them again.
@@ -84,11 +88,9 @@ async def join(
     return _joined(network, await network.join(last, code))
 
 
-def _joined(network: Network, member: Member) -> Json:
-    """guest: whether this machine may only ask there."""
+def _joined(network: Network, member: Member) -> Joined:
     own = network.members.get(network.id)
-    answer = {"id": member.id, "name": member.name}
-    return {"machine": answer, "guest": own is not None and own.is_guest}
+    return Joined(MachineRef(member.id, member.name), own is not None and own.is_guest)
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
@@ -128,25 +130,21 @@ def _door(seen: Announced) -> list[Address]:
     return [Address(host, seen.pairing_port or 0) for host in seen.addresses]
 
 
-def window_json(window: PairingWindow | None) -> Json | None:
-    """The open window, without its code: that is for the screen of whoever opened it."""
+def open_pairing(window: PairingWindow | None) -> Pairing | None:
+    """Return the open window, without its code, which only the screen that opened it shows."""
     if window is None or window.ended:
         return None
-    return {"address": str(window.address), "seconds_left": round(window.seconds_left), "tries_left": window.tries_left}
+    return Pairing(str(window.address), round(window.seconds_left), window.tries_left)
 
 
-def json(window: PairingWindow | None) -> Json:
-    """The snapshot's part of it."""
+def paired_machine(window: PairingWindow | None) -> MachineId | None:
+    """Return the machine that the last window paired."""
     state = window.state if window is not None else None
-    return {
-        "pairing": window_json(window),
-        "pairing_closed": why_closed(window),
-        "paired": state.machine if isinstance(state, Done) else None,  # by the last window
-    }
+    return state.machine if isinstance(state, Done) else None
 
 
 def why_closed(window: PairingWindow | None) -> str | None:
-    """The reason's code, where the last window ended without a machine and nobody cancelled it."""
+    """Return the code of why the last window closed, unless it paired a machine or was canceled."""
     state = window.state if window is not None else None
     return state.why.code if isinstance(state, Closed) and state.why is not None else None
 

@@ -1,10 +1,11 @@
-"""The body of a request as a typed value, or an error that names the wrong field in plain words."""
+"""Bodies of the loopback API: a request's as a typed value, or an error that names the wrong field; an answer's."""
 
 from __future__ import annotations
 
 import re
 from typing import TypeVar
 
+import msgspec
 from aiohttp import web
 
 from app.api.requests import Request
@@ -41,6 +42,11 @@ async def body(request: web.Request, kind: type[R]) -> R:
         return decode(wire_json.replace_lone_surrogates(raw) or b"{}", kind)
     except ValueError as error:
         raise BadInput("bad_request", why=explain(str(error))) from None
+
+
+def answer(value: msgspec.Struct) -> web.Response:
+    """Return the answer to a request: a type of app/api as JSON."""
+    return web.json_response(msgspec.to_builtins(value))
 
 
 def wrong_field(words: str) -> str:

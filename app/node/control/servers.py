@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection, Iterable
 from aiohttp import web
 
 from app.api import requests
+from app.api.computer import HistoryKey
 from app.core.errors import BadInput
 from app.core.ids import MachineId
-from app.core.reasons import with_reason
+from app.core.reasons import said
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.servers.lan_server import LanServer
 from app.gateway.servers.local_server import ChatApi
@@ -24,7 +25,7 @@ from app.node.control.household_routes import HouseholdRoutes
 from app.node.control.machine_routes import MachineRoutes
 from app.node.control.model_file_routes import ModelRoutes
 from app.node.control.node_settings import OwnSettings
-from app.node.control.request_body import body
+from app.node.control.request_body import answer, body
 from app.node.control.state_routes import StateRoutes
 from app.node.doctor import Doctor
 from app.node.downloads import updates
@@ -44,12 +45,12 @@ def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.
     async def measure(request: web.Request) -> web.Response:
         ref = request.query.get("machine")
         only = other_machine(household, ref) if ref is not None else None
-        return web.json_response(await links.measure_now(only))
+        return answer(await links.measure_now(only))
 
     async def prefer(request: web.Request) -> web.Response:
         order = await body(request, requests.PreferInterface)
         machine = other_machine(household, request.match_info["ref"])
-        return web.json_response(await links.prefer(machine, order.interface))
+        return answer(await links.prefer(machine, order.interface))
 
     return [web.post("/measure", measure), web.post("/machines/{ref}/interface", prefer)]
 
@@ -68,21 +69,21 @@ def other_machine(household: KnownHousehold, ref: str) -> MachineId:
 def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
     """Each is a few lines over one method of the rules."""
 
-    async def told(request: web.Request) -> web.Response:
-        return web.json_response(lending.all_json())
+    async def state(request: web.Request) -> web.Response:
+        return answer(lending.full_state())
 
     async def change(request: web.Request) -> web.Response:
-        return web.json_response(await lending.change(await body(request, requests.ChangeLending)))
+        return answer(await lending.change(await body(request, requests.ChangeLending)))
 
     async def pause(request: web.Request) -> web.Response:
         order = await body(request, requests.PauseLending)
-        return web.json_response(await lending.pause(order.seconds, order.at_once))
+        return answer(await lending.pause(order.seconds, order.at_once))
 
     async def resume(request: web.Request) -> web.Response:
-        return web.json_response(await lending.resume())
+        return answer(await lending.resume())
 
     return [
-        web.get("/lending", told),
+        web.get("/lending", state),
         web.post("/lending", change),
         web.post("/lending/pause", pause),
         web.post("/lending/resume", resume),
@@ -95,15 +96,15 @@ def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
 def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
     """Both tell the key, or null, and where it is kept; POST makes one where there is none."""
 
-    async def told(problem: str | None) -> web.Response:
-        where = {**with_reason("where", await key.where()), **with_reason("place", await key.place())}
-        return web.json_response({"key": problem, **where})
+    async def described(value: str | None) -> web.Response:
+        where, place = await key.where(), await key.place()
+        return answer(HistoryKey(value, said(where), where, said(place), place))
 
     async def read(request: web.Request) -> web.Response:
-        return await told(await key.read())
+        return await described(await key.read())
 
     async def make(request: web.Request) -> web.Response:
-        return await told(await key.make())
+        return await described(await key.make())
 
     return [web.get("/history/key", read), web.post("/history/key", make)]
 

@@ -5,28 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from app.api import requests
+from app.api.models import ModelAnswer, ModelRemoved, ShelfModel
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.model_reader import KNOWN
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput
+from app.core.reasons import sentence
 from app.inference.worker.tokenizer import Text
 from app.machine.paths import expanded
 from app.node.cancellation import in_thread
-from app.node.control.ndjson import Progress, hashing
-from app.node.snapshot import model_json
-
-Json = dict[str, Any]
+from app.node.control.ndjson import Report, hashing
 
 
 class Origins(Protocol):
     """Knows where the files of the shelf came from."""
 
-    def about(self, entry: Entry) -> Json:
-        """Return what the shelf shows of a model beside its own facts; reads the disk."""
+    def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
+        """Return a model on the shelf with its origin, and whether its file still exists. Reads the disk."""
 
     async def forget(self, entry: Entry) -> int | None:
         """Delete the file of a model that is to leave the shelf, if it was downloaded here; the bytes freed,
@@ -48,22 +47,20 @@ class Models:
         self._origins, self._changed = origins, changed
         self._in_use = in_use  # the ids of the models that are loaded
 
-    async def listed(self) -> list[Json]:
-        def all_of_them() -> list[Json]:
-            return [self._json(entry) for entry in self._shelf.entries()]
+    async def listed(self) -> list[ShelfModel]:
+        """Return all models on the shelf."""
+        return await asyncio.to_thread(lambda: [self._described(entry) for entry in self._shelf.entries()])
 
-        return await asyncio.to_thread(all_of_them)
-
-    async def one(self, name: str) -> Json:
-        """The model that a person means, as it is listed. Raises BadInput."""
+    async def described(self, name: str) -> ModelAnswer:
+        """Return the model that a person means, as it is listed. Raises BadInput."""
         entry = await self.named(name)
-        return {"model": await asyncio.to_thread(self._json, entry)}
+        return ModelAnswer(await asyncio.to_thread(self._described, entry))
 
     async def named(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """The model of this name; `loaded`: half a name means one of these, and no other. Raises BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
-    async def add(self, order: requests.Import, report: Progress) -> Json:
+    async def add(self, order: requests.Import, report: Report) -> ModelAnswer:
         """Check and hash a file, and put it on the shelf. Cancelling stops the hashing."""
 
         def tell(done: int, total: int) -> None:
@@ -73,7 +70,7 @@ class Models:
         await self._known_to_the_engine(path)
         entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=order.name, whole=True), tell)
         self._changed()
-        return {"model": await asyncio.to_thread(self._json, entry)}
+        return ModelAnswer(await asyncio.to_thread(self._described, entry))
 
     async def _known_to_the_engine(self, path: Path) -> None:
         """A family that nobody proved may be one that no engine here computes, and so may a new way to split words:
@@ -89,7 +86,7 @@ class Models:
             if error.reason.code in ("engine_knows_not", "engine_pre_unknown"):
                 raise
 
-    async def remove(self, name: str) -> Json:
+    async def remove(self, name: str) -> ModelRemoved:
         """Take a model from the shelf and delete its stages. A file that was downloaded here goes
         too; any other stays where it is. Raises AppError; then the model stays as well."""
         entry = await asyncio.to_thread(self._shelf.get, name)
@@ -100,13 +97,39 @@ class Models:
         of_file = await self._origins.forget(entry)
         freed = await asyncio.to_thread(self._removed, entry.name)
         self._changed()
-        return {"removed": entry.name, "freed_bytes": freed + (of_file or 0), "file_deleted": of_file is not None}
+        return ModelRemoved(entry.name, freed + (of_file or 0), of_file is not None)
 
     def _removed(self, name: str) -> int:
         before = self._stages.used_bytes()
         self._shelf.remove(name)
         return max(0, before - self._stages.used_bytes())
 
-    def _json(self, entry: Entry) -> Json:
-        known = model_json(entry.model, entry.path, entry.builtin)
-        return {**known, **self._origins.about(entry)}
+    def _described(self, entry: Entry) -> ShelfModel:
+        return self._origins.with_origin(entry, _shelf_model(entry))
+
+
+def _shelf_model(entry: Entry) -> ShelfModel:
+    model = entry.model
+    return ShelfModel(
+        name=model.name,
+        id=model.id,
+        architecture=model.architecture,
+        quantisation=model.quantisation,
+        n_layers=model.n_layers,
+        width=model.width,
+        n_vocab=model.n_vocab,
+        context_length=model.context_length,
+        file_bytes=model.file_bytes,
+        quantised_kv=model.quantised_kv,
+        licence=model.licence,
+        path=entry.path,
+        splits=bool(model.cuts.boundaries),
+        whole_reason=sentence(model.cuts.whole_reason),
+        whole_reason_facts=model.cuts.whole_reason,
+        builtin=entry.builtin,
+        embeds=model.embeds,
+        writes=model.writes,
+        has_template=model.has_template,
+        ranks=model.ranks,
+        n_parameters=model.n_parameters,
+    )

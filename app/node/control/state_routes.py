@@ -9,7 +9,10 @@ from contextlib import aclosing
 import msgspec
 from aiohttp import web
 
+from app.api.answers import Nothing
+from app.api.computer import Checks
 from app.node.control.ndjson import Json
+from app.node.control.request_body import answer
 from app.node.doctor import Doctor
 from app.node.events import Event, Events
 from app.node.journal import Journal
@@ -40,13 +43,13 @@ class StateRoutes:
         return web.json_response(self._snapshot())
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await answer.prepare(request)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
         after = request.headers.get("Last-Event-ID", "")
         async with aclosing(with_heartbeat(self._events.listen(after))) as events:
             async for event in events:
-                await answer.write(event)
-        return answer
+                await response.write(event)
+        return response
 
     async def machines(self, request: web.Request) -> web.Response:
         now = self._snapshot()
@@ -54,7 +57,7 @@ class StateRoutes:
 
     async def doctor(self, request: web.Request) -> web.Response:
         whole = "whole" in request.query
-        return web.json_response({"checks": await self._doctor.checks(whole)})
+        return answer(Checks(await self._doctor.checks(whole)))
 
     async def journal(self, request: web.Request) -> web.Response:
         since = request.query.get("since", "0")
@@ -62,7 +65,7 @@ class StateRoutes:
 
     async def shutdown(self, request: web.Request) -> web.Response:
         self._stop()
-        return web.json_response({})
+        return answer(Nothing())
 
 
 async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[bytes, None]:

@@ -9,16 +9,14 @@ from typing import Any, Literal
 
 from msgspec import structs
 
+from app.api.downloads import Download
 from app.catalog.files import Disk
 from app.catalog.transfers.download_records import DownloadFolders, DownloadRecords, Record
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, no_room, to_its_end
 from app.core.errors import BadInput, Reason
-from app.core.reasons import with_reason
+from app.core.reasons import sentence
 from app.node.downloads.transfer_rate import TransferRate
 
-# The state of a running download, and its JSON for faces.
-
-Json = dict[str, Any]
 Doing = Literal["waiting", "starting", "running", "checking", "nothing"]
 
 TELL_SECONDS = 0.25
@@ -87,35 +85,38 @@ class DownloadProgress:
         self._told = 0.0
 
 
-def download_json(record: Record, live: DownloadProgress) -> Json:
-    """A download as the loopback API shows it."""
+def _described(record: Record, live: DownloadProgress) -> Download:
     going = record.standing == "going"
+    reason = Reason(record.code, record.facts) if record.code else None
+    held_up = live.held_up if going else None
     speed = live.bytes_per_s()
     left = None
     if speed and record.total_bytes:
         left = round(max(0, record.total_bytes - live.done_bytes) / speed)
-    return {
-        "id": record.id,
-        "name": record.name,
-        "repository": record.repository,
-        "file": record.file,
-        "parts": len(record.parts) or 1,
-        "revision": record.revision,
-        "source": record.source,
-        "machine": record.machine,
-        "state": (live.doing if live.doing != "nothing" else "waiting") if going else record.standing,
-        "done_bytes": live.done_bytes if record.standing != "done" else record.total_bytes,
-        "total_bytes": record.total_bytes,
-        "bytes_per_s": speed,
-        "seconds_left": left,
-        **with_reason("reason", Reason(record.code, record.facts) if record.code else None),
-        "code": record.code,
-        **with_reason("held_up", live.held_up if going else None),
-        "sha256": record.sha256,
-        "hash_from": record.hash_from,
-        "model": record.model,
-        "started": record.started,
-    }
+    return Download(
+        id=record.id,
+        name=record.name,
+        repository=record.repository,
+        file=record.file,
+        parts=len(record.parts) or 1,
+        revision=record.revision,
+        source=record.source,
+        machine=record.machine,
+        state=(live.doing if live.doing != "nothing" else "waiting") if going else record.standing,
+        done_bytes=record.total_bytes or live.done_bytes if record.standing == "done" else live.done_bytes,
+        total_bytes=record.total_bytes,
+        bytes_per_s=speed,
+        seconds_left=left,
+        reason=sentence(reason),
+        reason_facts=reason,
+        code=record.code,
+        held_up=sentence(held_up),
+        held_up_facts=held_up,
+        sha256=record.sha256,
+        hash_from=record.hash_from,
+        model=record.model,
+        started=record.started,
+    )
 
 
 class DownloadLedger:
@@ -148,12 +149,13 @@ class DownloadLedger:
     def live(self, download_id: str) -> DownloadProgress:
         return self._live[download_id]
 
-    def json(self) -> dict[str, Json]:
-        """Return the JSON for the snapshot."""
-        return {key: self.record_json(key) for key in self._records}
+    def snapshot(self) -> dict[str, Download]:
+        """Return the state of each download by ID, the oldest first."""
+        return {key: self.described(key) for key in self._records}
 
-    def record_json(self, download_id: str) -> Json:
-        return download_json(self[download_id], self._live[download_id])
+    def described(self, download_id: str) -> Download:
+        """Return the state of a download. Raises BadInput if there is none with this ID."""
+        return _described(self[download_id], self._live[download_id])
 
     async def add(self, record: Record) -> None:
         """Put it on the list. Raises AppError where the disk does not take it."""

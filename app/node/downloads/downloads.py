@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 
+from app.api.downloads import Download, DownloadRemoved
 from app.catalog.files import Disk
 from app.catalog.gguf.gguf_names import part_names
 from app.catalog.hub.hub_address import MAIN, checked
@@ -38,7 +39,6 @@ from app.node.downloads.download_source import (
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 AT_ONCE = 2
 STALL_LOOK_SECONDS = 1.0
 AWAY = ("copy_away", "copy_unreached")  # the machine that a model is copied from
@@ -89,12 +89,13 @@ class Downloads:
             finally:
                 self._ready.clear()
 
-    def json(self) -> dict[str, Json]:
-        """Return the JSON for the snapshot, the oldest first."""
-        return self._list.json()
+    def snapshot(self) -> dict[str, Download]:
+        """Return the state of each download by ID, the oldest first."""
+        return self._list.snapshot()
 
-    def record_json(self, download_id: str) -> Json:
-        return self._list.record_json(download_id)
+    def described(self, download_id: str) -> Download:
+        """Return the state of a download. Raises BadInput if there is none with this ID."""
+        return self._list.described(download_id)
 
     def of(self, repository: str, file: str) -> str | None:
         """The id of the download of this file, if there is one."""
@@ -103,7 +104,7 @@ class Downloads:
 
     async def start(
         self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
-    ) -> Json:
+    ) -> Download:
         """Begin a download, or go on with the one there is; of a model in several files any names it.
 
         copy: from a machine of the household; what came so far is gone on with. Raises AppError.
@@ -135,9 +136,9 @@ class Downloads:
             self._list.check_room(record)
             await self._list.add(record)
             self._go(key)
-            return self.record_json(key)
+            return self.described(key)
 
-    async def pause(self, download_id: str) -> Json:
+    async def pause(self, download_id: str) -> Download:
         """Stop it; what is here stays."""
         async with self._hands:
             if self._list[download_id].standing == "going":
@@ -145,18 +146,18 @@ class Downloads:
                 if self._list[download_id].standing == "paused":  # it may have ended just now
                     await self._list.change(download_id, standing="paused")
             self._changed()
-            return self.record_json(download_id)
+            return self.described(download_id)
 
-    async def resume(self, download_id: str) -> Json:
+    async def resume(self, download_id: str) -> Download:
         """Go on from what is on the disk; an old error is forgotten."""
         async with self._hands:
             return await self._resume(download_id)
 
-    async def remove(self, download_id: str) -> Json:
+    async def remove(self, download_id: str) -> DownloadRemoved:
         """Cancel it and delete its part. Of one that is done only the line goes."""
         async with self._hands:
             freed = await self._remove(download_id)
-            return {"removed": download_id, "freed_bytes": freed}
+            return DownloadRemoved(download_id, freed)
 
     def __contains__(self, download_id: str) -> bool:
         return download_id in self._list
@@ -233,13 +234,13 @@ class Downloads:
             fields |= {"sha256": now.sha256, "hash_from": there.hash_from or now.hash_from}
         await self._list.change(there.id, **fields)
 
-    async def _resume(self, download_id: str) -> Json:
+    async def _resume(self, download_id: str) -> Download:
         record = self._list[download_id]
         if record.standing in ("paused", "failed"):
             self._list.check_room(record)
             await self._list.change(download_id, standing="going", code=None, facts={})
             self._go(download_id)
-        return self.record_json(download_id)
+        return self.described(download_id)
 
     async def _remove(self, download_id: str) -> int:
         if download_id not in self._list:
@@ -343,7 +344,7 @@ class Downloads:
         return FetchServices(self._list, files, self._disk, token, self._changed, self._waits, self.arrived)
 
     async def _fail(self, download_id: str, error: AppError) -> None:
-        failed: Json = {"standing": "failed", "code": error.reason.code, "facts": error.reason.facts}
+        failed: dict[str, Any] = {"standing": "failed", "code": error.reason.code, "facts": error.reason.facts}
         try:
             await self._list.change(download_id, **failed)
         except (AppError, OSError):  # a full disk: the sentence is shown though it is not kept

@@ -21,6 +21,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
+from app.api.downloads import Giving
 from app.catalog.files import CHUNK_BYTES
 from app.catalog.gguf.gguf_names import part_names
 from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
@@ -89,9 +90,9 @@ class ModelServer:
         self._turn = asyncio.Lock()
         self._now: OutgoingModel | None = None
 
-    def json(self) -> Json:
-        """Its part of the snapshot."""
-        return {"giving": asdict(self._now) if self._now else None}
+    def snapshot(self) -> Giving | None:
+        """Return the copy in progress."""
+        return Giving(**asdict(self._now)) if self._now else None
 
     @property
     def is_busy(self) -> bool:

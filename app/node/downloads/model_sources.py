@@ -10,7 +10,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.api import requests
+import msgspec
+
+from app.api import models, requests
+from app.api.downloads import Download
+from app.api.models import (
+    Catalogue,
+    CatalogueModel,
+    FoundFile,
+    FoundFiles,
+    FoundPlace,
+    HubListing,
+    HubSearch,
+    ShelfModel,
+    TokenState,
+)
+from app.api.snapshot import MachineRef
 from app.catalog.catalogue import Offer, shipped
 from app.catalog.files import Disk
 from app.catalog.gguf.gguf_check import part_paths
@@ -24,7 +39,7 @@ from app.catalog.stages.stage_store import StageStore
 from app.catalog.transfers.hash_pins import Pin, Pins
 from app.core.errors import AppError, BadInput, Damaged, Reason
 from app.core.ids import machine_id
-from app.core.reasons import said, with_reason
+from app.core.reasons import said, sentence
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.secret_stores import TokenStore
@@ -39,7 +54,7 @@ from app.node.downloads.models_folder import FolderServices, ModelsFolder
 # The pins of models that no catalogue knows: the first download of this machine or another of the household.
 
 log = logging.getLogger(__name__)
-Json = dict[str, Any]
+
 MAX_QUERY = 200
 
 
@@ -109,7 +124,7 @@ class ModelSources:
         note: Callable[[Reason], None],
     ) -> None:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
-        self._contact: float | None = None  # when the hub was asked last, since the start
+        self.last_contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
         copies = PeerCopies(network)
         self._network, self._copies = network, copies
@@ -139,23 +154,13 @@ class ModelSources:
             group.create_task(self.downloads.run(), name="download models")
             group.create_task(self.folder.run(), name="look after the folder of models")
 
-    def json(self) -> Json:
-        """Its part of the snapshot."""
-        return {
-            "downloads": self.downloads.json(),
-            "models_folder": self.folder.json(),
-            "shelf": {"changes": self.shelf.changes},
-            "hub": {"last_contact": self._contact},
-            **self.server.json(),
-        }
-
-    async def catalogue(self) -> Json:
+    async def catalogue(self) -> Catalogue:
         """Return the catalogue that comes with the app; asks no server."""
         known = await asyncio.to_thread(shipped)
         on_shelf = await asyncio.to_thread(self._by_hash)
-        return {"made": known.made, "models": [self._offer_json(offer, on_shelf) for offer in known.models]}
+        return Catalogue(known.made, [self._catalogue_model(offer, on_shelf) for offer in known.models])
 
-    async def search(self, text: str, limit: int) -> Json:
+    async def search(self, text: str, limit: int) -> HubSearch:
         """Repositories of the hub. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
         if len(text) > MAX_QUERY:
@@ -163,18 +168,18 @@ class ModelSources:
 
         self._contacted()
         matches = await online.search(hub, text, limit, token)
-        return {"source": hub.host, "models": [_found_json(match, hub) for match in matches]}
+        return HubSearch(hub.host, [models.HubModel(**_hub_facts(match, hub)) for match in matches])
 
-    async def files(self, repository: str) -> Json:
+    async def files(self, repository: str) -> HubListing:
         """The GGUF files of one repository. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
         self._contacted()
         listing = await online.listing(hub, repository, token)
         on_shelf = await asyncio.to_thread(self._by_hash)
-        files = [self._file_json(repository, file, on_shelf) for file in listing.files]
-        return {**_found_json(listing.about, hub), "revision": listing.revision, "files": files}
+        files = [self._described_file(repository, file, on_shelf) for file in listing.files]
+        return HubListing(**_hub_facts(listing.about, hub), revision=listing.revision, files=files)
 
-    async def start(self, order: requests.StartDownload) -> Json:
+    async def start(self, order: requests.StartDownload) -> Download:
         """Begin a download, or a copy from a machine of the household. Raises AppError."""
         copy = None
         if order.machine is not None:
@@ -182,14 +187,14 @@ class ModelSources:
             copy = PeerCopy(order.machine, name, order.sha256)
         return await self.downloads.start(order.repository, order.file, order.revision, order.name, copy)
 
-    async def copies_of(self, order: requests.FindCopies) -> list[Json]:
+    async def copies_of(self, order: requests.FindCopies) -> list[MachineRef]:
         """The machines of the household that this very file can be copied from."""
         file = part_names(order.file)[0]
         known = promised(shipped(), order.repository, file, order.revision)
         several = len(part_names(file)) > 1
         sha256 = (known[1].whole_hash if known else None) or (None if several else order.sha256)
         holders = await self._copies.having(sha256) if sha256 else []
-        return [{"id": holder.machine, "name": holder.name} for holder in holders]
+        return [MachineRef(holder.machine, holder.name) for holder in holders]
 
     def complete_files(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
         """The files of those models that were downloaded or imported here with these hashes. Reads the disk."""
@@ -203,49 +208,49 @@ class ModelSources:
                 files[sha256] = tuple(part_paths(path))
         return files
 
-    async def other_apps(self) -> Json:
-        """The files that other programs hold."""
-        return await asyncio.to_thread(self._other_apps_json)
+    async def other_apps(self) -> FoundFiles:
+        """Return the model files of other programs on this computer."""
+        return await asyncio.to_thread(self._files_of_other_apps)
 
-    def _other_apps_json(self) -> Json:
+    def _files_of_other_apps(self) -> FoundFiles:
         files = self._apps.files()
         taken = {Path(entry.path).resolve(): entry.name for entry in self.shelf.entries()}
-        places = [
-            {"app": folder.app, "folder": str(folder.folder), "there": folder.folder.is_dir()}
-            for folder in self._apps.places
-        ]
-        listed = [_other_json(other, taken.get(other.path.resolve())) for other in files]
-        return {"files": listed, "looked_in": places}
+        places = [FoundPlace(folder.app, str(folder.folder), folder.folder.is_dir()) for folder in self._apps.places]
+        return FoundFiles([_found_file(other, taken.get(other.path.resolve())) for other in files], places)
 
-    async def token(self) -> Json:
+    async def token(self) -> TokenState:
         """Return whether there is a token, and where it is kept, but never the token itself."""
         known = await self._tokens.get()
-        return {"set": known is not None, **with_reason("where", await self._tokens.where())}
+        where = await self._tokens.where()
+        return TokenState(known is not None, said(where), where)
 
-    async def set_token(self, token: str) -> Json:
+    async def set_token(self, token: str) -> TokenState:
         await self._tokens.set(token)
         return await self.token()
 
-    async def clear_token(self) -> Json:
+    async def clear_token(self) -> TokenState:
         await self._tokens.clear()
         return await self.token()
 
     # Origins: what the shelf asks
 
-    def about(self, entry: Entry) -> Json:
-        """Return the origin of a model on the shelf, and whether its file still exists. Reads the disk."""
+    def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
+        """Return a model on the shelf with its origin, and whether its file still exists. Reads the disk."""
         path = Path(entry.path)
         is_own = self.downloads.owns(path) is not None
         sha256 = self._hash_of(entry)
         away = self._away(entry, path)
         app = "Poolhouse" if is_own or entry.builtin else app_of(path, self._apps.places)
-        return {
-            "downloaded": is_own,
-            "in_catalogue": sha256 is not None and shipped().has(sha256),
-            "from": app,
-            "away": away is not None,  # with its disk; else what is missing is gone
-            **with_reason("missing", away or _missing(entry, path, app)),
-        }
+        missing = away or _missing(entry, path, app)
+        return msgspec.structs.replace(
+            described,
+            downloaded=is_own,
+            in_catalogue=sha256 is not None and shipped().has(sha256),
+            source=app,
+            away=away is not None,  # with its disk; else what is missing is gone
+            missing=sentence(missing),
+            missing_facts=missing,
+        )
 
     async def forget(self, entry: Entry) -> int | None:
         """Delete the file of a model that is to leave the shelf if it is ours; the bytes freed, or None."""
@@ -265,7 +270,7 @@ class ModelSources:
         return Reason("model_away", {**facts}) if why else None
 
     def _contacted(self) -> None:
-        self._contact = time.time()
+        self.last_contact = time.time()
 
     def _by_hash(self) -> dict[str, str]:
         """The downloaded and imported models of the shelf: SHA-256 of the file -> name."""
@@ -276,7 +281,7 @@ class ModelSources:
         """Return the hash that identifies the model everywhere. Reads the disk."""
         return self.downloads.owns(Path(entry.path)) or self.shelf.whole_hash(entry)
 
-    def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:
+    def _catalogue_model(self, offer: Offer, on_shelf: dict[str, str]) -> CatalogueModel:
         files = [
             HubFile(
                 file.file,
@@ -288,45 +293,46 @@ class ModelSources:
             )
             for file in offer.files
         ]
-        return {
-            "id": offer.id,
-            "name": offer.name,
-            "maker": offer.maker,
-            "about": offer.about,
-            "about_in": offer.about_in,
-            "good_at": list(offer.good_at),
-            "parameters": offer.parameters,
-            "active_parameters": offer.active_parameters,
-            "architecture": offer.architecture,
-            "n_layers": offer.n_layers,
-            "context_length": offer.context_length,
-            "kv_bytes_per_token": offer.kv_bytes_per_token,
-            "licence": offer.licence,
-            "gated": offer.gated,
-            "splits": offer.splits,
-            "repository": offer.repository,
-            "revision": offer.revision,
-            "page": Hub(HUB).page(offer.repository),
-            "files": [self._file_json(offer.repository, file, on_shelf) for file in files],
-        }
+        return CatalogueModel(
+            id=offer.id,
+            name=offer.name,
+            maker=offer.maker,
+            about=offer.about,
+            about_in=offer.about_in,
+            good_at=list(offer.good_at),
+            parameters=offer.parameters,
+            active_parameters=offer.active_parameters,
+            architecture=offer.architecture,
+            n_layers=offer.n_layers,
+            context_length=offer.context_length,
+            kv_bytes_per_token=offer.kv_bytes_per_token,
+            licence=offer.licence,
+            gated=offer.gated,
+            splits=offer.splits,
+            repository=offer.repository,
+            revision=offer.revision,
+            page=Hub(HUB).page(offer.repository),
+            files=[self._described_file(offer.repository, file, on_shelf) for file in files],
+        )
 
-    def _file_json(self, repository: str, file: HubFile, on_shelf: dict[str, str]) -> Json:
+    def _described_file(self, repository: str, file: HubFile, on_shelf: dict[str, str]) -> models.HubFile:
         download = self.downloads.of(repository, file.file)
         name = on_shelf.get(file.sha256 or "")
         if name is None and download:  # the hash may have come with the file
-            name = on_shelf.get(self.downloads.record_json(download)["sha256"] or "")
-        return {
-            "file": file.file,
-            "parts": file.n_parts,
-            "quantisation": file.quantisation,
-            "size_bytes": file.size_bytes,
-            "sha256": file.sha256,
-            "recommended": file.recommended,
-            "usable": file.reason is None,
-            **with_reason("reason", file.reason),
-            "on_shelf": name,
-            "download": download,
-        }
+            name = on_shelf.get(self.downloads.described(download).sha256 or "")
+        return models.HubFile(
+            file=file.file,
+            parts=file.n_parts,
+            quantisation=file.quantisation or "",
+            size_bytes=file.size_bytes,
+            sha256=file.sha256,
+            recommended=file.recommended,
+            usable=file.reason is None,
+            reason=sentence(file.reason),
+            reason_facts=file.reason,
+            on_shelf=name,
+            download=download,
+        )
 
 
 def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
@@ -341,24 +347,26 @@ def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
     return None if same else Reason("model_changed", {**facts})
 
 
-def _found_json(match: HubModel, hub: Hub) -> Json:
+def _hub_facts(match: HubModel, hub: Hub) -> dict[str, Any]:
+    """Return the fields of a hub model."""
     maker, _, name = match.repository.partition("/")
     return {**asdict(match), "name": name, "maker": maker, "splits": match.splits, "page": hub.page(match.repository)}
 
 
-def _other_json(other: ForeignModel, on_shelf: str | None) -> Json:
+def _found_file(other: ForeignModel, on_shelf: str | None) -> FoundFile:
     model = other.model
-    return {
-        "path": str(other.path),
-        "app": other.app,
-        "name": other.name,
-        "size_bytes": other.size_bytes,
-        "architecture": model.architecture if model else None,
-        "quantisation": model.quantisation if model else None,
-        "n_layers": model.n_layers if model else None,
-        "context_length": model.context_length if model else None,
-        "splits": bool(model and model.cuts.boundaries),
-        "usable": model is not None,
-        **with_reason("reason", other.reason),
-        "on_shelf": on_shelf,
-    }
+    return FoundFile(
+        path=str(other.path),
+        app=other.app,
+        name=other.name,
+        size_bytes=other.size_bytes,
+        architecture=model.architecture if model else None,
+        quantisation=model.quantisation if model else None,
+        n_layers=model.n_layers if model else None,
+        context_length=model.context_length if model else None,
+        splits=bool(model and model.cuts.boundaries),
+        usable=model is not None,
+        reason=sentence(other.reason),
+        reason_facts=other.reason,
+        on_shelf=on_shelf,
+    )

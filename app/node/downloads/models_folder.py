@@ -14,13 +14,15 @@ from typing import Any, Literal
 
 from msgspec import structs
 
+from app.api.downloads import FolderChoice, FolderMove, FormerFolder, ModelsFolderRoom
+from app.api.downloads import ModelsFolder as ModelsFolderState
 from app.catalog.files import Disk
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.transfers.download_records import StoredModel, stored_models
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.catalog.transfers.move_model import delete_path, move_path, sweep_unfinished
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Reason
-from app.core.reasons import os_cause, said, with_reason
+from app.core.reasons import os_cause, said, sentence
 from app.machine.models_folders import ModelsFolders
 from app.machine.settings import Choices, ModelsChoice
 from app.node.cancellation import in_thread
@@ -29,7 +31,6 @@ from app.node.downloads.transfer_rate import TransferRate
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 IN_USE_LOOK_SECONDS = 1.0  # for a loaded model that keeps its file
 LOOK_SECONDS = 2.0
 HANGS_SECONDS = 5.0  # a network drive that is gone may never answer
@@ -62,18 +63,20 @@ class Move:
         self._base = 0
         self._pace = TransferRate()
 
-    def json(self) -> Json:
+    def snapshot(self) -> FolderMove:
+        """Return the progress of the move."""
         speed = self._pace.bytes_per_s()
         left = max(0, self.total_bytes - self.done_bytes)
         waits = Reason("models_move_waits", {"name": self.waits_for}) if self.waits_for else None
-        return {
-            "name": self.name,
-            "done_bytes": self.done_bytes,
-            "total_bytes": self.total_bytes,
-            "bytes_per_s": speed,
-            "seconds_left": round(left / speed) if speed else None,
-            **with_reason("waits", waits),
-        }
+        return FolderMove(
+            name=self.name,
+            done_bytes=self.done_bytes,
+            total_bytes=self.total_bytes,
+            bytes_per_s=speed,
+            seconds_left=round(left / speed) if speed else None,
+            waits=sentence(waits),
+            waits_facts=waits,
+        )
 
     async def run(self) -> None:
         """Move everything. Raises AppError; a cancelled move ends between two bytes and loses nothing."""
@@ -228,36 +231,40 @@ class ModelsFolder:
                 await asyncio.sleep(LOOK_SECONDS)
                 await self._look()
 
-    def json(self) -> Json:
-        """Return the JSON for the snapshot, without reading a disk."""
+    def snapshot(self) -> ModelsFolderState:
+        """Return the folder and the models that are elsewhere, without reading a disk."""
         folders, away = self._folders, self._folders.known_away
-        return {
-            "folder": str(folders.now),
-            "default": folders.now == folders.own,
-            "there": folders.now not in away,
-            **with_reason("reason", away.get(folders.now)),
-            "elsewhere": [
-                _elsewhere_json(folder, held, away.get(folder))
+        reason = away.get(folders.now)
+        return ModelsFolderState(
+            folder=str(folders.now),
+            default=folders.now == folders.own,
+            there=folders.now not in away,
+            reason=sentence(reason),
+            reason_facts=reason,
+            elsewhere=[
+                _former_folder(folder, held, away.get(folder))
                 for folder, held in self._elsewhere.items()
                 if held[0] or folder in away
             ],
-            "move": self._move.json() if self._move else None,
-            **with_reason("stopped", self._why),
-        }
+            move=self._move.snapshot() if self._move else None,
+            stopped=sentence(self._why),
+            stopped_facts=self._why,
+        )
 
-    async def told(self) -> Json:
-        """Return the JSON with the free space of its disk."""
+    async def state(self) -> ModelsFolderRoom:
+        """Return the folder with the free space of its disk."""
         folder = self._folders.now
         free = None
         if folder not in self._folders.known_away:
             free = await asyncio.to_thread(lambda: self._around.disk.free_bytes(existing(folder)))
-        return {**self.json(), "free_bytes": free, "room_bytes": room_bytes(free)}
+        known = structs.asdict(self.snapshot())
+        return ModelsFolderRoom(**known, free_bytes=free, room_bytes=room_bytes(free))
 
-    async def look(self, path: str) -> Json:
+    async def look(self, path: str) -> FolderChoice:
         """Return the consequences of choosing this folder; nothing is changed. Raises AppError."""
         return await asyncio.to_thread(self._judge, path)
 
-    async def choose(self, path: str, *, move: bool, new: bool = False) -> Json:
+    async def choose(self, path: str, *, move: bool, new: bool = False) -> ModelsFolderRoom:
         """New files go to this folder ("": the one in the home) from now on. Unfinished downloads come along,
         and with `move` the models, too; else they stay, and are used, where they are. With `new` it may be one
         that is to be made. Raises AppError."""
@@ -281,9 +288,9 @@ class ModelsFolder:
             log.info("models are kept in %s from now on", folder)
             if moving:
                 self._begin(moving)
-            return await self.told()
+            return await self.state()
 
-    async def move(self) -> Json:
+    async def move(self) -> ModelsFolderRoom:
         """Bring what lies elsewhere, or go on with that. Raises AppError."""
         await self._begun.wait()
         async with self._hands:
@@ -292,9 +299,9 @@ class ModelsFolder:
                 await asyncio.to_thread(self._check_all, self._folders.now)
                 await self._chosen(structs.replace(self._choice, moving="all"))
                 self._begin("all")
-            return await self.told()
+            return await self.state()
 
-    async def stop(self) -> Json:
+    async def stop(self) -> ModelsFolderRoom:
         """Stop the move: moved models stay moved, the rest stays in place, and a partial copy is deleted."""
         async with self._hands:
             if self._move is not None and self._task is not None:
@@ -303,7 +310,7 @@ class ModelsFolder:
                 await self._ended()
             self._why = None
             await asyncio.to_thread(self._sweep)
-            return await self.told()
+            return await self.state()
 
     # inside
 
@@ -355,7 +362,7 @@ class ModelsFolder:
             str(former_folder) for former_folder in former if former_folder in away or any(stored_models(former_folder))
         )
 
-    def _judge(self, path: str) -> Json:
+    def _judge(self, path: str) -> FolderChoice:
         folders = self._folders
         folder = folders.meant(path, self._root)
         held = self._held(folder)
@@ -367,16 +374,16 @@ class ModelsFolder:
             fits = True
         except AppError:
             fits = not copied
-        return {
-            "folder": str(folder),
-            "same": folder == folders.now,
-            "free_bytes": free,
-            "room_bytes": room_bytes(free),
-            "models": sum(not item.is_part for item in held),
-            "bytes": n_bytes,
-            "copied_bytes": copied,
-            "fits": fits,
-        }
+        return FolderChoice(
+            folder=str(folder),
+            same=folder == folders.now,
+            free_bytes=free,
+            room_bytes=room_bytes(free),
+            models=sum(not item.is_part for item in held),
+            bytes=n_bytes,
+            copied_bytes=copied,
+            fits=fits,
+        )
 
     def _claimed(self, path: str, owner: str, move: bool, new: bool) -> Path:
         folder = self._folders.meant(path, self._root, new=new)
@@ -484,7 +491,6 @@ def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: ob
         log.debug("a disk answered too late")
 
 
-def _elsewhere_json(folder: Path, held: tuple[int, int], away: Reason | None) -> Json:
+def _former_folder(folder: Path, held: tuple[int, int], away: Reason | None) -> FormerFolder:
     models, n_bytes = held
-    there = {"folder": str(folder), "models": models, "bytes": n_bytes}
-    return {**there, "there": away is None, **with_reason("reason", away)}
+    return FormerFolder(str(folder), models, n_bytes, away is None, sentence(away), away)

@@ -38,10 +38,6 @@ class TransferRate:
             return 0
         return int(max(0, last - first) / max(now - began, LEAST_SECONDS))
 
-    def json(self, rest_bytes: int) -> dict[str, int | None]:
-        """Both figures, for a face."""
-        return {"bytes_per_s": self.bytes_per_s(), "seconds_left": self.seconds_left(rest_bytes)}
-
     def seconds_left(self, rest_bytes: int) -> int | None:
         """Return the seconds for the remaining bytes; None while that is not known."""
         speed = self.bytes_per_s()

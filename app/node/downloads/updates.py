@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import aiohttp
 import msgspec
@@ -22,6 +22,7 @@ from msgspec import Meta
 from packaging.version import InvalidVersion, Version
 
 from app import __version__
+from app.api.computer import Updates as UpdatesState
 from app.catalog.hub.hub_address import proxy_of, trusting
 from app.catalog.hub.hub_files import why_away
 from app.catalog.transfers.file_transfer import to_its_end
@@ -30,10 +31,11 @@ from app.decoding import decode
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
+from app.node.control.request_body import answer
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
+
 DAY_SECONDS = 86_400.0
 LOOK_SECONDS = 600.0  # between two looks whether a day has passed
 SECONDS = 20.0  # for an answer
@@ -133,19 +135,19 @@ class Updates:
             return False
         return not 0 <= self._now() - self._kept.asked < DAY_SECONDS
 
-    def json(self) -> Json:
-        """Return the JSON for faces."""
+    def state(self) -> UpdatesState:
+        """Return the newest known version, and when it was looked for."""
         kept, place = self._kept, self.place
-        return {
-            "place": f"{place.host}/{place.repository}" if place else None,
-            "daily": self._daily(),
-            "last_contact": kept.asked or None,
-            "version": kept.version or None,
-            "newer": _is_newer(kept.version),
-            "page": kept.page or None,
-        }
+        return UpdatesState(
+            place=f"{place.host}/{place.repository}" if place else None,
+            daily=self._daily(),
+            last_contact=kept.asked or None,
+            version=kept.version or None,
+            newer=_is_newer(kept.version),
+            page=kept.page or None,
+        )
 
-    async def check(self) -> Json:
+    async def check(self) -> UpdatesState:
         """Ask now. Raises AppError."""
         place = self.place
         if place is None:
@@ -158,18 +160,18 @@ class Updates:
             if _is_newer(version) and self._kept.noted != version:
                 self._note(Reason("log_node_newer", {"version": version}))
                 await self._keep(msgspec.structs.replace(self._kept, noted=version))
-        return self.json()
+        return self.state()
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the loopback API."""
 
-        async def told(_: web.Request) -> web.Response:
-            return web.json_response(self.json())
+        async def state(_: web.Request) -> web.Response:
+            return answer(self.state())
 
         async def check(_: web.Request) -> web.Response:
-            return web.json_response(await self.check())
+            return answer(await self.check())
 
-        return [web.get("/updates", told), web.post("/updates", check)]
+        return [web.get("/updates", state), web.post("/updates", check)]
 
     async def _keep(self, kept: SavedCheck) -> None:
         """Save the result; one that the disk refuses lasts until the node ends."""

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from app.api import requests
+from app.api.lending import Lending as LendingSnapshot
+from app.api.lending import LendingReadings, LendingRules, LendingState
 from app.core.errors import BadInput, Reason, Refused
 from app.core.ids import MachineId
 from app.core.lending.hours import hours_text, read_hours
@@ -49,7 +51,7 @@ from app.core.lending.policy import (
     may_lend,
     with_figures,
 )
-from app.core.reasons import with_reason
+from app.core.reasons import sentence
 from app.machine import settings
 from app.machine.hardware import devices
 from app.machine.sensors.owner_activity import OwnerSensors
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
 OWNERS_SHARE = 0.5  # of what is free at start stays with the owner, when nobody chose (SAFETY.md 8)
 OWN_MODELS_SHARE = 0.8  # of what is free now, for a model that this machine's own user wants
 LEAST_BYTES = 16 << 20  # of a choice: no part of a model fits in less
-Json = dict[str, Any]
+
 SENSE_SECONDS = 5.0  # between looks at the machine
 LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at what is lent
 QUIT = Reason("pause_quit")
@@ -254,7 +256,7 @@ class LendingPolicy:
 
     # what the owner asks
 
-    async def change(self, order: requests.ChangeLending) -> Json:
+    async def change(self, order: requests.ChangeLending) -> LendingState:
         """Change the rules; they hold at once. Raises BadInput, or DoesNotFit without a disk."""
         changes = {
             field: value for field in order.__struct_fields__ if (value := getattr(order, field)) is not msgspec.UNSET
@@ -273,16 +275,16 @@ class LendingPolicy:
         if changes.get("memory_bytes", 0) != 0:
             changes.setdefault("on", True)  # who says how much wants it lent
         if not changes:
-            return self.all_json()
+            return self.full_state()
         await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **changes)))
         self.memory.chosen_bytes = self.rules.memory_bytes
         self.memory.limit_bytes = self.rules.limit_bytes
         self._limit_links(self.rules.link_mbit)
         await self._afresh()
         self._changed()  # how much is lent may be another, in the same state
-        return self.all_json()
+        return self.full_state()
 
-    async def pause(self, seconds: float | None, at_once: bool) -> Json:
+    async def pause(self, seconds: float | None, at_once: bool) -> LendingState:
         """Pause until resumed, or for so long. At once: by kill, and this waits for the end."""
         now_s = time.monotonic()
         until_s = None if seconds is None else now_s + seconds
@@ -296,14 +298,14 @@ class LendingPolicy:
                 async with asyncio.timeout(STOPPED_SECONDS):
                     while self._borrowed.borrowers():  # noqa: ASYNC110  ends in other tasks
                         await asyncio.sleep(0.02)
-        return self.all_json()
+        return self.full_state()
 
-    async def resume(self) -> Json:
+    async def resume(self) -> LendingState:
         """End a pause by hand; the rules decide again."""
         self._step(Resume())
         await self._keep_pause(None)
         await self._afresh()
-        return self.all_json()
+        return self.full_state()
 
     async def leave(self, why: Reason = QUIT) -> None:
         """Tell the hosts with layers here that this computer sleeps, or the computer or node ends, in a moment.
@@ -336,28 +338,30 @@ class LendingPolicy:
         self._judge()
         self._news.set()
 
-    def json(self) -> Json:
-        """Return the JSON of lending for faces."""
+    def snapshot(self) -> LendingSnapshot:
+        """Return the memory that this computer lends now."""
         lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
+        reason = why and with_figures(why, self._senses)
         room, now_s = self.memory.room(*self._uses()), time.monotonic()
         then = self.state.then if isinstance(self.state, Draining) else self.state
         until_s = then.until_s if isinstance(then, Paused) else None
         deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
-        return {
-            "state": self.state_word(),
-            **with_reason("reason", why and with_figures(why, self._senses)),
-            "code": why.code if why else None,
-            "used_by": self._used_by(),
-            "lent_bytes": lent,
-            "used_bytes": used,
-            "total_bytes": room.total_bytes,
-            "free_bytes": room.free_bytes,
-            "reserve_bytes": room.reserve_bytes,
-            "own_bytes": room.own_bytes,
-            "since": round(self._since),
-            "resumes_in_s": None if until_s is None else max(0, round(until_s - now_s)),
-            "gives_back_in_s": None if deadline_s is None else max(0, round(deadline_s - now_s)),
-        }
+        return LendingSnapshot(
+            state=self.state_word(),
+            reason=sentence(reason),
+            reason_facts=reason,
+            code=why.code if why else None,
+            used_by=self._used_by(),
+            lent_bytes=lent,
+            used_bytes=used,
+            total_bytes=room.total_bytes,
+            free_bytes=room.free_bytes,
+            reserve_bytes=room.reserve_bytes,
+            own_bytes=room.own_bytes,
+            since=round(self._since),
+            resumes_in_s=None if until_s is None else max(0, round(until_s - now_s)),
+            gives_back_in_s=None if deadline_s is None else max(0, round(deadline_s - now_s)),
+        )
 
     def state_word(self) -> StateWord:
         """One word for faces and for the other machines: working only while something computes."""
@@ -367,26 +371,25 @@ class LendingPolicy:
             return "ready"
         return "working" if self._borrowed.quiet_s() < QUIET_SECONDS else "lending"
 
-    def all_json(self) -> Json:
-        """The rules with what they see now: `poolhouse lend`."""
+    def full_state(self) -> LendingState:
+        """Return the state, the rules and the readings that they look at, for `poolhouse lend`."""
         senses, rules = self._senses, msgspec.to_builtins(self.rules)
-        power = senses.battery
-        return {
-            "lending": self.json(),
-            "rules": {**rules, "hours": hours_text(self.rules.hours)},
-            "most_bytes": self.memory.room(0, 0, 0).most_bytes,
-            "most_threads": devices.usable_cores(),
-            "own_most_bytes": self.memory.own_bytes(*self._uses()),
-            "readings": {
-                "idle_s": senses.idle_s,
-                "battery": power and {"percent": power.percent, "plugged": power.plugged},
-                "programs": sorted(senses.programs),
-                "gpu_percent": senses.gpu_percent,
-                "hottest_c": senses.hottest_c,
-                "full_screen": senses.full_screen,
-                "network": senses.network,
-            },
-        }
+        return LendingState(
+            lending=self.snapshot(),
+            rules=LendingRules(**{**rules, "hours": hours_text(self.rules.hours)}),
+            most_bytes=self.memory.room(0, 0, 0).most_bytes,
+            most_threads=devices.usable_cores(),
+            own_most_bytes=self.memory.own_bytes(*self._uses()),
+            readings=LendingReadings(
+                idle_s=senses.idle_s,
+                battery=senses.battery,
+                programs=sorted(senses.programs),
+                gpu_percent=senses.gpu_percent,
+                hottest_c=senses.hottest_c,
+                full_screen=senses.full_screen,
+                network=senses.network,
+            ),
+        )
 
     # inside
 

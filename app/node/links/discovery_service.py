@@ -6,21 +6,23 @@ import asyncio
 import logging
 import platform
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psutil
 
+from app.api.answers import Reached
+from app.api.snapshot import Discovery as DiscoveryState
+from app.api.snapshot import MachineRef, Stranger
 from app.core.diagnostics import Check
 from app.core.errors import BadInput, Fact, Reason
 from app.core.household import household as facts
 from app.core.household.household import Announced, AnnouncementEnded, Machine
 from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
-from app.core.reasons import with_reason
+from app.core.reasons import sentence
 from app.machine.interfaces import Interface, interfaces, usable
 from app.machine.settings import Choices, NodeOptions, Settings, load, save
 from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
@@ -30,7 +32,7 @@ from app.network.sockets import Address, listening_near, listening_socket, own_h
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
+
 WATCH_SECONDS = 1.0  # between looks for new addresses, 0.2 ms each
 AGAIN_SECONDS = 10.0
 Glance = tuple[list[tuple[str, str]], list[str]]  # addresses by interface; interfaces that are up
@@ -110,12 +112,9 @@ class DiscoveryService:
             return None
         return any(seen.is_of(machine) for seen in self._near.values())
 
-    def json(self, strangers: Mapping[str, Announced]) -> Json:
-        """Return the JSON for the snapshot: strangers nearby, and whether they can be known."""
-        return {
-            "strangers": {key: _stranger_json(seen) for key, seen in strangers.items()},
-            "discovery": {"on": self.choice.on, **with_reason("reason", self.trouble)},
-        }
+    def snapshot(self) -> DiscoveryState:
+        """Return whether the search is on, and what prevents it."""
+        return DiscoveryState(self.choice.on, sentence(self.trouble), self.trouble)
 
     def check(self) -> Check:
         """Return the check for the doctor."""
@@ -174,12 +173,12 @@ def system_name() -> str:
     return "macOS" if system == "Darwin" else system
 
 
-async def reach(network: Network, machine: Machine, address: str) -> Json:
+async def reach(network: Network, machine: Machine, address: str) -> Reached:
     """Link to a machine of the household where a person says it is. Raises Unreachable or Refused."""
     if machine.id == network.id:
         raise BadInput("peer_is_this", name=machine.name)
     await network.calls.reach(network.members[machine.id], Address.parse(address))
-    return {"reached": {"id": machine.id, "name": machine.name}}
+    return Reached(MachineRef(machine.id, machine.name))
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:
@@ -214,17 +213,18 @@ def likeliest(addresses: Sequence[str]) -> str | None:
     return on_the_way if on_the_way in addresses else next(iter(addresses), None)
 
 
-def _stranger_json(seen: Announced) -> Json:
+def stranger(seen: Announced) -> Stranger:
+    """Return a Poolhouse nearby as faces show it."""
     pairing = seen.pairing_port
-    return {
-        "id": seen.id16,
-        "name": seen.name,
-        "addresses": list(seen.addresses),
-        "pairing_address": str(Address(seen.addresses[0], pairing)) if pairing else None,
-        "protocol": seen.protocol,
-        "system": seen.system,
-        "device": seen.device,
-    }
+    return Stranger(
+        id=seen.id16,
+        name=seen.name,
+        addresses=list(seen.addresses),
+        pairing_address=str(Address(seen.addresses[0], pairing)) if pairing else None,
+        protocol=seen.protocol,
+        system=seen.system,
+        device=seen.device,
+    )
 
 
 def _hosts(seen: Glance) -> frozenset[str]:

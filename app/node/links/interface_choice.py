@@ -6,15 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
+from app.api.links import LinkInterfaces
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Fact, Reason
 from app.core.household.link import Link, LinkEnd, better_ends, wrong_interface
 from app.core.household.membership import Member
 from app.core.ids import MachineId
-from app.core.reasons import os_cause, with_reason
+from app.core.reasons import os_cause, sentence
 from app.machine.interfaces import Interface
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
@@ -24,7 +25,7 @@ from app.network.sockets import Address, Through
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
+C = TypeVar("C", bound=LinkInterfaces)
 Tried = tuple[MachineId, str, Address]
 TRY_SECONDS = 3.0  # what answers later is no better way; measuring waits behind it
 MOST_TRIED = 1_000  # forged announcements may name many addresses
@@ -96,15 +97,19 @@ class BetterInterfaces:
         return False
 
 
-def interface_json(machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> Json:
-    """Return the chosen interface, why it is not used, and which one would be better."""
+def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> C:
+    """Return a link with the chosen interface, why it is not used, and which one would be better."""
     why, instead = preferred.unheeded.get(machine), better.found.get(machine)
-    return {
-        "preferred": preferred.of(machine),
-        **with_reason("preferred_reason", why),
-        "better_interface": instead[0].interface if instead else None,
-        **with_reason("better_reason", instead[1] if instead else None),
-    }
+    better_reason = instead[1] if instead else None
+    return msgspec.structs.replace(
+        described,
+        preferred=preferred.of(machine),
+        preferred_reason=sentence(why),
+        preferred_reason_facts=why,
+        better_interface=instead[0].interface if instead else None,
+        better_reason=sentence(better_reason),
+        better_reason_facts=better_reason,
+    )
 
 
 class InterfaceChoice:

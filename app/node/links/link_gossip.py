@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Set
-from typing import Any
 
+from app.api.links import LinkMeasurement
 from app.core.household.link import Link
 from app.core.ids import MachineId
 from app.network.messages import (
@@ -21,9 +21,8 @@ from app.network.messages import (
     LinksMeasured,
     MeasuredLink,
 )
-from app.node.links.link_registry import Known, known_json
+from app.node.links.link_registry import Known, with_measurement
 
-Json = dict[str, Any]
 Key = tuple[tuple[MachineId, float], ...]
 
 
@@ -52,7 +51,7 @@ class LinkGossip:
         self._measured_link = {key: links for key, links in self._measured_link.items() if key in members}
         self._measured_link[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
 
-    def json(self, here: Collection[MachineId]) -> Json:
+    def snapshot(self, here: Collection[MachineId]) -> dict[str, dict[str, LinkMeasurement]]:
         """Return each link once, as measured last, by the machine that measured it and the machine at its other end.
 
         here: the other machines that are online.
@@ -64,9 +63,9 @@ class LinkGossip:
                 before = newest.get(ends)
                 if far in here and (before is None or before[2].measured_at < known.measured_at):
                     newest[ends] = teller, far, known
-        result: Json = {}
+        result: dict[str, dict[str, LinkMeasurement]] = {}
         for teller, far, known in newest.values():
-            result.setdefault(teller, {})[far] = known_json(known)
+            result.setdefault(teller, {})[far] = with_measurement(LinkMeasurement(), known)
         return result
 
 

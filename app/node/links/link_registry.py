@@ -11,14 +11,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
+from app.api import links
 from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.household.link import Link, LinkEnd, LinkKind
 from app.core.ids import MachineId
-from app.core.reasons import with_reason
+from app.core.reasons import sentence
 from app.machine.interfaces import USED_BY_DEFAULT, Interface, carrying, interfaces, usable
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
@@ -27,11 +28,11 @@ from app.network.network import Network
 from app.network.rate_limits import BYTES_OF_MBIT, LinkPace
 from app.network.sockets import Address, own_host_towards
 from app.node.known_household import KnownHousehold
-from app.node.links.interface_choice import BetterInterfaces, InterfaceChoice, checked, interface_json
+from app.node.links.interface_choice import BetterInterfaces, C, InterfaceChoice, checked, with_choice
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
+L = TypeVar("L", bound=links.LinkMeasurement)
 LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
 SETTLE_SECONDS = 2.0  # after a link came up; spread, so that not all measure at once
 EVERY_SECONDS = 1800.0  # the round trips of a link at rest: some kilobytes
@@ -85,25 +86,26 @@ def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
     )
 
 
-def known_json(known: Known) -> Json:
-    """Every figure of a measured link, and when it was measured."""
+def with_measurement(described: L, known: Known) -> L:
+    """Return a link with its measured figures."""
     link = known.link
-    return {
-        "measured_at": round(known.measured_at, 3),
-        "measured_address": known.address,
-        "measured_round_trip_seconds": link.round_trip_s,
-        "round_trip_p95_seconds": link.round_trip_p95_s,
-        "jitter_seconds": link.jitter_s,
-        "out_bytes_per_s": link.out_bytes_per_s,
-        "in_bytes_per_s": link.in_bytes_per_s,
-        "interface": link.interface,
-        "kind": str(link.kind),
-        "far_kind": str(link.far_kind),
-        "far_interface": link.far_interface,
-        "far_negotiated_bits_per_s": link.far_negotiated_bits_per_s,
-        "mtu": link.mtu,
-        "negotiated_bits_per_s": link.negotiated_bits_per_s,
-    }
+    return msgspec.structs.replace(
+        described,
+        measured_at=round(known.measured_at, 3),
+        measured_address=known.address,
+        measured_round_trip_seconds=link.round_trip_s,
+        round_trip_p95_seconds=link.round_trip_p95_s,
+        jitter_seconds=link.jitter_s,
+        out_bytes_per_s=link.out_bytes_per_s,
+        in_bytes_per_s=link.in_bytes_per_s,
+        interface=link.interface,
+        kind=str(link.kind),
+        far_kind=str(link.far_kind),
+        far_interface=link.far_interface,
+        far_negotiated_bits_per_s=link.far_negotiated_bits_per_s,
+        mtu=link.mtu,
+        negotiated_bits_per_s=link.negotiated_bits_per_s,
+    )
 
 
 def load(file: Path) -> dict[MachineId, Known]:
@@ -174,18 +176,18 @@ class LinkRegistry:
         """The links that are up and were measured."""
         return {key: known for key, known in self._known.items() if key in self._network.links}
 
-    def json(self) -> Json:
-        """The links that are up, for the snapshot; what was not measured yet is left out."""
+    def snapshot(self) -> dict[str, links.Link]:
+        """Return the links that are up, by machine."""
         return {
-            machine: {
-                "round_trip_seconds": link.round_trip_seconds,
-                "address": str(link.address),
-                "version": link.hello.build,
-                **(known_json(self._known[machine]) if machine in self._known else {}),
-                **interface_json(machine, self._preferred, self._better),
-            }
+            machine: self._described(machine, links.Link(link.round_trip_seconds, str(link.address), link.hello.build))
             for machine, link in self._network.links.items()
         }
+
+    def _described(self, machine: MachineId, link: C) -> C:
+        """Return a link with its figures, as far as it was measured, and its interfaces."""
+        known = self._known.get(machine)
+        measured = with_measurement(link, known) if known else link
+        return with_choice(measured, machine, self._preferred, self._better)
 
     def end(self, own: str, other: str) -> LinkEnd:
         """Our interface behind a connection between these addresses."""
@@ -248,7 +250,7 @@ class LinkRegistry:
         waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
         return max(0.0, min(waits, LOOK_SECONDS))
 
-    async def measure_now(self, only: MachineId | None = None) -> Json:
+    async def measure_now(self, only: MachineId | None = None) -> links.LinkReports:
         """Measure every connected link completely, or only the one to a machine, for a person. Links that could not
         be measured report why. Raises BadInput when there is no link, Unreachable without that one."""
         if only is not None:
@@ -256,19 +258,19 @@ class LinkRegistry:
         elif not self._network.links:
             raise BadInput("measure_no_links")
         chosen = [peer for peer in self._network.links if only in (None, peer)]
-        return {"links": [await self._measured_by_hand(machine) for machine in chosen]}
+        return links.LinkReports([await self._measured_by_hand(machine) for machine in chosen])
 
-    async def _measured_by_hand(self, machine: MachineId) -> Json:
+    async def _measured_by_hand(self, machine: MachineId) -> links.LinkReport:
         link = self._network.links.get(machine)
-        about: Json = {"id": machine, "name": link.name if link else "", **with_reason("reason", None)}
+        report = links.LinkReport(machine, link.name if link else "")
         try:
             await self._insistently(machine)
-            about |= known_json(self._known[machine])
         except AppError as error:
-            about |= with_reason("reason", error.reason)
-        return about | interface_json(machine, self._preferred, self._better)
+            report = links.LinkReport(report.id, report.name, sentence(error.reason), error.reason)
+            return with_choice(report, machine, self._preferred, self._better)
+        return self._described(machine, report)
 
-    async def prefer(self, machine: MachineId, interface: str | None) -> Json:
+    async def prefer(self, machine: MachineId, interface: str | None) -> links.LinkReport:
         """Dial that machine by this interface from now on; None: by whichever is best.
 
         What was found by it, or why it could not be measured. Raises BadInput for an interface that
@@ -281,12 +283,12 @@ class LinkRegistry:
         self._follow_choices()
         self._forget_ways(machine)
         if machine not in self._network.links:
-            return {"id": machine, "reason": None, **interface_json(machine, self._preferred, self._better)}
-        link = await self._measured_by_hand(machine)
-        if link["reason"] is not None:
+            return with_choice(links.LinkReport(machine), machine, self._preferred, self._better)
+        report = await self._measured_by_hand(machine)
+        if report.reason is not None:
             self._measure_soon(machine)
         self._changed()
-        return link
+        return report
 
     def _follow_choices(self) -> None:
         through, members = self._network.calls.through, self._network.members

@@ -20,7 +20,7 @@ from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
 from app.node.cancellation import in_thread, run_until
-from app.node.control.ndjson import Progress, hashing
+from app.node.control.ndjson import Report, hashing
 from app.node.models.load_queue import of_model
 from app.node.snapshot import plan_json, with_limits
 from app.node.verification.spare_memory import SpareMemory
@@ -181,7 +181,7 @@ class Embeddings:
         """Return the memory a load would take. Raises BadInput or DoesNotFit."""
         return HeldModel(entry, self._planned(entry.model, order)).json()
 
-    async def load(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Json:
+    async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> Json:
         """Load a model for a person: it stays until it is unloaded, or until a writing model needs its memory.
 
         Raises AppError.
@@ -321,7 +321,7 @@ class Embeddings:
             count(made[-1])
         return tuple(made)
 
-    async def _ready(self, entry: Entry, order: requests.PlanModel, report: Progress) -> HeldModel:
+    async def _ready(self, entry: Entry, order: requests.PlanModel, report: Report) -> HeldModel:
         stopped = StageLost("load_stopped", model=entry.name)
         if self._n_ending:
             raise stopped
@@ -334,7 +334,7 @@ class Embeddings:
         finally:
             self._coming = None
 
-    async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Progress) -> HeldModel:
+    async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Report) -> HeldModel:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
         plan = self._planned(entry.model, order)  # refused before what is loaded is given up
         await self._close()

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from app.api import models as api
 from app.api import requests
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.household.operations import Role
@@ -61,17 +62,17 @@ class GuestAnswers:
     def __init__(self, network: Network, rights: Rights, hosting: ModelManager) -> None:
         self._network, self._rights, self._hosting = network, rights, hosting
 
-    def json(self) -> Json:
-        """Return the snapshot's part: the hosts that answer for this machine."""
+    def answering_hosts(self) -> list[str] | None:
+        """Return the names of the hosts that answer for this machine; None if it is no guest or has a model loaded."""
         here = self._rights.is_guest() and not self._own()
-        return {"hosts": [client.host.name for client in self.hosts()] if here else None}
+        return [client.host.name for client in self.hosts()] if here else None
 
     def passes(self, model: str) -> bool:
         """Return whether a request for this model goes to a host."""
         own = self._own()
         return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
-    async def offered(self) -> list[Json]:
+    async def offered(self) -> list[api.OfferedModel]:
         """Return the models that its hosts offer to a guest; none for any other machine."""
         return await self.listed() if self._rights.is_guest() else []
 
@@ -103,15 +104,15 @@ class GuestAnswers:
             return hosts[0]
         return _best(model, await _all_offers(hosts)) or hosts[0]
 
-    async def listed(self) -> list[Json]:
+    async def listed(self) -> list[api.OfferedModel]:
         """Return the models of all hosts that answer, each from the host that would be asked for it."""
-        models: dict[str, Json] = {}
+        models: dict[str, api.OfferedModel] = {}
         offers_by_host = await _all_offers(self.hosts())
         for host, offers in offers_by_host:
             for offer in offers.models:
                 if _best(offer.name, offers_by_host) is host:
-                    facts = msgspec.to_builtins(offer) | {"machine": host.host.name}
-                    models.setdefault(offer.name, facts)
+                    described = api.OfferedModel(**msgspec.structs.asdict(offer), machine=host.host.name)
+                    models.setdefault(offer.name, described)
         return list(models.values())
 
     async def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:

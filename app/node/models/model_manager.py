@@ -24,7 +24,7 @@ from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import in_thread
 from app.node.control.asking import always, by_another, delta_json, question_of
-from app.node.control.ndjson import Progress, hashing, with_progress
+from app.node.control.ndjson import Report, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
 from app.node.models.load_queue import Load, LoadQueue, LoadRetries
@@ -164,7 +164,7 @@ class ModelManager:
         """Return whether a model is loading, for a person or for a request."""
         return len(self._loads) > 0
 
-    async def plan(self, order: requests.PlanModel, report: Progress) -> Json:
+    async def plan(self, order: requests.PlanModel, report: Report) -> Json:
         """Return the placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not entry.model.writes:
@@ -178,7 +178,7 @@ class ModelManager:
         helps = await asyncio.to_thread(advise, host, lenders, entry.model, chosen.workload, chosen)
         return plan_json(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
 
-    async def load(self, order: requests.LoadModel, report: Progress) -> Json:
+    async def load(self, order: requests.LoadModel, report: Report) -> Json:
         """Place the model and wait until it answers. A cancelled load leaves nothing loaded. Embedding models load
         beside it."""
         entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
@@ -331,14 +331,14 @@ class ModelManager:
         use.enter_context(running.in_use())
         return running
 
-    async def _brought(self, name: str | None, brings: bool, use: ExitStack, report: Progress) -> Placement | None:
+    async def _brought(self, name: str | None, brings: bool, use: ExitStack, report: Report) -> Placement | None:
         """Return the wanted model, loaded if it may be. It stays until `use` ends."""
         first = self.loaded.first
         load = Load(name or (first.entry.name if first else GUIDE))
         return await self._loads.stoppable(load, self._used(name, load, brings, use, report))
 
     async def _used(
-        self, name: str | None, load: Load, brings: bool, use: ExitStack, report: Progress
+        self, name: str | None, load: Load, brings: bool, use: ExitStack, report: Report
     ) -> Placement | None:
         if name:  # half its name may be given, and something else loaded beside it
             load.model = (await self._meant(name)).name
@@ -382,7 +382,7 @@ class ModelManager:
             raise BadInput(self._load_failed.code, **self._load_failed.facts)
 
     async def _swapped(
-        self, entry: Entry, lost: Placement | None, stays: tuple[Placement, ...], report: Progress
+        self, entry: Entry, lost: Placement | None, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
         """Load for a request. `lost`: the lost placement of the same model."""
         if lost is None:
@@ -403,12 +403,12 @@ class ModelManager:
         """Return the placements that a load of this model keeps."""
         return self.loaded.except_for(self.loaded.by_id(entry.model.id)) if order.beside else ()
 
-    async def _loaded(self, entry: Entry, order: requests.LoadModel, report: Progress) -> Placement:
+    async def _loaded(self, entry: Entry, order: requests.LoadModel, report: Report) -> Placement:
         async with self._loads.turn:
             return await self._load(entry, order, self._stays(entry, order), report)
 
     async def _load(
-        self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Progress
+        self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
         """Load in place of all but the placements in `stays`. Call it with the lock held."""
         if len(alive(stays)) >= MOST_MODELS:
@@ -420,7 +420,7 @@ class ModelManager:
         return running
 
     async def _planned_and_placed(
-        self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Progress
+        self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
         # refused before anything is measured, and before what is loaded is given up
@@ -447,7 +447,7 @@ class ModelManager:
         order: requests.LoadModel,
         gone: Sequence[Placement],
         speeds: Speeds,
-        report: Progress,
+        report: Report,
         tries: LoadRetries,
     ) -> Placement:
         async with self.memory.choosing:
@@ -523,7 +523,7 @@ class ModelManager:
         """Return the bytes each machine frees when the loaded models go; of those in `stays`, only standby layers."""
         return released_bytes(self.loaded.except_for(*stays), stays)
 
-    async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Progress, *, measure: bool) -> Speeds:
+    async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Report, *, measure: bool) -> Speeds:
         """Return the speed of each machine; known speeds only, where nothing is to be chosen."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from app.api import requests
+from app.api.plans import Progress
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
@@ -41,7 +42,7 @@ from app.inference.pipeline.replica_set import Replica, Replicas
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Text
 from app.node.cancellation import run_until
-from app.node.control.ndjson import Progress
+from app.node.control.ndjson import Report
 from app.node.placement.failover import notice_json
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacement, ReplicaSupervisor
@@ -86,7 +87,7 @@ class Placement:
         self.failed: Loss | None = None  # who kept it from being ready
         self.life: State = Loading()
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
-        self._progress: dict[str, Json] = {}
+        self._progress: dict[str, Progress] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
 
     @property
@@ -304,11 +305,11 @@ class Placement:
         """The replicas in the order of the plan; empty for a single machine or a split."""
         return self._replicas.held if self._replicas and self.state.is_several else ()
 
-    async def run(self, sources: PlacementServices, report: Progress, replan: ReplanPlacement) -> None:
+    async def run(self, sources: PlacementServices, report: Report, replan: ReplanPlacement) -> None:
         """Open, prove and serve until stopped or lost, then close. Never raises."""
 
-        def tell(progress: Json) -> None:
-            self._progress[str(progress["machine"])] = progress
+        def tell(progress: Progress) -> None:
+            self._progress[str(progress.machine)] = progress
             self.state.changed()
             report(progress)
 

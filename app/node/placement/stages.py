@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.api.plans import Progress
 from app.catalog.gguf.gguf_check import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
@@ -22,7 +23,7 @@ from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread, run_until
-from app.node.control.ndjson import Progress
+from app.node.control.ndjson import Report
 from app.node.downloads.transfer_rate import TransferRate
 from app.node.placement.lenders import LenderReconnector, Lenders, send_or_explain
 from app.node.placement.placement_state import PlacementState
@@ -109,7 +110,7 @@ class StageSet:
     """
 
     def __init__(
-        self, entry: Entry, sources: PlacementServices, sizes: Sizes, stack: AsyncExitStack, report: Progress
+        self, entry: Entry, sources: PlacementServices, sizes: Sizes, stack: AsyncExitStack, report: Report
     ) -> None:
         self.room = sources.room
         self._entry, self._sources, self._sizes = entry, sources, sizes
@@ -399,7 +400,7 @@ class StageSet:
         def tell(n_bytes: int, sent: int, total: int) -> None:
             self.fetched_bytes += n_bytes
             pace.mark(sent)
-            self._tell(stage, "sending", sent, total, "bytes", **pace.json(total - sent))
+            self._tell(stage, "sending", sent, total, "bytes", pace.bytes_per_s(), pace.seconds_left(total - sent))
 
         await send_or_explain(link, pipeline, stage.name, self._entry, cut, tell)
         self._on_disk.add(_key(stage))
@@ -410,10 +411,16 @@ class StageSet:
         return Run(secrets.token_bytes(16), stage.role, width, number, self._epoch)
 
     def _tell(
-        self, stage: PlannedStage, step: str, done: int, total: int, unit: str = "steps", **more: int | None
+        self,
+        stage: PlannedStage,
+        step: str,
+        done: int,
+        total: int,
+        unit: str = "steps",
+        bytes_per_s: int | None = None,
+        seconds_left: int | None = None,
     ) -> None:
-        progress = {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
-        self._report(progress | more)
+        self._report(Progress(step, stage.name, done, total, unit, bytes_per_s, seconds_left))
 
 
 def _key(stage: PlannedStage) -> Key:

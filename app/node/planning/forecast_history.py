@@ -7,13 +7,14 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Container, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from app.api.snapshot import ForecastErrors, MachineFactors
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import forecast
@@ -25,7 +26,6 @@ from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 MOST_PLACEMENTS = 64  # that habits are kept of, the latest
 MOST_KEPT = 200  # outcomes; of a household's usual day
@@ -170,22 +170,19 @@ class ForecastHistory:
             if all(machine in members for machine in _machines_in(key))
         }
 
-    def json(self) -> Json:
-        """Return the median errors of the forecasts and the corrections, for `status`."""
+    def snapshot(self) -> ForecastErrors:
+        """Return the median errors of the forecasts, and the corrections."""
         errors = [outcome.errors for outcome in self._outcomes]
         middle = [statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)]
-        return {
-            "answers": len(self._outcomes),
-            "ttft_error": middle[0],
-            "decode_error": middle[1],
-            "factors": {
-                key: {
-                    "machine": asdict(self._corrections.of(Part.MACHINE, key)),
-                    "link": asdict(self._corrections.of(Part.LINK, key)),
-                }
+        return ForecastErrors(
+            answers=len(self._outcomes),
+            ttft_error=middle[0],
+            decode_error=middle[1],
+            factors={
+                key: MachineFactors(self._corrections.of(Part.MACHINE, key), self._corrections.of(Part.LINK, key))
                 for key in self._corrections.machines
             },
-        }
+        )
 
     def _correct(self, plan: Plan, known: Forecast, summary: Summary) -> None:
         """Correct each machine, and the way to it, by the time its stages took together."""

@@ -8,9 +8,11 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from app.api.models import Speeds
+from app.api.plans import Progress
 from app.api.requests import MeasureModel
 from app.catalog.families.effort_reader import effort_of, main_kind, stand_in, stand_in_effort
 from app.catalog.families.family_table import FAMILIES, windows
@@ -30,7 +32,7 @@ from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.inference.worker.layer_benchmark import DEPTH
 from app.network import messages
-from app.node.control.ndjson import Progress
+from app.node.control.ndjson import Report
 from app.node.lending.stage_uploads import redacted_facts
 from app.node.planning.own_speed import Cooldown, OwnSpeed
 
@@ -41,7 +43,7 @@ RETRY_S = 1.0  # after "busy"
 SILENT_S = 600.0  # nobody waits again so soon for a machine that gave no answer in time
 MOST_REQUEST = 1 << 30  # then their numbers begin anew
 
-Json = dict[str, Any]
+
 Send = Callable[[messages.Message], Awaitable[None]]
 Answer = messages.SpeedMeasured | messages.SpeedRefused
 
@@ -127,11 +129,10 @@ class SpeedRequest:
 
     shape: ModelShape
     batch_rows: int
-    report: Progress
+    report: Report
 
     def tell(self, machine: str | None, done: int, total: int) -> None:
-        step = {"step": "measuring", "machine": machine, "done": done, "total": total}
-        self.report({**step, "unit": "steps"})
+        self.report(Progress("measuring", machine, done, total, "steps"))
 
 
 class Measuring:
@@ -160,7 +161,7 @@ class Measuring:
         me: tuple[MachineId, str],
         lenders: Mapping[MachineId, str],
         batch_rows: int,
-        report: Progress,
+        report: Report,
         within_s: float = WITHIN_S,
         one_by_one: bool = False,
         known_only: bool = False,
@@ -195,7 +196,7 @@ class Measuring:
         me: tuple[MachineId, str],
         lenders: Mapping[MachineId, str],
         batch_rows: int,
-        report: Progress,
+        report: Report,
         within_s: float = WITHIN_S,
         one_by_one: bool = False,
         known_only: bool = False,
@@ -227,8 +228,8 @@ class Measuring:
         return {key: task.result() for key, task in tasks.items()}
 
     async def table(
-        self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Progress
-    ) -> Json:
+        self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Report
+    ) -> Speeds:
         """Return the speeds of all machines here with their numbers, for a person or a script."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not order.known_only:  # a person asks: whoever was silent is asked once more
@@ -242,20 +243,20 @@ class Measuring:
         speeds = await self.speeds(
             entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one, known_only=order.known_only
         )
-        numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
+
         failed = {
             key: self._failed[name]
             for key, name in {me: own, **names}.items()
             if speeds[key] is None and name in self._failed
         }
-        return {
-            "model": entry.name,
-            "n_layers": entry.model.n_layers,
-            "batch_rows": batch_rows,
-            "speeds": numbers,
-            "reasons": {key: said(reason) for key, reason in failed.items()},
-            "reasons_facts": {key: reason.to_json() for key, reason in failed.items()},
-        }
+        return Speeds(
+            model=entry.name,
+            n_layers=entry.model.n_layers,
+            batch_rows=batch_rows,
+            speeds={str(key): speed for key, speed in speeds.items()},
+            reasons={key: said(reason) for key, reason in failed.items()},
+            reasons_facts={str(key): reason for key, reason in failed.items()},
+        )
 
     async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
         """Mark these speeds as doubtful after a forecast that was far off, so that the next request measures them."""

@@ -15,7 +15,7 @@ from app.core.model import Model
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed
 from app.core.recovery.machine_health import RecentFailures
-from app.node.control.ndjson import Progress
+from app.node.control.ndjson import Report
 from app.node.links.link_registry import LinkRegistry
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Basis, Measuring
@@ -39,13 +39,7 @@ class PlannerInputs:
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
 
     async def speeds(
-        self,
-        entry: Entry,
-        batch_rows: int,
-        report: Progress,
-        *,
-        known_only: bool = False,
-        without: Collection[str] = (),
+        self, entry: Entry, batch_rows: int, report: Report, *, known_only: bool = False, without: Collection[str] = ()
     ) -> Speeds:
         """Return the speed of each machine with a model, measured now where it is not known.
 
@@ -56,7 +50,7 @@ class PlannerInputs:
             entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
         )
 
-    async def speeds_like(self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool) -> Speeds:
+    async def speeds_like(self, basis: Basis, batch_rows: int, report: Report, *, known_only: bool) -> Speeds:
         """Return the same for a model that is not here, from a plain layer in its place."""
         me, names, shared = await self._everybody(known_only=known_only)
         return await self.measures.speeds_like(

@@ -20,7 +20,7 @@ from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import estimated_effort, estimated_model
 from app.core.planner.verdict import StarterOption, VerdictWord, choose_starter, judge
 from app.core.reasons import with_reason
-from app.node.control.ndjson import Progress
+from app.node.control.ndjson import Report
 from app.node.planning.measuring import Basis
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
@@ -90,7 +90,7 @@ def _option(offer: Offer, file: OfferedFile, verdict: Json) -> StarterOption:
 
 
 async def verdicts(
-    order: requests.Judge, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Progress
+    order: requests.Judge, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
 ) -> Json:
     """Return one verdict per sketch, by its key; with `place` also the plan and its estimated speed."""
     by_key = {}

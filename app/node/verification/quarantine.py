@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from app.api.answers import UsedAgain
+from app.api.snapshot import MachineRef
 from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import BadInput, Reason
 from app.core.household.household import Machine
@@ -20,8 +21,6 @@ from app.machine.json_state import put_aside, read_json
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,14 +81,14 @@ class Quarantine:
         lender."""
         self._note(Reason("log_machine_unclear", {"machine": name}))
 
-    async def use_again(self, machine: Machine) -> Json:
+    async def use_again(self, machine: Machine) -> UsedAgain:
         """Take a machine back for a person. Raises BadInput when it is not in quarantine."""
         if machine.id not in self._since:
             raise BadInput("machine_not_doubted", machine=machine.name)
         del self._since[machine.id]
         self._note(Reason("log_machine_used_again", {"machine": machine.name}))
         await self._kept()
-        return {"used_again": {"id": machine.id, "name": machine.name}}
+        return UsedAgain(MachineRef(machine.id, machine.name))
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
         """Forget machines that left the household; an id never returns."""

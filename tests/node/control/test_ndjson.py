@@ -11,29 +11,31 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from app.api.plans import Progress
 from app.core.errors import BadInput
 from app.node.control import ndjson
-from app.node.control.ndjson import Progress, stream, with_progress
+from app.node.control.ndjson import Report, stream, with_progress
 from app.node.control.state_routes import with_heartbeat
 from app.node.events import Event
 
 Json = dict[str, Any]
+DONE = Progress("measuring", None, 1, 1, "steps")
 
 
 async def test_progress_comes_first_and_the_result_last() -> None:
-    async def work(report: Progress) -> Json:
-        await asyncio.to_thread(report, {"done": 1, "total": 1})
+    async def work(report: Report) -> Json:
+        await asyncio.to_thread(report, DONE)
         return {"n": 7}
 
     async with aclosing(with_progress(work)) as lines:
-        assert [line async for line in lines] == [{"progress": {"done": 1, "total": 1}}, {"done": {"n": 7}}]
+        assert [line async for line in lines] == [{"progress": DONE}, {"done": {"n": 7}}]
 
 
 async def test_closing_it_cancels_the_work_and_waits() -> None:
     ended = []
 
-    async def work(report: Progress) -> Json:
-        report({"done": 1, "total": 1})
+    async def work(report: Report) -> Json:
+        report(DONE)
         try:
             await asyncio.sleep(60)
         finally:
@@ -47,7 +49,7 @@ async def test_closing_it_cancels_the_work_and_waits() -> None:
 
 
 async def test_an_error_comes_as_it_is() -> None:
-    async def work(report: Progress) -> Json:
+    async def work(report: Report) -> Json:
         raise BadInput("prompt_empty")
 
     with pytest.raises(BadInput):

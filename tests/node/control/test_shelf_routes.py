@@ -11,6 +11,7 @@ import gguf
 import pytest
 
 from app.api import requests
+from app.api.models import ShelfModel
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import BadInput
@@ -23,8 +24,8 @@ from testbed import tiny
 class Nowhere:
     """Files that came from nowhere, of which none is ours."""
 
-    def about(self, entry: Entry) -> dict[str, Any]:
-        return {"missing": None}
+    def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
+        return described
 
     def __init__(self) -> None:
         self.refuses: BadInput | None = None
@@ -45,10 +46,10 @@ class Place:
         self.origins = Nowhere()
         self.models = Models(self.shelf, self.stages, lambda: [self.loaded], self.origins)
 
-    async def add(self, name: str | None = None, **shape: Any) -> dict[str, Any]:
+    async def add(self, name: str | None = None, **shape: Any) -> ShelfModel:
         path = tiny.llama(self.folder / "m.gguf", layers=4, **shape)
         order = requests.Import(path=str(path), name=name)
-        return dict((await self.models.add(order, lambda _: None))["model"])
+        return (await self.models.add(order, lambda _: None)).model
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ async def test_a_family_that_the_engine_does_not_know_is_told_before_it_is_on_th
     assert refused.value.reason.facts == {"architecture": "martian"}
     assert await place.models.listed() == []
     assert [path.name for path in (place.folder / "models").iterdir()] == []
-    assert (await place.add(architecture="xverse"))["name"] == "m"  # known, not proved to split
+    assert (await place.add(architecture="xverse")).name == "m"  # known, not proved to split
 
 
 async def test_a_way_to_split_words_that_the_engine_does_not_know_is_told_before_it_is_on_the_shelf(
@@ -81,25 +82,25 @@ def _martian_words(writer: gguf.GGUFWriter, _: str) -> None:
 
 
 async def test_a_model_gets_the_name_that_was_asked_for(place: Place) -> None:
-    assert (await place.add("chosen"))["name"] == "chosen"
-    assert (await place.add())["name"] == "m"
+    assert (await place.add("chosen")).name == "chosen"
+    assert (await place.add()).name == "m"
     with pytest.raises(BadInput) as caught:
         await place.add("no/../name")
     assert caught.value.reason.code == "model_name_odd"
 
 
 async def test_a_loaded_model_stays_though_nobody_looks_at_it(place: Place) -> None:
-    place.loaded = (await place.add())["id"]
+    place.loaded = (await place.add()).id
     with pytest.raises(BadInput) as caught:
         await place.models.remove("m")
     assert caught.value.reason.code == "model_in_use"
     place.loaded = ""
-    assert (await place.models.remove("m"))["freed_bytes"] == 0
+    assert (await place.models.remove("m")).freed_bytes == 0
 
 
 async def test_a_model_whose_file_cannot_be_deleted_stays_on_the_shelf(place: Place) -> None:
     """Else its file would lie there, and no name would be left to delete it by."""
-    name = (await place.add())["name"]
+    name = (await place.add()).name
     place.origins.refuses = BadInput("model_file_stays", path="/disk/m.gguf", why="read-only")
     with pytest.raises(BadInput):
         await place.models.remove(name)
@@ -111,7 +112,7 @@ async def test_what_a_removal_frees_is_told(place: Place) -> None:
     entry = place.shelf.get("m")
     stage = place.stages.fill(place.shelf.cut(entry, Layers(0, 2), Role.FIRST))
     size = stage.stat().st_size
-    assert (await place.models.remove("m"))["freed_bytes"] >= size
+    assert (await place.models.remove("m")).freed_bytes >= size
     assert not stage.exists()
     assert place.shelf.import_file(place.folder / "m.gguf").path == entry.path  # it stayed
 

@@ -84,13 +84,14 @@ async def test_a_card_is_told_with_why_it_is_not_used(tmp_path: Path, monkeypatc
     monkeypatch.setattr(engines, "probe_all", answer)
     monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
     hardware, home = Hardware(Threads(1), lambda: None), Home.at(tmp_path).create()
-    told = await machine_routes.machine_json(hardware, home, ModelsFolders(home.downloaded))
-    unused = told["unused_graphics"]
-    assert unused["reason"].startswith("This computer has a graphics card (NVIDIA GA106), but ")
-    assert unused["cure"].endswith("Smaller models answer faster.")
+    told = await machine_routes.describe_computer(hardware, home, ModelsFolders(home.downloaded))
+    unused = told.unused_graphics
+    assert unused is not None
+    assert (unused.reason or "").startswith("This computer has a graphics card (NVIDIA GA106), but ")
+    assert (unused.cure or "").endswith("Smaller models answer faster.")
     monkeypatch.setattr(graphics, "list_cards", list)
-    told = await machine_routes.machine_json(hardware, home, ModelsFolders(home.downloaded))
-    assert told["unused_graphics"] is None
+    told = await machine_routes.describe_computer(hardware, home, ModelsFolders(home.downloaded))
+    assert told.unused_graphics is None
 
 
 async def test_a_speed_is_told_without_measuring_it(client: NodeClient) -> None:

@@ -56,8 +56,8 @@ def anew(*_: int) -> None:
 
 async def downloaded(computer: Computer) -> Path:
     """A model that is whole, where it was put."""
-    key = (await computer.place.start())["id"]
-    assert (await computer.place.ended(key))["state"] == "done"
+    key = (await computer.place.start()).id
+    assert (await computer.place.ended(key)).state == "done"
     return computer.entry_path
 
 
@@ -65,12 +65,12 @@ async def test_models_go_along_and_are_whole_there(computer: Computer, disk: Pat
     old = await downloaded(computer)
     data = old.read_bytes()
     seen = await computer.folder.look(str(disk))
-    assert (seen["folder"], seen["models"], seen["bytes"]) == (str(disk), 1, len(data))
-    assert seen["fits"]
+    assert (seen.folder, seen.models, seen.bytes) == (str(disk), 1, len(data))
+    assert seen.fits
     assert not names(disk)  # a look makes nothing
     await computer.folder.choose(str(disk), move=True)
     told = await computer.rested()
-    assert (told["folder"], told["default"], told["stopped"]) == (str(disk), False, None)
+    assert (told.folder, told.default, told.stopped) == (str(disk), False, None)
     assert computer.entry_path == disk / old.name
     assert computer.entry_path.read_bytes() == data
     assert not old.exists()
@@ -104,16 +104,16 @@ async def test_a_choice_waits_until_the_last_move_is_taken_up(
 async def test_models_may_stay_and_are_used_where_they_are(computer: Computer, disk: Path) -> None:
     old = await downloaded(computer)
     await computer.folder.choose(str(disk), move=False)
-    told = await computer.until(lambda now: bool(now["elsewhere"]) and not now["move"])
+    told = await computer.until(lambda now: bool(now.elsewhere) and not now.move)
     assert computer.entry_path == old
-    assert told["elsewhere"][0]["models"] == 1
+    assert told.elsewhere[0].models == 1
     assert computer.place.downloads.owns(old)
     await computer.folder.move()
     await computer.rested()
     assert computer.entry_path == disk / old.name
     await computer.folder.choose("", move=True)
     told = await computer.rested()
-    assert (told["default"], computer.entry_path) == (True, old)
+    assert (told.default, computer.entry_path) == (True, old)
     assert names(disk) == []  # it is given up, and there as it was found
     assert computer.choices.now.models.former == ()
 
@@ -123,13 +123,13 @@ async def test_a_disk_that_fills_up_costs_nothing(computer: Computer, disk: Path
     data = old.read_bytes()
     computer.disk.full_after = 1
     await computer.folder.choose(str(disk), move=True)
-    told = await computer.until(lambda now: bool(now["stopped"]))
-    assert "full" in told["stopped"]
+    told = await computer.until(lambda now: bool(now.stopped))
+    assert "full" in (told.stopped or "")
     assert (computer.entry_path, old.read_bytes()) == (old, data)
     computer.disk.full_after = None
     await computer.folder.move()
     told = await computer.rested()
-    assert told["stopped"] is None
+    assert told.stopped is None
     assert computer.entry_path.read_bytes() == data
     assert names(disk) == sorted([MARKER, old.name])
 
@@ -141,12 +141,12 @@ async def test_too_little_room_is_said_before_anything_changes(
     monkeypatch.setattr("app.node.downloads.models_folder.same_disk", lambda *_: False)
     computer.disk.free = 1000
     seen = await computer.folder.look(str(disk))
-    assert (seen["fits"], seen["room_bytes"]) == (False, 0)
-    assert (await computer.folder.told())["room_bytes"] == 0
+    assert (seen.fits, seen.room_bytes) == (False, 0)
+    assert (await computer.folder.state()).room_bytes == 0
     with pytest.raises(DoesNotFit) as caught:
         await computer.folder.choose(str(disk), move=True)
     assert caught.value.reason.code == "models_move_no_room"
-    assert (computer.folder.json()["default"], computer.entry_path) == (True, old)
+    assert (computer.folder.snapshot().default, computer.entry_path) == (True, old)
     assert not names(disk)
 
 
@@ -157,13 +157,14 @@ async def test_stopped_it_leaves_the_model_where_it_was_and_no_half_copy(
     entry = computer.place.shelf.get("Tiny-Q4_K_M")
     computer.in_use.append(entry.model.id)
     await computer.folder.choose(str(disk), move=True)
-    told = await computer.until(lambda now: bool(now["move"] and now["move"]["waits"]))
-    assert "Tiny-Q4_K_M is loaded" in told["move"]["waits"]
+    told = await computer.until(lambda now: bool(now.move and now.move.waits))
+    assert told.move is not None
+    assert "Tiny-Q4_K_M is loaded" in (told.move.waits or "")
     with pytest.raises(Busy):
         await computer.folder.choose("", move=False)
     (disk / (old.name + COMING)).write_bytes(b"half")
     await computer.folder.stop()
-    assert computer.folder.json()["move"] is None
+    assert computer.folder.snapshot().move is None
     assert (computer.entry_path, old.exists()) == (old, True)
     assert names(disk) == [MARKER]
     await computer.folder.move()
@@ -181,7 +182,7 @@ async def test_the_same_bytes_elsewhere_do_not_hide_that_a_file_is_in_use(
     computer.place.shelf.import_file(tmp_path / "copy.gguf", name="A-copy")  # the first by name
     computer.in_use.append(entry.model.id)
     await computer.folder.choose(str(disk), move=True)
-    await computer.until(lambda now: bool(now["move"] and now["move"]["waits"]))
+    await computer.until(lambda now: bool(now.move and now.move.waits))
     assert old.name in names(old.parent)
     computer.in_use.clear()
     await computer.rested()
@@ -200,7 +201,7 @@ async def test_a_model_that_is_deleted_on_its_way_leaves_no_copy(
     monkeypatch.setattr("app.node.downloads.models_folder.move_path", carry_and_delete)
     await computer.folder.choose(str(disk), move=True)
     told = await computer.rested()
-    assert told["stopped"] is None
+    assert told.stopped is None
     assert names(disk) == [MARKER]
     assert old.name not in names(old.parent)
 
@@ -210,11 +211,11 @@ async def test_a_move_goes_on_after_a_restart(computer: Computer, disk: Path, tm
     entry = computer.place.shelf.get("Tiny-Q4_K_M")
     computer.in_use.append(entry.model.id)
     await computer.folder.choose(str(disk), move=True)
-    await computer.until(lambda now: bool(now["move"] and now["move"]["waits"]))
+    await computer.until(lambda now: bool(now.move and now.move.waits))
     again = Computer(computer.place.server, tmp_path)
     assert again.choices.now.models.moving == "all"
     async with running(again):
-        await again.until(lambda now: again.entry_path == disk / old.name and not now["move"])
+        await again.until(lambda now: again.entry_path == disk / old.name and not now.move)
     assert settings.load(tmp_path / "settings.json").models.moving == ""
 
 
@@ -234,8 +235,8 @@ async def test_a_disk_that_is_unplugged_takes_nothing_with_it(computer: Computer
     assert whole.parent == disk
     seen = computer.place.shelf.changes
     put(disk, tmp_path / "in the drawer")
-    told = await computer.until(lambda now: bool(now["reason"]))
-    assert "cannot be reached" in told["reason"]
+    told = await computer.until(lambda now: bool(now.reason))
+    assert "cannot be reached" in (told.reason or "")
     assert computer.place.shelf.changes > seen
     entry = computer.place.shelf.get("Tiny-Q4_K_M")
     with pytest.raises(Unreachable) as caught:
@@ -244,14 +245,14 @@ async def test_a_disk_that_is_unplugged_takes_nothing_with_it(computer: Computer
     with pytest.raises(Unreachable) as caught:
         computer.place.shelf.header(entry)  # for a measurement
     assert caught.value.reason.code == "model_away"
-    key = (await computer.place.start(name="other", file="other.gguf"))["id"]
-    assert (await computer.place.ended(key))["code"] == "models_folder_away"
+    key = (await computer.place.start(name="other", file="other.gguf")).id
+    assert (await computer.place.ended(key)).code == "models_folder_away"
     assert disk.name not in names(tmp_path)
     put(tmp_path / "in the drawer", disk)
-    await computer.until(lambda now: not now["reason"])
+    await computer.until(lambda now: not now.reason)
     computer.place.shelf.verify(entry)
-    tried = await computer.place.until(key, lambda one: one["code"] != "models_folder_away")
-    assert tried["state"] != "paused"  # it went on by itself
+    tried = await computer.place.until(key, lambda one: one.code != "models_folder_away")
+    assert tried.state != "paused"  # it went on by itself
 
 
 async def test_a_download_whose_disk_is_away_waits_for_it_or_for_a_person(
@@ -263,45 +264,45 @@ async def test_a_download_whose_disk_is_away_waits_for_it_or_for_a_person(
     await computer.folder.choose(str(disk), move=False)
     await computer.rested()
     put(disk, tmp_path / "in the drawer")
-    await computer.until(lambda now: bool(now["reason"]))
-    key = (await computer.place.start())["id"]
-    assert (await computer.place.ended(key))["code"] == "models_folder_away"
+    await computer.until(lambda now: bool(now.reason))
+    key = (await computer.place.start()).id
+    assert (await computer.place.ended(key)).code == "models_folder_away"
     await computer.folder.choose(str(other), move=False)
     await computer.rested()
     asked = len(computer.place.server.ranges)
     await asyncio.sleep(0.1)
-    one = computer.place.downloads.record_json(key)
-    assert (one["state"], one["code"]) == ("failed", "models_folder_away")
+    one = computer.place.downloads.described(key)
+    assert (one.state, one.code) == ("failed", "models_folder_away")
     assert len(computer.place.server.ranges) == asked
     put(tmp_path / "in the drawer", disk)
-    assert (await computer.place.ended(key))["state"] == "failed"
-    done = await computer.place.until(key, lambda one: one["state"] == "done")
-    assert done["reason"] is None
+    assert (await computer.place.ended(key)).state == "failed"
+    done = await computer.place.until(key, lambda one: one.state == "done")
+    assert done.reason is None
 
 
 async def test_an_unfinished_download_comes_along(computer: Computer, disk: Path) -> None:
     faults = computer.place.server.faults
     faults.hold, faults.bytes_at_once = asyncio.Event(), 1 << 20
-    key = (await computer.place.start())["id"]
-    await computer.place.until(key, lambda one: one["done_bytes"] >= 1 << 20)
+    key = (await computer.place.start()).id
+    await computer.place.until(key, lambda one: one.done_bytes >= 1 << 20)
     await computer.folder.choose(str(disk), move=False)
     faults.hold = None
     await computer.rested()
     done = await computer.place.ended(key)
-    assert (done["state"], computer.entry_path.parent) == ("done", disk)
+    assert (done.state, computer.entry_path.parent) == ("done", disk)
     assert computer.place.server.ranges[-1] != "bytes=0-"  # it went on, and did not begin again
     assert not list(computer.place.files.glob("*.part"))
 
 
 async def test_where_there_was_no_room_the_new_folder_helps(computer: Computer, disk: Path) -> None:
     computer.place.disk.free = 1000
-    key = (await computer.place.start())["id"]
+    key = (await computer.place.start()).id
     failed = await computer.place.ended(key)
-    assert (failed["state"], failed["code"]) == ("failed", "download_no_room")
+    assert (failed.state, failed.code) == ("failed", "download_no_room")
     computer.place.disk.free = 1 << 50
     await computer.folder.choose(str(disk), move=False)
-    done = await computer.place.until(key, lambda one: one["state"] == "done")
-    assert done["reason"] is None
+    done = await computer.place.until(key, lambda one: one.state == "done")
+    assert done.reason is None
     assert computer.entry_path.parent == disk
 
 
@@ -314,7 +315,7 @@ async def test_two_homes_on_one_disk_have_two_folders(
     settings.save(tmp_path / "other" / "settings.json", settings.Settings("attic"))
     async with running(Computer(server, tmp_path / "other")) as other:
         told = await other.folder.choose(str(disk), move=False)
-        assert told["folder"] == str(disk / f"{NAME} 2")
+        assert told.folder == str(disk / f"{NAME} 2")
         await other.rested()
         with pytest.raises(Refused):
             await other.folder.choose(str(disk / NAME), move=False)
@@ -336,10 +337,10 @@ async def test_a_disk_that_hangs_is_away_and_blocks_nobody(
         return look(folder)
 
     monkeypatch.setattr(computer.folders, "look", hangs)
-    told = await computer.until(lambda now: bool(now["reason"]))
-    assert "cannot be reached" in told["reason"]
+    told = await computer.until(lambda now: bool(now.reason))
+    assert "cannot be reached" in (told.reason or "")
     answer.set()
-    await computer.until(lambda now: not now["reason"])
+    await computer.until(lambda now: not now.reason)
 
 
 async def test_a_look_that_came_back_is_over_although_its_thread_lives_on(

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 
+from app.api.downloads import Download
 from app.catalog.catalogue import Catalogue, OfferedPart
 from app.catalog.transfers import file_transfer
 from app.catalog.transfers.download_records import joint_hash
@@ -75,16 +76,16 @@ class Household:
     copy: PeerCopy
     catalogue: Catalogue
 
-    async def start(self) -> Json:
+    async def start(self) -> Download:
         return await self.place.start(copy=self.copy)
 
-    def file_of(self, done: Json) -> Path:
-        return Path(self.place.shelf.get(done["model"]).path)
+    def file_of(self, done: Download) -> Path:
+        return Path(self.place.shelf.get(done.model or "").path)
 
-    async def half(self) -> Json:
+    async def half(self) -> Download:
         """A copy that has begun and stands still."""
-        key = (await self.start())["id"]
-        return await self.place.until(key, lambda one: one["done_bytes"] > 0)
+        key = (await self.start()).id
+        return await self.place.until(key, lambda one: one.done_bytes > 0)
 
 
 @pytest.fixture
@@ -111,10 +112,10 @@ async def home(server: HubServer, tmp_path: Path) -> AsyncGenerator[Household, N
 async def test_it_arrives_whole_and_nobody_else_is_asked(home: Household) -> None:
     home.source.go_on.set()
     begun = await home.start()
-    assert (begun["source"], begun["machine"]) == ("den", home.den.network.id)
-    done = await home.place.ended(begun["id"])
-    assert (done["state"], done["reason"]) == ("done", None)
-    assert (done["sha256"], done["hash_from"]) == (home.source.sha256, "catalogue")
+    assert (begun.source, begun.machine) == ("den", home.den.network.id)
+    done = await home.place.ended(begun.id)
+    assert (done.state, done.reason) == ("done", None)
+    assert (done.sha256, done.hash_from) == (home.source.sha256, "catalogue")
     path = home.file_of(done)
     assert path.name == f"{home.source.sha256}.gguf"
     assert path.read_bytes() == home.place.server.data
@@ -122,21 +123,21 @@ async def test_it_arrives_whole_and_nobody_else_is_asked(home: Household) -> Non
 
 async def test_paused_and_gone_on_with_at_the_true_value(home: Household) -> None:
     half = await home.half()
-    paused = await home.place.downloads.pause(half["id"])
-    assert 0 < paused["done_bytes"] < len(home.place.server.data)
-    part = home.place.files / f"{half['id']}.part"
-    assert part.stat().st_size == paused["done_bytes"]
+    paused = await home.place.downloads.pause(half.id)
+    assert 0 < paused.done_bytes < len(home.place.server.data)
+    part = home.place.files / f"{half.id}.part"
+    assert part.stat().st_size == paused.done_bytes
     kept = part.read_bytes()
     home.source.go_on.set()
-    await home.place.downloads.resume(half["id"])
-    done = await home.place.ended(half["id"])
-    assert done["state"] == "done"
+    await home.place.downloads.resume(half.id)
+    done = await home.place.ended(half.id)
+    assert done.state == "done"
     assert home.file_of(done).read_bytes().startswith(kept)
 
 
 async def test_cancelled_nothing_is_left_of_it(home: Household) -> None:
     half = await home.half()
-    await home.place.downloads.remove(half["id"])
+    await home.place.downloads.remove(half.id)
     assert not list(home.place.files.iterdir())
 
 
@@ -144,27 +145,27 @@ async def test_half_a_copy_is_gone_on_with_from_the_hub(home: Household) -> None
     """The same bytes: only what is missing is asked for."""
     half = await home.half()
     now = await home.place.start()
-    assert (now["machine"], now["source"]) == (None, home.place.server.hub.host)
-    assert now["done_bytes"] >= half["done_bytes"]
+    assert (now.machine, now.source) == (None, home.place.server.hub.host)
+    assert now.done_bytes >= half.done_bytes
     back = await home.start()
-    assert back["machine"] == home.den.network.id
+    assert back.machine == home.den.network.id
     home.source.go_on.set()
-    assert (await home.place.ended(back["id"]))["state"] == "done"
+    assert (await home.place.ended(back.id)).state == "done"
 
 
 async def test_bytes_that_are_not_the_promised_ones_are_thrown_away(home: Household) -> None:
     home.source.files[0].write_bytes(b"x" + home.place.server.data[1:])
     home.source.go_on.set()
-    done = await home.place.ended((await home.start())["id"])
-    assert (done["state"], done["code"]) == ("failed", "download_damaged")
+    done = await home.place.ended((await home.start()).id)
+    assert (done.state, done.code) == ("failed", "download_damaged")
     assert not home.place.shelf.entries()
     assert not list(home.place.files.glob("*.gguf"))
 
 
 async def test_a_file_of_another_size_is_refused_before_its_bytes(home: Household) -> None:
     home.source.files[0].write_bytes(home.place.server.data + b"more")
-    done = await home.place.ended((await home.start())["id"])
-    assert (done["state"], done["code"], done["done_bytes"]) == (
+    done = await home.place.ended((await home.start()).id)
+    assert (done.state, done.code, done.done_bytes) == (
         "failed", "download_other_size", 0,
     )  # fmt: skip
 
@@ -180,8 +181,8 @@ async def test_a_full_disk_is_said_before_the_first_byte(home: Household) -> Non
 async def test_nothing_is_given_where_the_owner_does_not_allow_it(home: Household) -> None:
     home.source.choices.now.share_models = False
     assert not await PeerCopies(home.attic.network).having(home.source.sha256)
-    done = await home.place.ended((await home.start())["id"])
-    assert (done["code"], done["reason"].split(" ")[0]) == ("copy_not_offered", "den")
+    done = await home.place.ended((await home.start()).id)
+    assert (done.code, (done.reason or "").split(" ")[0]) == ("copy_not_offered", "den")
     assert not home.source.asked
 
 
@@ -189,18 +190,18 @@ async def test_the_owner_ends_a_copy_in_its_middle(home: Household) -> None:
     half = await home.half()
     home.source.choices.now.share_models = False
     home.source.go_on.set()
-    done = await home.place.ended(half["id"])
-    assert done["code"] == "copy_not_offered"
-    assert done["done_bytes"] < len(home.place.server.data)
+    done = await home.place.ended(half.id)
+    assert done.code == "copy_not_offered"
+    assert done.done_bytes < len(home.place.server.data)
 
 
 async def test_who_is_removed_gets_nothing_more_and_keeps_what_came(home: Household) -> None:
     half = await home.half()
     await home.den.network.remove(home.attic.network.id)
-    ended = await home.place.ended(half["id"])
-    assert ended["state"] == "failed"
-    assert ended["code"] != "bug"
-    assert half["done_bytes"] <= ended["done_bytes"] < len(home.place.server.data)
+    ended = await home.place.ended(half.id)
+    assert ended.state == "failed"
+    assert ended.code != "bug"
+    assert half.done_bytes <= ended.done_bytes < len(home.place.server.data)
 
 
 async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,12 +210,12 @@ async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, mo
     copies = PeerCopies(home.attic.network)
     other = Place(home.place.server, home.place.folder / "b", home.catalogue, copies.files_of)
     async with running(other):
-        key = (await other.start(copy=home.copy))["id"]
+        key = (await other.start(copy=home.copy)).id
         waits = said(Reason(file_transfer.MY_TURN, {"name": "den"}))
-        await other.until(key, lambda one: one["held_up"] == waits)
+        await other.until(key, lambda one: one.held_up == waits)
         home.source.go_on.set()
-        assert (await home.place.ended(first["id"]))["state"] == "done"
-        assert (await other.ended(key))["state"] == "done"
+        assert (await home.place.ended(first.id)).state == "done"
+        assert (await other.ended(key)).state == "done"
 
 
 async def test_who_has_it_is_known_by_its_hash_alone(home: Household) -> None:
@@ -248,8 +249,8 @@ async def test_a_model_in_several_files_comes_file_by_file(home: Household, tmp_
     copies = PeerCopies(home.attic.network)
     home.source.go_on.set()
     async with running(Place(home.place.server, tmp_path / "b", known, copies.files_of)) as place:
-        done = await place.ended((await place.start(file=names[1], copy=home.copy))["id"])
-        assert (done["state"], done["reason"], done["sha256"]) == ("done", None, whole)
+        done = await place.ended((await place.start(file=names[1], copy=home.copy)).id)
+        assert (done.state, done.reason, done.sha256) == ("done", None, whole)
         assert place.shelf.entries()
     unknown = catalogue_of(home.place.server, None)
     async with running(Place(home.place.server, tmp_path / "c", unknown)) as place:
@@ -266,8 +267,8 @@ async def test_a_copy_whose_machine_comes_back_goes_on_by_itself(
     place = Place(home.place.server, tmp_path / "b", home.catalogue, copies.files_of, copies.is_near)
     home.source.go_on.set()
     async with running(place):
-        key = (await place.start(copy=home.copy))["id"]
+        key = (await place.start(copy=home.copy)).id
         failed = await place.ended(key)
-        assert (failed["code"], failed["reason"].split(" ")[0]) == ("copy_away", "den")
+        assert (failed.code, (failed.reason or "").split(" ")[0]) == ("copy_away", "den")
         network.links, network.members = home.attic.network.links, home.attic.network.members
-        assert (await place.until(key, lambda one: one["state"] == "done"))["source"] == "den"
+        assert (await place.until(key, lambda one: one.state == "done")).source == "den"

@@ -83,13 +83,13 @@ def home(tmp_path: Path) -> Home:
 async def test_a_newer_version_is_told_with_its_page_and_kept(server: Server, home: Home) -> None:
     server.publish("v99.1.0", f"{PAGE}/tag/v99.1.0")
     updates = home.updates(server.place)
-    assert updates.json()["last_contact"] is None
+    assert updates.state().last_contact is None
     told = await updates.check()
-    assert (told["version"], told["newer"], told["page"]) == (
+    assert (told.version, told.newer, told.page) == (
         "99.1.0", True, f"{PAGE}/tag/v99.1.0",
     )  # fmt: skip
-    assert told["last_contact"] == home.now
-    assert home.updates(server.place).json() == told  # after a restart too
+    assert told.last_contact == home.now
+    assert home.updates(server.place).state() == told  # after a restart too
     assert [one.code for one in home.noted] == ["log_node_newer"]
     await updates.check()
     assert len(home.noted) == 1  # said once
@@ -99,13 +99,13 @@ async def test_a_newer_version_is_told_with_its_page_and_kept(server: Server, ho
 async def test_this_version_and_older_ones_are_no_news(server: Server, home: Home, tag: str) -> None:
     server.publish(tag)
     told = await home.updates(server.place).check()
-    assert not told["newer"]
+    assert not told.newer
     assert not home.noted
 
 
 async def test_ten_is_more_than_nine(server: Server, home: Home) -> None:
     server.publish("0.10.0")
-    assert (await home.updates(server.place).check())["newer"]
+    assert (await home.updates(server.place).check()).newer
 
 
 async def test_what_is_asked_tells_nothing_of_who_asks(server: Server, home: Home) -> None:
@@ -118,13 +118,13 @@ async def test_what_is_asked_tells_nothing_of_who_asks(server: Server, home: Hom
 
 async def test_a_page_elsewhere_is_not_opened(server: Server, home: Home) -> None:
     server.publish("99.0", "https://example.org/poolhouse.exe")
-    assert (await home.updates(server.place).check())["page"] == PAGE
+    assert (await home.updates(server.place).check()).page == PAGE
 
 
 async def test_nothing_published_is_no_error(server: Server, home: Home) -> None:
     server.answer, server.status = {"message": "Not Found"}, 404
     told = await home.updates(server.place).check()
-    assert (told["version"], told["newer"], told["last_contact"]) == (None, False, home.now)
+    assert (told.version, told.newer, told.last_contact) == (None, False, home.now)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ async def test_no_way_there_is_said_with_the_cause(home: Home) -> None:
 async def test_without_a_place_nobody_is_asked(home: Home) -> None:
     home.daily = True
     updates = home.updates(None)
-    assert updates.json()["place"] is None
+    assert updates.state().place is None
     assert not updates.is_due()
     with pytest.raises(AppError) as refused:
         await updates.check()

@@ -331,8 +331,8 @@ async def test_what_only_lies_here_is_lent_but_not_at_work(bench: Any) -> None:
     await until(lambda: one.word() == "lending")
     one.layers.quiet = 0.0
     await until(lambda: one.word() == "working" and isinstance(one.rules.state, Working))
-    shown = (await one.rules.pause(3600, at_once=False))["lending"]
-    assert (shown["state"], shown["resumes_in_s"]) == ("draining", 3600)
+    shown = (await one.rules.pause(3600, at_once=False)).lending
+    assert (shown.state, shown.resumes_in_s) == ("draining", 3600)
 
 
 async def test_an_owner_who_comes_back_is_seen_and_one_who_leaves_too(bench: Any) -> None:
@@ -372,10 +372,10 @@ async def test_a_pause_by_hand_ends_in_time_and_rules_do_not_end_it(bench: Any) 
     await one.rules.pause(0.05, at_once=False)
     await until(lambda: one.word() == "ready")
     await one.rules.pause(None, at_once=True)
-    assert one.rules.json()["reason"] == "Stopped by its owner."
+    assert one.rules.snapshot().reason == "Stopped by its owner."
     await asyncio.sleep(0.1)
     assert one.word() == "paused"
-    assert (await one.rules.resume())["lending"]["state"] == "ready"
+    assert (await one.rules.resume()).lending.state == "ready"
 
 
 async def test_a_machine_that_the_household_does_not_let_lend(bench: Any) -> None:

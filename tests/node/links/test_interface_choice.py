@@ -65,7 +65,7 @@ async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
     den, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, ASTRAY, DOWN)
     link = den.network.link(far)
     found = await book.prefer(far, LOOPBACK)
-    told = [found[key] for key in ("preferred", "preferred_reason", "reason")]
+    told = [found.preferred, found.preferred_reason, found.reason]
     assert told == [LOOPBACK, None, None]
     member = den.network.members[far]
     context = den.network.dialling_context(member)
@@ -75,8 +75,8 @@ async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
     await client.close()
     assert own == "127.0.0.2"
     again = LinkRegistry(den.network, tmp_path / "links.json", lambda: None)  # as after a restart
-    assert again.json()[far]["preferred"] == LOOPBACK
-    assert (await book.prefer(far, None))["preferred"] is None
+    assert again.snapshot()[far].preferred == LOOPBACK
+    assert (await book.prefer(far, None)).preferred is None
     assert link.through is None
 
 
@@ -89,14 +89,14 @@ async def test_a_preferred_interface_that_does_not_lead_there_is_named_and_anoth
             await book.prefer(far, name)
         assert refused.value.reason.code == code
     found = await book.prefer(far, "nowhere9")
-    assert found["reason"] is None
-    assert "nowhere9 was chosen" in found["preferred_reason"]
-    assert "does not reach attic" in found["preferred_reason"]
+    assert found.reason is None
+    assert "nowhere9 was chosen" in (found.preferred_reason or "")
+    assert "does not reach attic" in (found.preferred_reason or "")
     assert den.network.link(far).through is None
     assert book.link(far) is not None
     monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: (CHOSEN,))
     await book._look()
-    assert "not connected" in book.json()[far]["preferred_reason"]
+    assert "not connected" in (book.snapshot()[far].preferred_reason or "")
 
 
 async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
@@ -109,12 +109,12 @@ async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
     book._known[far] = msgspec.structs.replace(known, link=wrong)
     await book._look()
     await book._try_better_interfaces()
-    told = book.json()[far]
-    assert told["better_interface"] == LOOPBACK  # not the other one, which leads nowhere
-    assert "through a VPN (wg7)" in told["better_reason"]
+    told = book.snapshot()[far]
+    assert told.better_interface == LOOPBACK  # not the other one, which leads nowhere
+    assert "through a VPN (wg7)" in (told.better_reason or "")
     await book.prefer(far, LOOPBACK)
     await book._try_better_interfaces()
-    assert book.json()[far]["better_interface"] is None
+    assert book.snapshot()[far].better_interface is None
 
 
 async def test_a_link_that_ends_during_a_trial_of_another_interface_harms_nobody(

@@ -36,25 +36,25 @@ def test_a_link_is_shown_once_as_it_was_measured_last() -> None:
     between = LinkGossip(lambda: NOW + 5000)  # the clocks differ; ages do not
     heard(between, ATTIC, STUDIO, LINK, NOW - 60)
     heard(between, STUDIO, ATTIC, replace(LINK, out_bytes_per_s=5e7), NOW - 10)
-    shown = between.json([ATTIC, STUDIO])
+    shown = between.snapshot([ATTIC, STUDIO])
     assert list(shown) == [STUDIO]
     found = shown[STUDIO][ATTIC]
-    assert (found["out_bytes_per_s"], found["in_bytes_per_s"]) == (5e7, 9e7)
-    assert found["measured_at"] == NOW + 5000 - 10
-    assert (found["kind"], found["interface"]) == ("ethernet", "eth0")
-    assert found["measured_round_trip_seconds"] == 0.0004
+    assert (found.out_bytes_per_s, found.in_bytes_per_s) == (5e7, 9e7)
+    assert found.measured_at == NOW + 5000 - 10
+    assert (found.kind, found.interface) == ("ethernet", "eth0")
+    assert found.measured_round_trip_seconds == 0.0004
 
 
 def test_only_members_that_are_there_are_shown() -> None:
     between = LinkGossip(lambda: NOW)
     heard(between, ATTIC, STUDIO, LINK, NOW)
-    assert between.json([ATTIC]) == between.json([STUDIO]) == {}
+    assert between.snapshot([ATTIC]) == between.snapshot([STUDIO]) == {}
     stranger = message_of({MachineId("d" * 64): Known(LINK, "", NOW)}, NOW)
     between.receive(ATTIC, stranger, {DEN, ATTIC, STUDIO})
-    assert between.json([ATTIC, STUDIO, MachineId("d" * 64)]) == {}  # and the old word is gone
+    assert between.snapshot([ATTIC, STUDIO, MachineId("d" * 64)]) == {}  # and the old word is gone
     heard(between, ATTIC, STUDIO, LINK, NOW)
     between.receive(STUDIO, LinksMeasured(links=[]), {DEN, STUDIO})  # the attic was removed
-    assert between.json([ATTIC, STUDIO]) == {}
+    assert between.snapshot([ATTIC, STUDIO]) == {}
 
 
 def test_what_a_system_or_another_machine_calls_an_interface_is_fit_to_be_shown() -> None:
@@ -66,7 +66,7 @@ def test_what_a_system_or_another_machine_calls_an_interface_is_fit_to_be_shown(
     between = LinkGossip(lambda: NOW)
     forged = msgspec.structs.replace(message.links[0], interface="a\x1b[2Jb")
     between.receive(ATTIC, LinksMeasured(links=[forged]), {ATTIC, STUDIO})
-    assert between.json([ATTIC, STUDIO])[ATTIC][STUDIO]["interface"] == "a[2Jb"
+    assert between.snapshot([ATTIC, STUDIO])[ATTIC][STUDIO].interface == "a[2Jb"
 
 
 def test_age_alone_is_no_news() -> None:

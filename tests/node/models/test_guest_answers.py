@@ -108,12 +108,12 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
     made = GuestAnswers(network, Rights(cast("Any", Members(GUEST))), hosting)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
-    assert made.json() == {"hosts": ["attic", "den"]}
+    assert made.answering_hosts() == ["attic", "den"]
 
 
 async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
     listed = await guest(Host("barn"), Host("den", has("a", "b")), Host("loft", has("b"))).listed()
-    assert [(one["name"], one["machine"]) for one in listed] == [("a", "den"), ("b", "den")]
+    assert [(one.name, one.machine) for one in listed] == [("a", "den"), ("b", "den")]
     with pytest.raises(Unreachable, match="guest_no_host"):
         await guest().host_for("a")
     assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
@@ -123,7 +123,7 @@ async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
     """A model on two hosts is that of the one that has it loaded, as the question goes there."""
     hosts = Host("attic", has("a", "b")), Host("den", has("a", "b", loaded="b"))
     one = guest(*hosts)
-    listed = {each["name"]: each["machine"] for each in await one.listed()}
+    listed = {each.name: each.machine for each in await one.listed()}
     assert listed == {"a": "attic", "b": "den"}
     for name, machine in listed.items():
         assert (await one.host_for(name)).host.name == machine
@@ -135,7 +135,7 @@ async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypa
     silent.request = lambda *_: _silence()  # type: ignore[method-assign]
     one = guest(silent, Host("den", has("a")))
     async with asyncio.timeout(30):
-        assert [offer["name"] for offer in await one.listed()] == ["a"]
+        assert [offer.name for offer in await one.listed()] == ["a"]
         assert (await one.host_for("a")).host.name == "den"
 
 
@@ -153,8 +153,8 @@ def test_only_a_guest_passes_on_and_not_what_it_has_loaded_itself() -> None:
     both = {ME: Member(ME, b"", "x", frozenset({Role.GUEST, Role.HOST}))}
     assert not guest(members=both).passes("")
     assert not guest(members={}).passes("")
-    assert guest(Host("den")).json() == {"hosts": ["den"]}
-    assert guest(Host("den"), own="guide").json() == {"hosts": None}
+    assert guest(Host("den")).answering_hosts() == ["den"]
+    assert guest(Host("den"), own="guide").answering_hosts() is None
 
 
 async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> None:

@@ -54,4 +54,4 @@ async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp
         outcomes = Outcomes(planner_inputs, group, lambda: None)
         outcomes.ended(replace(summary, recoveries=(lost,)), running, alone=True)
     assert (running.outcome.output_tokens, running.outcome.interruptions) == (20, 1)
-    assert forecasts.json()["answers"] == 0
+    assert forecasts.snapshot().answers == 0

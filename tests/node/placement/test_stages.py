@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.api.plans import Progress
 from app.catalog.shelf import Shelf
 from app.catalog.stages import stage_store
 from app.catalog.stages.cut import read_pieces
@@ -34,7 +35,6 @@ from testbed import tiny
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
-Json = dict[str, Any]
 
 
 class Lender:
@@ -92,7 +92,7 @@ class Place:
         self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
         path = tiny.llama(folder / "m.gguf", layers=4, width=256, ffn=512)
         self.entry = self.shelf.import_file(path)
-        self.told: list[tuple[Json, threading.Thread]] = []
+        self.told: list[tuple[Progress, threading.Thread]] = []
         self.begun = asyncio.Event()
 
     def plan(self, *split: int) -> Plan:
@@ -100,7 +100,7 @@ class Place:
         return plan(*room, self.entry.model, Workload(512), split)
 
     def stage_set(self, lender: Lender, stack: AsyncExitStack) -> StageSet:
-        def tell(progress: Json) -> None:
+        def tell(progress: Progress) -> None:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
@@ -162,8 +162,8 @@ async def test_progress_of_a_cut_is_told_on_the_loop(place: Place) -> None:
     await place.cut_out(stage)
     assert {thread for _, thread in place.told} == {threading.main_thread()}
     last = place.told[-1][0]
-    assert last["step"] == "cutting"
-    assert 0 < last["done"] <= last["total"]
+    assert last.step == "cutting"
+    assert 0 < last.done <= last.total
 
 
 async def test_a_lender_that_takes_nothing_ends_the_load(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

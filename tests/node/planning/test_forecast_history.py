@@ -66,8 +66,8 @@ def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None
     forecasts.save(forecasts.content())
     again = ForecastHistory(tmp_path / "forecasts.json")
     assert corrected_rate(again) == pytest.approx(corrected_rate(forecasts))
-    assert again.json() == forecasts.json()
-    assert again.json()["answers"] == 12
+    assert again.snapshot() == forecasts.snapshot()
+    assert again.snapshot().answers == 12
 
 
 def test_one_placement_learns_the_same_as_many(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_an_outcome_says_how_far_off_the_forecast_was(tmp_path: Path) -> None:
     assert odd is not None
     assert (outcome.is_far_off, odd.is_far_off) == (False, True)
     assert odd.errors[1] == pytest.approx(2.75 / 1.25 - 1)  # as the one before was
-    assert forecasts.json()["decode_error"] == pytest.approx((0.25 + odd.errors[1]) / 2)
+    assert forecasts.snapshot().decode_error == pytest.approx((0.25 + odd.errors[1]) / 2)
 
 
 def test_how_fast_prompts_are_read_is_known_of_each_model(tmp_path: Path) -> None:
@@ -149,14 +149,14 @@ def test_what_cannot_be_compared_teaches_nothing(tmp_path: Path) -> None:
     assert forecasts.learn(unknown, MODEL, answered(1.0)) is None
     assert forecasts.learn(SPLIT, MODEL, answered(1.0, n_tokens=3)) is None
     assert forecasts.learn(SPLIT, MODEL, replace(answered(1.0), guessed=3)) is None
-    assert forecasts.json()["answers"] == 0
+    assert forecasts.snapshot().answers == 0
 
 
 def test_a_removed_machine_is_forgotten(tmp_path: Path) -> None:
     forecasts = ForecastHistory(tmp_path / "forecasts.json")
     forecasts.learn(SPLIT, MODEL, answered(1.5))
     forecasts.keep_only({DEN.id: None})
-    assert set(forecasts.json()["factors"]) == {DEN.id}
+    assert set(forecasts.snapshot().factors) == {DEN.id}
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
             assert other is not None
             assert own.head_s >= 0 == other.head_s
             assert len(link.asked) == 3
-            assert {line["machine"] for line in lines} == {"den", "attic"}
+            assert {line.machine for line in lines} == {"den", "attic"}
             assert await measured(host) == found
             assert len(link.asked) == 3
             assert await host.measuring.doubt(host.entry, ROWS, ME) == {ME, LENDER}
@@ -416,7 +416,7 @@ async def test_a_person_s_own_question_is_asked_whoever_was_silent(tmp_path: Pat
         order = MeasureModel(model=host.entry.name)
         told = await host.measuring.table(order, ROWS, both, ME, lambda _: None)
         assert len(link.asked) == 2
-        assert "cannot be measured" in told["reasons"][LENDER]
+        assert "cannot be measured" in told.reasons[LENDER]
 
 
 async def test_why_a_machine_could_not_be_measured_is_kept_and_said(
