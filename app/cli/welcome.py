@@ -87,7 +87,7 @@ def welcome(
     as_json: JsonOption = False,
     version: VersionOption = False,
     hidden: Annotated[
-        bool, typer.Option("--hidden", help=("Show only the tray icon, not the window; used at sign-in."))
+        bool, typer.Option("--hidden", help="Show only the tray icon, not the window; used at sign-in.")
     ] = False,
 ) -> None:
     """The computers of one household run one language model together."""

@@ -31,7 +31,7 @@ PortOption = Annotated[
         max=65535,
         metavar="47114",
         show_default=False,
-        help=("The port to listen on; it is remembered."),
+        help="The port to listen on; it is remembered.",
     ),
 ]
 LoadOption = Annotated[
@@ -51,7 +51,7 @@ LanOption = Annotated[
     typer.Option(
         "--lan/--no-lan",
         show_default=False,
-        help=("Also serve other computers on this network, over TLS and with a key."),
+        help="Also serve other computers on this network, over TLS and with a key.",
     ),
 ]
 HostNameOption = Annotated[
@@ -88,7 +88,7 @@ AtOnceOption = Annotated[
         max=32,
         metavar="N",
         show_default=False,
-        help=("How many requests each key may have open at once."),
+        help="How many requests each key may have open at once.",
     ),
 ]
 TokensOption = Annotated[
@@ -104,7 +104,7 @@ TokensOption = Annotated[
 NameArgument = Annotated[
     str,
     typer.Argument(
-        metavar="[NAME]", help=("The name of the key. You can use one key for each program."), parser=read_name
+        metavar="[NAME]", help="The name of the key. You can use one key for each program.", parser=read_name
     ),
 ]
 LimitedArgument = Annotated[
@@ -116,9 +116,7 @@ RemoveOption = Annotated[bool, typer.Option("--remove", help="Revoke the key.")]
 
 def api_group() -> typer.Typer:
     commands = typer.Typer(
-        name="api",
-        help=("Let other programs use the pool through OpenAI's API and similar ones."),
-        no_args_is_help=True,
+        name="api", help="Let other programs use the pool through OpenAI's API and similar ones.", no_args_is_help=True
     )
     for command in (on, off, status, key, limit, certificate):
         commands.command(command.__name__)(command)

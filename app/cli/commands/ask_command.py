@@ -41,7 +41,7 @@ TemperatureOption = Annotated[
         "-t",
         min=0,
         max=10,
-        help=("How much chance decides; 0: always the likeliest token."),
+        help="How much chance decides; 0: always the likeliest token.",
         callback=_not_nan,
     ),
 ]
@@ -61,7 +61,7 @@ ThinkOption = Annotated[
 ThinkTokensOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--think-tokens", min=0, max=1 << 20, help=("The maximum number of tokens to think."), show_default=False
+        "--think-tokens", min=0, max=1 << 20, help="The maximum number of tokens to think.", show_default=False
     ),
 ]
 
@@ -73,7 +73,7 @@ def ask(  # noqa: PLR0913  one for each option
         typer.Option(
             "--model",
             "-m",
-            help=("The model to ask. If it is not loaded, it replaces the loaded one."),
+            help="The model to ask. If it is not loaded, it replaces the loaded one.",
             show_default=False,
         ),
     ] = None,
@@ -86,13 +86,13 @@ def ask(  # noqa: PLR0913  one for each option
     max_tokens: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(
-            "--max-tokens", "-n", min=1, help=("The maximum number of tokens in the answer."), show_default=False
+            "--max-tokens", "-n", min=1, help="The maximum number of tokens in the answer.", show_default=False
         ),
     ] = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(
-            "--seed", min=0, max=MAX_SEED, help=("A number that makes the answer repeatable."), show_default=False
+            "--seed", min=0, max=MAX_SEED, help="A number that makes the answer repeatable.", show_default=False
         ),
     ] = None,
     think: ThinkOption = None,

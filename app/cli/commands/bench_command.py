@@ -43,9 +43,7 @@ def bench(  # noqa: PLR0913  one for each option
     ] = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(
-            "--seed", min=0, help=("The seed of the random prompts; a new one by default."), show_default=False
-        ),
+        typer.Option("--seed", min=0, help="The seed of the random prompts; a new one by default.", show_default=False),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,

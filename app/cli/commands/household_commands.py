@@ -51,7 +51,7 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
 def rename(
     machine: MachineArgument,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help=("The new name, for everyone in the household."), parser=read_new_name)
+        str, typer.Argument(metavar="NAME", help="The new name, for everyone in the household.", parser=read_new_name)
     ],
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -122,7 +122,7 @@ def remove(
     keep_added: Annotated[
         Optional[bool],  # noqa: UP045
         typer.Option(
-            "--keep-added/--remove-added", show_default=False, help=("Whether to keep the machines that it added.")
+            "--keep-added/--remove-added", show_default=False, help="Whether to keep the machines that it added."
         ),
     ] = None,
     home: HomeOption = None,

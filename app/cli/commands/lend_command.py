@@ -41,17 +41,17 @@ PauseOption = Annotated[bool, typer.Option("--pause", help="Lend nothing until -
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again according to the rules.")]
 StopOption = Annotated[bool, typer.Option("--stop", help="Take everything back at once, even from a running answer.")]
 MemoryOption = Annotated[
-    Words, _option("--memory", "4GiB", ("The most that others may use; `off`, or `half` of the free memory."))
+    Words, _option("--memory", "4GiB", "The most that others may use; `off`, or `half` of the free memory.")
 ]
 LimitOption = Annotated[
     Words, _option("--limit", "8GiB", "The most that all models here may use, including yours; `off`: no limit.")
 ]
 DeviceOption = Annotated[Names, _option("--device", "cpu", "Lend only this device, or `all`. May be repeated.")]
 IdleOption = Annotated[
-    Words, _option("--idle", "5m", ("Lend only after this computer was unused for so long; 0: always."))
+    Words, _option("--idle", "5m", "Lend only after this computer was unused for so long; 0: always.")
 ]
 ScheduleOption = Annotated[
-    Words, _option("--schedule", "HOURS", ("When to lend, such as `mon-fri 18:00-08:00, sat, sun`, or `always`."))
+    Words, _option("--schedule", "HOURS", "When to lend, such as `mon-fri 18:00-08:00, sat, sun`, or `always`.")
 ]
 BatteryOption = Annotated[
     Optional[int],  # noqa: UP045
@@ -65,7 +65,7 @@ BatteryOption = Annotated[
     ),
 ]
 NotWithOption = Annotated[
-    Names, _option("--not-with", "PROGRAM", ("Pause while this program is running. May be repeated."))
+    Names, _option("--not-with", "PROGRAM", "Pause while this program is running. May be repeated.")
 ]
 WithOption = Annotated[Names, _option("--with", "PROGRAM", "Stop pausing for this program. May be repeated.")]
 GpuOption = Annotated[
@@ -101,7 +101,7 @@ HotOption = Annotated[
         max=105,
         metavar="90",
         show_default=False,
-        help=("The temperature in °C from which the processor is too hot."),
+        help="The temperature in °C from which the processor is too hot.",
     ),
 ]
 ScreenOption = Annotated[
@@ -121,7 +121,7 @@ NetworkOption = Annotated[
     ),
 ]
 LinkOption = Annotated[
-    Words, _option("--link", "50", ("The most that Poolhouse uses of the network, in Mbit/s each way; or `off`."))
+    Words, _option("--link", "50", "The most that Poolhouse uses of the network, in Mbit/s each way; or `off`.")
 ]
 DrainOption = Annotated[Words, _option("--drain", "30s", "How long a running answer may take to finish.")]
 

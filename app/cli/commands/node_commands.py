@@ -36,7 +36,7 @@ PortOption = Annotated[
         min=0,
         max=65535,
         metavar="P",
-        help=("The port for other machines; 0: any free one."),
+        help="The port for other machines; 0: any free one.",
         show_default=False,
     ),
 ]
@@ -89,7 +89,7 @@ def node(  # noqa: PLR0913  one for each option
         typer.Option(
             "--threads",
             min=1,
-            help=("Threads of each worker; by default, the fastest number is found by trial."),
+            help="Threads of each worker; by default, the fastest number is found by trial.",
             show_default=False,
         ),
     ] = None,

@@ -59,7 +59,7 @@ def pair(
     address: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help=("The address that the other machine shows, or its name; by default, the only machine nearby."),
+            help="The address that the other machine shows, or its name; by default, the only machine nearby.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +74,7 @@ def pair(
         RoleName, typer.Option("--role", help="What the new machine may do; a guest may only use models.")
     ] = RoleName.USE_AND_LEND,
     close: Annotated[
-        bool, typer.Option("--close", help=("Close the window that --open opened; its code becomes invalid."))
+        bool, typer.Option("--close", help="Close the window that --open opened; its code becomes invalid.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="With --open --json: wait, then a second JSON line.")] = False,
     home: HomeOption = None,

@@ -66,7 +66,7 @@ def pull(
         ),
     ] = None,
     online: Annotated[
-        bool, typer.Option("--online", help=("Download it from the internet even if another machine has it."))
+        bool, typer.Option("--online", help="Download it from the internet even if another machine has it.")
     ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
