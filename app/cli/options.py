@@ -14,7 +14,7 @@ from app.core.ids import MAX_NAME_CHARACTERS
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip
 
-LEAST_BYTES = 1 << 20  # a smaller number without a unit is probably a mistake
+MIN_BYTES_WITHOUT_UNIT = 1 << 20  # a smaller number without a unit is probably a mistake
 
 
 def read_size(typed: str) -> int:
@@ -24,7 +24,7 @@ def read_size(typed: str) -> int:
     if match is None or unit is None:
         raise typer.BadParameter(f"'{typed}' is not a size. Write it like 2GiB or 512MiB.")
     n_bytes = int(float(match[1]) * unit)
-    if 0 < n_bytes < LEAST_BYTES and not match[2]:
+    if 0 < n_bytes < MIN_BYTES_WITHOUT_UNIT and not match[2]:
         number = match[1]
         raise typer.BadParameter(
             f"'{number}' needs a unit: write {number}GiB or {number}MiB. Without one, it means bytes."

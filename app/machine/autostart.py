@@ -19,7 +19,7 @@ from xml.parsers.expat import ExpatError
 from app.core.errors import Refused
 from app.core.reasons import os_cause
 from app.machine.paths import Home, write_atomically
-from app.machine.sensors.owner_activity import output_of
+from app.machine.sensors.owner_activity import tool_output
 
 HIDDEN = "--hidden"  # shows only the tray icon
 NODE = "node"  # the command that runs without a window
@@ -263,7 +263,7 @@ Run = Callable[[Sequence[str]], str | None]
 class LaunchAgent:
     """A property list, which a person may also disable in the system's settings."""
 
-    def __init__(self, home: Path, run: Run = output_of) -> None:
+    def __init__(self, home: Path, run: Run = tool_output) -> None:
         self._path = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
         self._run = run
         self.where = str(self._path)

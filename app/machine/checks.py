@@ -23,9 +23,9 @@ from app.machine.settings import load
 from backends.contract import PROVED_ENGINES, is_proved
 from backends.worker.confine import FULL, Walls
 
-LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
+LOW_DISK_BYTES, MIN_DISK_BYTES = 10 * GIB, 1 * GIB
 SOME_BYTES = 4096
-LOW_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIB, GIB // 2
+LOW_MEMORY_BYTES, MIN_MEMORY_BYTES = 2 * GIB, GIB // 2
 
 
 async def machine_checks(home: Home) -> list[Check]:
@@ -119,7 +119,7 @@ def disk(home: Home) -> Check:
     folder = folders.now
     free = shutil.disk_usage(_existing(folder)).free
     cause = Reason("check_disk", {"free_bytes": free, "folder": str(folder)})
-    ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
+    ok = _enough(free, MIN_DISK_BYTES, LOW_DISK_BYTES)
     if ok is not False and folders.now != folders.own:  # the folder in the home is checked with the home
         try:
             folders.check_writable(folder)
@@ -142,7 +142,7 @@ def free_memory() -> Check:
     """Check the memory that a model could use now."""
     now = memory()
     cause = Reason("check_memory", {"free_bytes": now.free_bytes, "total_bytes": now.total_bytes})
-    ok = _enough(now.free_bytes, LEAST_MEMORY_BYTES, LOW_MEMORY_BYTES)
+    ok = _enough(now.free_bytes, MIN_MEMORY_BYTES, LOW_MEMORY_BYTES)
     return Check("Memory", ok, cause, Reason("cure_memory"))
 
 

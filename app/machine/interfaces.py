@@ -24,10 +24,10 @@ USED_BY_DEFAULT = frozenset(
     [LinkKind.ETHERNET, LinkKind.WIFI, LinkKind.THUNDERBOLT, LinkKind.UNKNOWN]
 )  # kinds that join the computers of a household, as far as we can tell
 SYS_NET = Path("/sys/class/net")
-MOST_BITS_PER_S = 10**12  # some drivers report 2^32-1 Mb/s for "unknown"
+MAX_BITS_PER_S = 10**12  # some drivers report 2^32-1 Mb/s for "unknown"
 LISTING_SECONDS = 5.0
 SIOCETHTOOL, ETHTOOL_GDRVINFO, DRIVER_INFO_BYTES = 0x8946, 3, 196  # linux/sockios.h, ethtool.h
-MOST_LAYERS = 4  # a VLAN on a bridge on a bond on a card
+MAX_LAYERS = 4  # a VLAN on a bridge on a bond on a card
 ARPHRD_LOOPBACK = 772  # linux/if_arp.h
 # Windows: the class of network adapters, and the meaning of their Characteristics
 ADAPTERS = r"SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}"
@@ -67,25 +67,25 @@ def interfaces() -> tuple[Interface, ...]:
     )
 
 
-def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[Interface, ...]:
+def usable_interfaces(candidates: Iterable[Interface], chosen: frozenset[str]) -> tuple[Interface, ...]:
     """Return the interfaces that are up, have an address, and may join a household.
 
     Loopback, containers, virtual machines and VPNs are included only if they are `chosen` by name.
     """
     return tuple(
         interface
-        for interface in all_of_them
+        for interface in candidates
         if interface.is_up and interface.addresses and (interface.kind in USED_BY_DEFAULT or interface.name in chosen)
     )
 
 
-def carrying(all_of_them: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
+def carrying_interface(candidates: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
     """Return the interface of a connection between these two addresses, or None if no interface has the address
     `local`.
 
     A connection to an address of this computer never leaves it, so it uses the loopback interface.
     """
-    every = tuple(all_of_them)
+    every = tuple(candidates)
     if remote is not None and _holder(every, remote) is not None:
         return next((interface for interface in every if interface.kind is LinkKind.LOOPBACK), None)
     return _holder(every, local)
@@ -122,7 +122,7 @@ def _addresses(name: str, entries: Iterable[object]) -> Iterable[str]:
 
 def _negotiated(megabits_per_s: int) -> int | None:
     bits = megabits_per_s * 1_000_000
-    return bits if 0 < bits < MOST_BITS_PER_S else None
+    return bits if 0 < bits < MAX_BITS_PER_S else None
 
 
 def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
@@ -158,7 +158,7 @@ def _linux_facts(name: str, depth: int = 0) -> LinuxFacts:
         loopback=_read(folder / "type") == str(ARPHRD_LOOPBACK),
         wireless=(folder / "wireless").exists() or (folder / "phy80211").exists(),
         tun_flags=int(tun, 16) if tun else None,
-        lower=tuple(_linux_facts(part, depth + 1) for part in lower) if depth < MOST_LAYERS else (),
+        lower=tuple(_linux_facts(part, depth + 1) for part in lower) if depth < MAX_LAYERS else (),
         is_port=(folder / "brport").exists(),
     )
 

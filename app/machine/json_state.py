@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 
 
-def read_json(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
+def read_json(file: Path, kind: type[T], most_bytes: int = MAX_BYTES) -> T:
     """Return the content of a file. Raises OSError, and ValueError if it does not match the type or is too long."""
     with file.open("rb") as source:
         data = source.read(most_bytes + 1)
@@ -27,7 +27,7 @@ def read_json(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
 
 
 def read_json_or_default(
-    file: Path, kind: type[T], label: str, most_bytes: int = MOST_BYTES, lost: Callable[[Path], None] = lambda _: None
+    file: Path, kind: type[T], label: str, most_bytes: int = MAX_BYTES, lost: Callable[[Path], None] = lambda _: None
 ) -> T:
     """Return the content of a file, or an empty value if it does not exist or is damaged.
 

@@ -19,7 +19,7 @@ MARKER = "poolhouse-models.json"  # distinguishes our folder from another disk m
 NAME = "Poolhouse models"
 MAX_MARKER_BYTES = 4096
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-MOST_NAMES = 100
+MAX_NAMES = 100
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class ModelsFolders:
 
     def __init__(self, own: Path, choice: ModelsChoice = UNCHOSEN) -> None:
         self.own = own
-        self.known_away: dict[Path, Reason] = {}  # as of the last check
+        self.unreachable: dict[Path, Reason] = {}  # as of the last check
         self.follow(choice)
 
     def follow(self, choice: ModelsChoice) -> None:
@@ -57,13 +57,13 @@ class ModelsFolders:
         """Return the reason why a file cannot be reached, as of the last check of its folder. Does not access the
         disk."""
         folder = self.of(path)
-        return self.known_away.get(folder) if folder else None
+        return self.unreachable.get(folder) if folder else None
 
     def place_of(self, name: str) -> Path:
         """Return the folder that contains this name, or the folder for new files if none does."""
         if len(self.all) == 1:
             return self.now
-        near = (folder for folder in self.all if folder not in self.known_away)
+        near = (folder for folder in self.all if folder not in self.unreachable)
         return next((folder for folder in near if (folder / name).exists()), self.now)
 
     def look(self, folder: Path) -> Reason | None:
@@ -83,7 +83,7 @@ class ModelsFolders:
         elif why := self.look(folder):
             raise Unreachable(why.code, **why.facts)
 
-    def meant(self, path: str, root: Path, *, new: bool = False) -> Path:
+    def resolve_choice(self, path: str, root: Path, *, new: bool = False) -> Path:
         """Return the folder to use for a path that a person chose: the folder itself if it is empty, or else one
         inside it.
 
@@ -151,7 +151,7 @@ class ModelsFolders:
             while new and not lacks.parent.is_dir():
                 lacks = lacks.parent
             raise BadInput("models_folder_none", folder=str(lacks))
-        names = (NAME, *(f"{NAME} {number}" for number in range(2, MOST_NAMES)))
+        names = (NAME, *(f"{NAME} {number}" for number in range(2, MAX_NAMES)))
         if (owner := _owner_of(folder)) is not None and not self._is_ours(owner):
             raise Refused("models_folder_taken", folder=str(folder))
         for candidate in (folder, *(folder / name for name in names)):

@@ -78,7 +78,7 @@ class SecretMap:
 FIRST = "default"
 
 
-MOST_KEYS = 16  # a system's keyring holds little more than two thousand characters
+MAX_KEYS = 16  # a system's keyring holds little more than two thousand characters
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
@@ -112,8 +112,8 @@ class ApiKeys:
 
         def with_key(keys: dict[str, str]) -> dict[str, str]:
             keys = keys or {FIRST: _new()}
-            if name not in keys and len(keys) >= MOST_KEYS:
-                raise BadInput("api_keys_many", most=MOST_KEYS)
+            if name not in keys and len(keys) >= MAX_KEYS:
+                raise BadInput("api_keys_many", most=MAX_KEYS)
             return keys | {name: new}
 
         await self._kept.change(with_key)

@@ -16,7 +16,7 @@ from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import sentence
 from app.machine.checks import machine_checks
-from app.machine.interfaces import Interface, interfaces, usable
+from app.machine.interfaces import Interface, interfaces, usable_interfaces
 from app.machine.paths import Home
 from app.network.discovery.announcement import on_one_link
 from app.network.messages import PROTOCOL, Called, speak_together
@@ -72,7 +72,7 @@ class PeerReport:
 async def network_checks(network: Network, finding: DiscoveryService, household: Household) -> list[Check]:
     """Check for causes that keep machines apart."""
     every = await asyncio.to_thread(interfaces)
-    used = usable(every, finding.choice.interfaces)
+    used = usable_interfaces(every, finding.choice.interfaces)
     away = {
         member.name: [str(address.host) for address in network.addresses(key)]
         for key, member in network.members.items()

@@ -12,7 +12,7 @@ import pytest
 from app.core.errors import BadInput, Reason, Refused
 from app.core.reasons import said
 from app.machine.paths import Home
-from app.machine.secret_stores import FIRST, MOST_KEYS, ApiKeys
+from app.machine.secret_stores import FIRST, MAX_KEYS, ApiKeys
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_a_name_is_a_plain_word(home: Home, name: str) -> None:
 
 async def test_keys_have_a_limit(home: Home) -> None:
     keys = ApiKeys(home)
-    for number in range(MOST_KEYS - 1):
+    for number in range(MAX_KEYS - 1):
         await keys.make(f"k{number}")
     with pytest.raises(BadInput):
         await keys.make("one-more")

@@ -118,7 +118,7 @@ def test_what_the_window_has_words_for_has_a_code(tmp_path: Path, monkeypatch: p
     assert checks.writable(home).code == ""
     assert (checks.disk(home).code == "disk_low") is not checks.disk(home).ok
     assert str(home.downloaded) in cause_of(checks.disk(home))  # as `poolhouse folder` tells it
-    monkeypatch.setattr(checks, "LEAST_DISK_BYTES", 1 << 62)
+    monkeypatch.setattr(checks, "MIN_DISK_BYTES", 1 << 62)
     assert checks.disk(home).code == "disk_low"
 
     def refused(**_: Path) -> None:

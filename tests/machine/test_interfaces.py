@@ -16,7 +16,15 @@ import pytest
 
 from app.core.household.link import LinkKind
 from app.machine import interfaces as kinds
-from app.machine.interfaces import Interface, LinuxFacts, WindowsFacts, carrying, interfaces, usable, windows_facts
+from app.machine.interfaces import (
+    Interface,
+    LinuxFacts,
+    WindowsFacts,
+    carrying_interface,
+    interfaces,
+    usable_interfaces,
+    windows_facts,
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 CARD = LinuxFacts("enp3s0", "r8169")
@@ -160,7 +168,7 @@ ALL = (
 
 def test_docker_and_vpn_are_used_only_when_chosen() -> None:
     def names(*chosen: str) -> list[str]:
-        return [one.name for one in usable(ALL, frozenset(chosen))]
+        return [one.name for one in usable_interfaces(ALL, frozenset(chosen))]
 
     assert names() == ["eth0", "wlan0", "odd"]
     assert names("wg0") == ["eth0", "wlan0", "wg0", "odd"]
@@ -184,14 +192,14 @@ def test_docker_and_vpn_are_used_only_when_chosen() -> None:
     ],
 )
 def test_which_interface_carries_a_connection(local: str, remote: str | None, name: str | None) -> None:
-    found = carrying(ALL, local, remote)
+    found = carrying_interface(ALL, local, remote)
     assert (found.name if found else None) == name
 
 
 def test_this_computer() -> None:
     found = {one.name: one for one in interfaces()}
     assert found.keys() == psutil.net_if_addrs().keys()
-    loopback = carrying(found.values(), "127.0.0.1")
+    loopback = carrying_interface(found.values(), "127.0.0.1")
     assert loopback is not None
     assert loopback.kind is LinkKind.LOOPBACK
     assert loopback.is_up
@@ -203,9 +211,9 @@ def test_this_computer() -> None:
 
 ASK = """
 import json
-from app.machine.interfaces import interfaces, usable
+from app.machine.interfaces import interfaces, usable_interfaces
 found = interfaces()
-print(json.dumps([{one.name: one.kind for one in found}, [one.name for one in usable(found, frozenset())]]))
+print(json.dumps([{one.name: one.kind for one in found}, [one.name for one in usable_interfaces(found, frozenset())]]))
 """
 
 

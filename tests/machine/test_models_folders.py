@@ -36,27 +36,27 @@ def test_an_empty_folder_is_taken_itself_and_any_other_gets_one_of_ours(
     empty.mkdir()
     disk.mkdir()
     (disk / "holidays.jpg").write_bytes(b"x")
-    assert folders.meant(str(empty), root) == empty
-    assert folders.meant(str(tmp_path / "new"), root, new=True) == tmp_path / "new"
-    assert folders.meant(str(disk), root) == disk / NAME
+    assert folders.resolve_choice(str(empty), root) == empty
+    assert folders.resolve_choice(str(tmp_path / "new"), root, new=True) == tmp_path / "new"
+    assert folders.resolve_choice(str(disk), root) == disk / NAME
     folders.claim(disk / NAME, MINE)
-    assert folders.meant(str(disk), root) == folders.meant(str(disk / NAME), root) == disk / NAME
-    assert folders.meant("", root) == folders.meant(str(folders.own), root) == folders.own
+    assert folders.resolve_choice(str(disk), root) == folders.resolve_choice(str(disk / NAME), root) == disk / NAME
+    assert folders.resolve_choice("", root) == folders.resolve_choice(str(folders.own), root) == folders.own
 
 
 def test_two_homes_never_share_a_folder(folders: ModelsFolders, root: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     (disk / NAME).mkdir(parents=True)
     folders.claim(disk / NAME, OTHERS)
-    assert folders.meant(str(disk), root) == disk / f"{NAME} 2"
+    assert folders.resolve_choice(str(disk), root) == disk / f"{NAME} 2"
     with pytest.raises(Refused) as caught:
-        folders.meant(str(disk / NAME), root)
+        folders.resolve_choice(str(disk / NAME), root)
     assert caught.value.reason.code == "models_folder_taken"
     with pytest.raises(Refused):
         folders.claim(disk / NAME, MINE)  # both asked at once
     (disk / NAME / MARKER).write_bytes(b"\0 damaged")
     with pytest.raises(Refused):
-        ModelsFolders(folders.own).meant(str(disk / NAME), root)
+        ModelsFolders(folders.own).resolve_choice(str(disk / NAME), root)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_two_homes_never_share_a_folder(folders: ModelsFolders, root: Path, tmp_
 def test_what_cannot_be_chosen_is_a_sentence(folders: ModelsFolders, root: Path, path: str, code: str) -> None:
     (root.parent / "file").write_bytes(b"x")
     with pytest.raises((BadInput, Refused)) as caught:
-        folders.meant(path.format(root=root), root)
+        folders.resolve_choice(path.format(root=root), root)
     assert caught.value.reason.code == code
 
 
@@ -83,7 +83,7 @@ def test_of_a_folder_that_cannot_be_made_the_missing_one_is_named(
     folders: ModelsFolders, root: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput) as caught:
-        folders.meant(str(tmp_path / "disk" / "large" / "models"), root, new=True)
+        folders.resolve_choice(str(tmp_path / "disk" / "large" / "models"), root, new=True)
     assert caught.value.reason.facts == {"folder": str(tmp_path / "disk")}
 
 

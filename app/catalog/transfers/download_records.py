@@ -78,7 +78,7 @@ class DownloadFolders(Protocol):
     own: Path  # in the home: what is known of downloads stays here
     now: Path  # new files go here
     all: tuple[Path, ...]
-    known_away: dict[Path, Reason]  # folders that could not be reached when they were last looked at
+    unreachable: dict[Path, Reason]  # folders that could not be reached when they were last looked at
 
     def of(self, path: Path, /) -> Path | None: ...
 
@@ -190,7 +190,7 @@ class DownloadRecords:
     def elsewhere(self) -> list[StoredModel]:
         """Return the models in reachable folders that new files do not go to; unfinished ones first."""
         known = self.places
-        near = [folder for folder in known.all if folder != known.now and folder not in known.known_away]
+        near = [folder for folder in known.all if folder != known.now and folder not in known.unreachable]
         entries = [held for folder in near for held in stored_models(folder)]
         return sorted(entries, key=lambda entry: (not entry.is_part, entry.n_bytes, entry.path))
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 Words = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
-MOST_DRAIN_SECONDS = 600.0  # the node's own limit
-MOST_DIGITS = 6  # of Mbit/s
+MAX_DRAIN_SECONDS = 600.0  # the node's own limit
+MAX_DIGITS = 6  # of Mbit/s
 EXACT_BELOW_SECONDS = 600  # a pause shorter than this shows its end to the second
 UNCHANGED = object()  # None is a value of some rules
 
@@ -176,7 +176,7 @@ def lend(  # noqa: PLR0913  one for each option
 
 def _drain(typed: str) -> float:
     seconds = read_duration(typed)
-    if seconds > MOST_DRAIN_SECONDS:
+    if seconds > MAX_DRAIN_SECONDS:
         raise typer.BadParameter(f"An answer may take at most 10m to finish, and '{typed}' is longer.")
     return seconds
 
@@ -205,7 +205,7 @@ def _megabits(typed: str) -> int:
     """Return a whole number, given with or without its unit; 0 means no limit."""
     word = typed.strip().lower()
     number = "0" if word == "off" else word.removesuffix("mbit/s").rstrip()
-    if not (number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS):
+    if not (number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS):
         raise typer.BadParameter(
             f"'{typed}' is not a whole number of Mbit/s below a million. Write it like 50, or off."
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
-MOST_KEY = 1000  # characters; the node's own limit
+MAX_KEY_CHARACTERS = 1000  # characters; the node's own limit
 
 KEY_STATES = {True: "yes", False: "no", None: "unknown, because the key store cannot be opened"}
 
@@ -186,9 +186,13 @@ def _piped_key() -> str:
         return ""
     # tell the person, since the pipe may stay silent
     typer.echo("The key is read from the first line of the pipe.", err=True)
-    line = sys.stdin.buffer.readline(MOST_KEY + 3).decode("ascii", "replace")  # the node refuses malformed keys
-    if len(line.rstrip("\r\n")) > MOST_KEY:
-        raise typer.BadParameter(f"A key has at most {MOST_KEY} characters. Give only the key on the first line.")
+    line = sys.stdin.buffer.readline(MAX_KEY_CHARACTERS + 3).decode(
+        "ascii", "replace"
+    )  # the node refuses malformed keys
+    if len(line.rstrip("\r\n")) > MAX_KEY_CHARACTERS:
+        raise typer.BadParameter(
+            f"A key has at most {MAX_KEY_CHARACTERS} characters. Give only the key on the first line."
+        )
     return line.strip()
 
 

@@ -24,7 +24,7 @@ ID_SHOWN = 8  # `remove` accepts any six or more
 ANY_WIDTH = 1_000
 IPV4_WIDTH = 21  # including the port; never wrapped, while a longer address is if necessary
 NAMELESS = "name unknown"
-MOST_SHOWN = 8  # announcing more would be an attempt to fill the screen
+MAX_SHOWN = 8  # announcing more would be an attempt to fill the screen
 COLOR_OF_STATE = {
     "ready": "green",
     "loaded": "green",
@@ -119,15 +119,15 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
     table.add_column("Address", overflow="fold")
     table.add_column("", overflow="fold")
     fits, typed = not hints.home_option(), list[str]()  # a truncated command is useless
-    for stranger in ranked[:MOST_SHOWN]:
+    for stranger in ranked[:MAX_SHOWN]:
         relation = "not in this household"
         if stranger.pairing_address:
             typed.append(f"poolhouse pair {shlex.quote(_pair_target(stranger))}{hints.home_option()}")
             relation = f"open for pairing: {typed[-1]}" if fits else "open for pairing"
         address = stranger.addresses[0] if stranger.addresses else ""
         table.add_row(_stranger_name(stranger), safe_text.line(address), Text(relation, style="dim"))
-    claimed = [claims for stranger in ranked[:MOST_SHOWN] if (claims := _claimed_hardware(stranger))]
-    rest = len(ranked) - MOST_SHOWN
+    claimed = [claims for stranger in ranked[:MAX_SHOWN] if (claims := _claimed_hardware(stranger))]
+    rest = len(ranked) - MAX_SHOWN
     below = [f"and {rest} more"] if rest > 0 else []
     below += claimed
     below += [] if fits else [f"To join: {command}" for command in typed]
@@ -142,7 +142,7 @@ def only_open(snapshot: Snapshot) -> Stranger:
         raise BadInput("pairing_nobody_near")
     if len(is_open) > 1:
         there = ", ".join(
-            f"{_stranger_name(stranger)} ({stranger.pairing_address})" for stranger in is_open[:MOST_SHOWN]
+            f"{_stranger_name(stranger)} ({stranger.pairing_address})" for stranger in is_open[:MAX_SHOWN]
         )
         raise BadInput("pairing_several_near", there=there)
     return is_open[0]

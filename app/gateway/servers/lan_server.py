@@ -17,7 +17,7 @@ from aiohttp import web
 
 from app.core.errors import BadInput, Refused, Unreachable
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
-from app.machine.interfaces import interfaces, usable
+from app.machine.interfaces import interfaces, usable_interfaces
 from app.machine.paths import Home
 from app.network.api_certificate import FILE, load_or_make
 from app.network.identity import Keystore
@@ -200,7 +200,10 @@ def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
     """Return the addresses of interfaces that serve a household, IPv4 first, without link-local IPv6 addresses.
     Blocks."""
     addresses = [
-        address for interface in usable(interfaces(), chosen) for address in interface.addresses if "%" not in address
+        address
+        for interface in usable_interfaces(interfaces(), chosen)
+        for address in interface.addresses
+        if "%" not in address
     ]
     return _sorted(addresses)
 

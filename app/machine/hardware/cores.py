@@ -35,7 +35,7 @@ class Threads:
         return Threads(limit, min(self.begin, limit))
 
 
-MOVES = 0.4  # of a core: other programs' use above this takes one thread from ours
+YIELD_SHARE = 0.4  # of a core: other programs' use above this takes one thread from ours
 
 
 def threads_beside_others(most: int, others_cores: float) -> int:
@@ -43,7 +43,7 @@ def threads_beside_others(most: int, others_cores: float) -> int:
 
     No thread of the owner's programs has to wait for a core.
     """
-    return max(1, min(most, int(most - others_cores + MOVES)))
+    return max(1, min(most, int(most - others_cores + YIELD_SHARE)))
 
 
 LINUX = Path("/sys/devices/system/cpu")
@@ -79,18 +79,18 @@ def fast_cores() -> Cores:
     """Return the fast cores that this process may use, or all of them if the system does not distinguish them."""
     cores = None
     if sys.platform == "linux":
-        cores = on_linux(os.sched_getaffinity(0))
+        cores = linux_cores(os.sched_getaffinity(0))
     elif sys.platform == "darwin":
         cores = _on_macos()
     elif sys.platform == "win32":
-        cores = on_windows(_windows_cores(), set(psutil.Process().cpu_affinity()))
+        cores = windows_cores(_windows_cores(), set(psutil.Process().cpu_affinity()))
     if cores is not None:
         return cores
     logical = os.cpu_count() or 1
     return Cores(logical, min(logical, psutil.cpu_count(logical=False) or logical))
 
 
-def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
+def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
     """Return the fast cores, by the capacity or maximum frequency in the kernel's files."""
     places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
     # cpu_capacity is exact, but exists only on some kernels and if cores differ
@@ -106,7 +106,7 @@ def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
     return Cores(len(quick), len(whole))
 
 
-def on_windows(described: bytes, allowed: set[int]) -> Cores | None:
+def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
     """Return the cores of the highest efficiency class, from GetLogicalProcessorInformationEx.
 
     Processors of later groups are not counted, since a process does not use them by default.

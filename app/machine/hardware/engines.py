@@ -20,7 +20,7 @@ from backends.worker.confine import Walls
 
 ENGINES = (LLAMACPP,)  # one child each, so that a broken driver does not hide the other engines
 PROBE_SECONDS = 30.0  # when it looks for graphics cards, an engine may first compile for them
-MOST_BYTES = 1 << 20  # of a child's output
+MAX_OUTPUT_BYTES = 1 << 20  # of a child's output
 NOTABLE_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # the features worth naming, best first
 
 Name = Annotated[str, Meta(max_length=200)]
@@ -135,7 +135,7 @@ def _last_words(text: str) -> Reason:
 
 
 def _text(data: bytes) -> str:
-    return data[:MOST_BYTES].decode(errors="replace")
+    return data[:MAX_OUTPUT_BYTES].decode(errors="replace")
 
 
 WALLS_SECONDS = 10.0

@@ -19,7 +19,7 @@ NVIDIA, AMD, INTEL = "0x10de", "0x1002", "0x8086"  # other makers' cards are in 
 MAKERS = {NVIDIA: "NVIDIA", AMD: "AMD", INTEL: "Intel"}
 OWN_BYTES = 2 << 30  # integrated graphics reserve less than this
 CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
-MOST_CARDS = 16
+MAX_CARDS = 16
 
 
 def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
@@ -30,7 +30,7 @@ def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | No
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}
-    cards = sorted(seen or set(names))[:MOST_CARDS]
+    cards = sorted(seen or set(names))[:MAX_CARDS]
     return Reason("graphics_unused", {"cards": ", ".join(cards)}) if cards else None
 
 
@@ -41,11 +41,11 @@ def list_cards() -> list[str]:
     with suppress(OSError):
         if sys.platform == "win32":
             return _in_registry()
-        return on_bus(PCI)
+        return cards_on_bus(PCI)
     return []
 
 
-def on_bus(bus: Path) -> list[str]:
+def cards_on_bus(bus: Path) -> list[str]:
     """Return the cards in Linux's list of PCI devices."""
     return [_name(device) for device in sorted(bus.iterdir()) if _is_card(device)]
 
@@ -98,7 +98,7 @@ if sys.platform == "win32":
     def _in_registry() -> list[str]:
         """Return the cards with their own memory in Windows' registry."""
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
-            names = [_adapter(adapters, f"{number:04}") for number in range(MOST_CARDS)]
+            names = [_adapter(adapters, f"{number:04}") for number in range(MAX_CARDS)]
         return [name for name in names if name]
 
     def _adapter(adapters: winreg.HKEYType, number: str) -> str:

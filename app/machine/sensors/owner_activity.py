@@ -80,7 +80,7 @@ def _default_route_kind() -> LinkKind | None:
             local = route_socket.getsockname()[0]
     except OSError:
         return None
-    carrying = interfaces.carrying(interfaces.interfaces(), local)
+    carrying = interfaces.carrying_interface(interfaces.interfaces(), local)
     return carrying.kind if carrying else None
 
 
@@ -97,19 +97,19 @@ def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
     """
     if shutil.which(TOOL) is None:
         return None
-    percent = busiest(run(BUSY) or "")
-    if percent and any(pid in own_pids for pid in pids(run(APPS) or "")):
+    percent = busiest_card_percent(run(BUSY) or "")
+    if percent and any(pid in own_pids for pid in process_ids(run(APPS) or "")):
         return None
     return percent
 
 
-def busiest(text: str) -> float | None:
+def busiest_card_percent(text: str) -> float | None:
     """Parse one line for each card: `37`, or `[N/A]` if it is unknown."""
     percents = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
     return max(percents, default=None)
 
 
-def pids(text: str) -> tuple[int, ...]:
+def process_ids(text: str) -> tuple[int, ...]:
     """Parse one line for each process: `4242`."""
     return tuple(int(line) for line in map(str.strip, text.splitlines()) if line.isdecimal())
 
@@ -136,7 +136,7 @@ class OwnerSensors:
     """
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._clock = run or output_of, clock
+        self._run, self._clock = run or tool_output, clock
         self._wayland = wayland_idle.WaylandIdleWatch()
         self._idle = _CachedReading(IDLE_SECONDS, lambda: idle_seconds(self._run, self._wayland))
         self._gpu = _CachedReading(GPU_SECONDS, lambda: gpu_percent_of_others(self._run, own_pids()))
@@ -232,7 +232,7 @@ def own_pids() -> frozenset[int]:
     return frozenset((os.getpid(), *(child.pid for child in children)))
 
 
-def output_of(command: Sequence[str]) -> str | None:
+def tool_output(command: Sequence[str]) -> str | None:
     """Return the output of a system tool, or None if it is missing, fails, or takes too long."""
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:

@@ -20,11 +20,11 @@ import psutil
 
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, executable
 
-MOST_GAMES = 200
-MOST_FILES, DEEPEST = 2_000, 3  # limits for a game's folder
-MOST_ENTRY_BYTES = 256 << 10
+MAX_GAMES = 200
+MAX_FILES, MAX_DEPTH = 2_000, 3  # limits for a game's folder
+MAX_ENTRY_BYTES = 256 << 10
 # Launchers, which also run without a game, and programs that run anything.
-STARTERS = frozenset(
+LAUNCHERS = frozenset(
     ("steam", "steam-runtime", "flatpak", "snap", "lutris", "heroic", "bottles", "wine", "wine64",
      "sh", "bash", "env", "python3", "java", "xdg-open")
 )  # fmt: skip
@@ -55,9 +55,9 @@ def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] 
         *_of_steam(steams if steams is not None else _steams(home)),
     ):
         fits = 0 < len(game.program) <= MAX_PROGRAM_CHARACTERS and game.program.isprintable()
-        if fits and game.name.isprintable() and game.program not in STARTERS:
+        if fits and game.name.isprintable() and game.program not in LAUNCHERS:
             games.setdefault(game.program, game)
-    return sorted(games.values(), key=lambda game: (game.name.casefold(), game.program))[:MOST_GAMES]
+    return sorted(games.values(), key=lambda game: (game.name.casefold(), game.program))[:MAX_GAMES]
 
 
 def _menus(home: Path) -> list[Path]:
@@ -120,7 +120,7 @@ def _libraries(steam: Path) -> list[Path]:
 
 def _main_program(folder: Path, name: str) -> str:
     """Return the executable named like the game, or else the largest one; "" if there is none."""
-    programs = [file for file in islice(_walk(folder), MOST_FILES) if _is_program(file)]
+    programs = [file for file in islice(_walk(folder), MAX_FILES) if _is_program(file)]
     game_names = {_letters(name), _letters(folder.name)}
     best = max(programs, key=lambda program: (_letters(program.stem) in game_names, _size(program)), default=None)
     return executable(best.name) if best is not None else ""
@@ -128,7 +128,7 @@ def _main_program(folder: Path, name: str) -> str:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
-        if len(Path(place).relative_to(folder).parts) >= DEEPEST:
+        if len(Path(place).relative_to(folder).parts) >= MAX_DEPTH:
             folders.clear()
         yield from (Path(place, file) for file in files)
 
@@ -168,12 +168,12 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 def _text(file: Path) -> str:
     try:
         with file.open("rb") as opened:
-            return opened.read(MOST_ENTRY_BYTES).decode("utf-8", "replace")
+            return opened.read(MAX_ENTRY_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
 
-MOST_PROGRAMS = 60
+MAX_PROGRAMS = 60
 
 
 IN_MEMORY = "memfd:"  # Linux's prefix for a program that was never a file
@@ -193,7 +193,7 @@ class Process:
 
 def running_programs() -> list[str]:
     """Return the owner's running programs without Poolhouse, those with the most memory first."""
-    return program_names(_processes(), _ours())
+    return program_names(_processes(), _own_process_ids())
 
 
 def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
@@ -206,7 +206,7 @@ def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[st
         there = "(deleted)" not in process.path and not name.startswith(IN_MEMORY)
         if fits and there and process.pid not in ours and not process.path.startswith(SYSTEM):
             held[name] = held.get(name, 0) + process.bytes
-    return sorted(held, key=lambda name: (-held[name], name))[:MOST_PROGRAMS]
+    return sorted(held, key=lambda name: (-held[name], name))[:MAX_PROGRAMS]
 
 
 def _processes() -> Iterable[Process]:
@@ -219,7 +219,7 @@ def _processes() -> Iterable[Process]:
             yield Process(info["pid"], info["exe"], memory.rss if memory else 0)
 
 
-def _ours() -> frozenset[int]:
+def _own_process_ids() -> frozenset[int]:
     """Return the ids of this process, its workers, and the window that started it."""
     here = psutil.Process()
     try:

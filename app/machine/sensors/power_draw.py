@@ -14,7 +14,7 @@ SUPPLIES = Path("/sys/class/power_supply")
 TOOL = "nvidia-smi"
 CARDS = (TOOL, "--query-gpu=power.draw", "--format=csv,noheader,nounits")
 CARDS_SECONDS = 10.0  # between two starts of the tool, which take up to 100 ms each
-MOST_WATTS = 5_000.0  # above this a sensor is broken
+MAX_WATTS = 5_000.0  # above this a sensor is broken
 
 
 class PowerMeter:
@@ -38,7 +38,7 @@ class PowerMeter:
         value."""
         whole = battery_watts(self._supplies)
         parts = [whole] if whole else [self._processor(), self._cards()]
-        known = [part for part in parts if part is not None and 0 < part <= MOST_WATTS]
+        known = [part for part in parts if part is not None and 0 < part <= MAX_WATTS]
         return sum(known) if known else None
 
     def _processor(self) -> float | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 SILENT_SECONDS = 5  # without input before the desktop reports it
 ANSWER_SECONDS = 2.0  # for the desktop to list its globals
-MOST_BYTES = 1 << 20  # read per call
+MAX_BYTES = 1 << 20  # read per call
 HEAD, WORD = struct.Struct("=II"), struct.Struct("=I")  # native byte order, as the protocol requires
 DISPLAY, REGISTRY, CALLBACK, SEAT, NOTIFIER, NOTICE = range(1, 7)  # object ids
 SYNC, GET_REGISTRY, BIND, PLAIN, INPUT_ONLY = 0, 1, 0, 1, 2  # opcodes of requests
@@ -77,7 +77,7 @@ class WaylandIdleWatch:
     def _new_messages(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield the messages that arrived since the last reading."""
         n_bytes = 0
-        while n_bytes < MOST_BYTES:
+        while n_bytes < MAX_BYTES:
             try:
                 data = self._read()
             except BlockingIOError:

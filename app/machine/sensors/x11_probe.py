@@ -8,7 +8,7 @@ import sys
 from ctypes import byref, c_char_p, c_int, c_long, c_ulong, c_void_p
 
 ANY_TYPE, SUCCESS = 0, 0  # AnyPropertyType, Success of X11/X.h
-MOST_STATES = 64  # of one window
+MAX_STATES = 64  # of one window
 
 
 class Display:
@@ -41,7 +41,7 @@ class Display:
         kind, width, many, left = c_ulong(), c_int(), c_ulong(), c_ulong()
         values = c_void_p()
         code = self._x11.XGetWindowProperty(
-            self._display, window, self.atom(name), 0, MOST_STATES, 0, ANY_TYPE,
+            self._display, window, self.atom(name), 0, MAX_STATES, 0, ANY_TYPE,
             byref(kind), byref(width), byref(many), byref(left), byref(values),
         )  # fmt: skip
         if code != SUCCESS or not values.value:

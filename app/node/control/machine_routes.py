@@ -33,7 +33,7 @@ GRAPHICS_CURE = Reason("cure_graphics_unused")
 
 async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFolders) -> computer.Computer:
     """Return the hardware. Engines may need some seconds for it; a disk that is away is not read."""
-    models = of_models.own if of_models.now in of_models.known_away else of_models.now
+    models = of_models.own if of_models.now in of_models.unreachable else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
     memory, engines = devices.memory(), await hardware.engines()
     unused = graphics.unused_cards(engines, await asyncio.to_thread(graphics.list_cards))

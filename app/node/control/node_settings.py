@@ -104,9 +104,9 @@ def _interface(interface: Interface, saved: Settings) -> computer.Interface:
 
 def _folders(home: Home, of_models: ModelsFolders) -> list[FolderUse]:
     """Return the large folders and their sizes; a folder whose disk is away is skipped."""
-    here = [folder for folder in of_models.all if folder not in (of_models.own, *of_models.known_away)]
+    here = [folder for folder in of_models.all if folder not in (of_models.own, *of_models.unreachable)]
     now = of_models.now  # as `poolhouse folder` tells it
-    now_free = 0 if now in of_models.known_away else _free(now)
+    now_free = 0 if now in of_models.unreachable else _free(now)
     models = used_bytes(file for folder in (home.models, *here) for file in folder.rglob("*"))
     free = _free(home.root)
     return [

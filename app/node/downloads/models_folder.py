@@ -233,7 +233,7 @@ class ModelsFolder:
 
     def snapshot(self) -> ModelsFolderState:
         """Return the folder and the models that are elsewhere, without reading a disk."""
-        folders, away = self._folders, self._folders.known_away
+        folders, away = self._folders, self._folders.unreachable
         reason = away.get(folders.now)
         return ModelsFolderState(
             folder=str(folders.now),
@@ -255,7 +255,7 @@ class ModelsFolder:
         """Return the folder with the free space of its disk."""
         folder = self._folders.now
         free = None
-        if folder not in self._folders.known_away:
+        if folder not in self._folders.unreachable:
             free = await asyncio.to_thread(lambda: self._around.disk.free_bytes(existing(folder)))
         known = structs.asdict(self.snapshot())
         return ModelsFolderRoom(**known, free_bytes=free, room_bytes=room_bytes(free))
@@ -356,7 +356,7 @@ class ModelsFolder:
 
     def _former_left(self, given_up: Collection[Path]) -> tuple[str, ...]:
         """Former folders that hold models still, or cannot be looked at."""
-        away = self._folders.known_away
+        away = self._folders.unreachable
         former = (folder for folder in map(Path, self._choice.former) if folder not in given_up)
         return tuple(
             str(former_folder) for former_folder in former if former_folder in away or any(stored_models(former_folder))
@@ -364,7 +364,7 @@ class ModelsFolder:
 
     def _judge(self, path: str) -> FolderChoice:
         folders = self._folders
-        folder = folders.meant(path, self._root)
+        folder = folders.resolve_choice(path, self._root)
         held = self._held(folder)
         n_bytes = sum(item.n_bytes for item in held)
         copied = sum(item.n_bytes for item in held if not same_disk(item.path, folder))
@@ -386,7 +386,7 @@ class ModelsFolder:
         )
 
     def _claimed(self, path: str, owner: str, move: bool, new: bool) -> Path:
-        folder = self._folders.meant(path, self._root, new=new)
+        folder = self._folders.resolve_choice(path, self._root, new=new)
         if move:
             self._check_all(folder)
         self._folders.claim(folder, owner)
@@ -400,7 +400,7 @@ class ModelsFolder:
 
     def _held(self, folder: Path) -> list[StoredModel]:
         """Return the models that a move to that folder would bring."""
-        near = (near_folder for near_folder in self._folders.all if near_folder not in self._folders.known_away)
+        near = (near_folder for near_folder in self._folders.all if near_folder not in self._folders.unreachable)
         return [held for former_folder in near if former_folder != folder for held in stored_models(former_folder)]
 
     async def _look(self) -> None:
@@ -410,19 +410,19 @@ class ModelsFolder:
 
     async def _look_at_all(self) -> None:
         folders = self._folders
-        if len(folders.all) == 1 and not folders.known_away and not self._elsewhere:
+        if len(folders.all) == 1 and not folders.unreachable and not self._elsewhere:
             return
-        before = dict(folders.known_away), dict(self._elsewhere)
+        before = dict(folders.unreachable), dict(self._elsewhere)
         looks = {folder: await self._looked(folder) for folder in folders.all}
-        folders.known_away = {folder: why for folder, (why, _) in looks.items() if why}
+        folders.unreachable = {folder: why for folder, (why, _) in looks.items() if why}
         self._elsewhere = {folder: held for folder, (_, held) in looks.items() if folder != folders.now}
-        if before[0] != folders.known_away:
+        if before[0] != folders.unreachable:
             self._around.shelf.changes += 1  # whoever shows the models looks again
-            back = before[0].keys() - folders.known_away.keys()
+            back = before[0].keys() - folders.unreachable.keys()
             if back and self._group is not None:
                 again = self._around.downloads.try_again(AWAY, {str(folder) for folder in back})
                 self._group.create_task(again, name="go on with downloads")
-        if before != (folders.known_away, self._elsewhere):
+        if before != (folders.unreachable, self._elsewhere):
             self._around.changed()
 
     async def _looked(self, folder: Path) -> tuple[Reason | None, tuple[int, int]]:
@@ -455,7 +455,7 @@ class ModelsFolder:
     def _sweep(self) -> None:
         """Delete what an earlier move left half-way."""
         for folder in self._folders.all:
-            if folder not in self._folders.known_away:
+            if folder not in self._folders.unreachable:
                 sweep_unfinished(folder)
 
     def _mend(self) -> None:
@@ -464,11 +464,11 @@ class ModelsFolder:
         for entry in shelf.entries():
             path = Path(entry.path)
             place = folders.of(path)
-            if place is None or place in folders.known_away or path.exists():
+            if place is None or place in folders.unreachable or path.exists():
                 continue
             inside = path.relative_to(place)
             for other in folders.all:
-                if other not in folders.known_away and (other / inside).exists():
+                if other not in folders.unreachable and (other / inside).exists():
                     shelf.follow(path, other / inside)
                     break
 

@@ -23,7 +23,7 @@ from app.core.household.household import Announced, AnnouncementEnded, Machine
 from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
 from app.core.reasons import sentence
-from app.machine.interfaces import Interface, interfaces, usable
+from app.machine.interfaces import Interface, interfaces, usable_interfaces
 from app.machine.settings import Choices, NodeOptions, Settings, load, save
 from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.network.discovery.mdns_discovery import Discovery
@@ -157,7 +157,7 @@ class DiscoveryService:
                 before = now
                 every = await asyncio.to_thread(interfaces)
                 self._there = frozenset(interface.name for interface in every)
-                usable_now = usable(every, self.choice.interfaces)
+                usable_now = usable_interfaces(every, self.choice.interfaces)
                 addresses, speak_at = served(usable_now, self.choice.bind)
                 self._network.places.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)

@@ -20,7 +20,7 @@ from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.household.link import Link, LinkEnd, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import sentence
-from app.machine.interfaces import USED_BY_DEFAULT, Interface, carrying, interfaces, usable
+from app.machine.interfaces import USED_BY_DEFAULT, Interface, carrying_interface, interfaces, usable_interfaces
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network import measured_paths
@@ -191,7 +191,7 @@ class LinkRegistry:
 
     def end(self, own: str, other: str) -> LinkEnd:
         """Our interface behind a connection between these addresses."""
-        carrier = carrying(self._interfaces, own, other)
+        carrier = carrying_interface(self._interfaces, own, other)
         return LinkEnd(carrier.kind, carrier.name, carrier.negotiated_bits_per_s) if carrier else LinkEnd()
 
     # news
@@ -393,13 +393,13 @@ class LinkRegistry:
         own = own_host_towards(way.host)
         if own is None:
             return False
-        by = carrying(self._interfaces, own, way.host)
+        by = carrying_interface(self._interfaces, own, way.host)
         return by is None or by.kind in USED_BY_DEFAULT | {LinkKind.LOOPBACK} or by.name in self._chosen
 
     def _note(self, machine: MachineId, path: measured_paths.Path) -> None:
         if machine not in self._network.members:
             return
-        by = carrying(self._interfaces, path.own_host, path.address.host)
+        by = carrying_interface(self._interfaces, path.own_host, path.address.host)
         link = link_of(path, by).held_to(self._limit(machine))
         self._known[machine] = Known(link, str(path.address), time.time())
         save(self._file, self._known)
@@ -422,7 +422,10 @@ class LinkRegistry:
             del self._due[machine]
 
     def _serving(self, every: tuple[Interface, ...]) -> set[tuple[str, LinkKind, tuple[str, ...]]]:
-        return {(interface.name, interface.kind, interface.addresses) for interface in usable(every, self._chosen)}
+        return {
+            (interface.name, interface.kind, interface.addresses)
+            for interface in usable_interfaces(every, self._chosen)
+        }
 
     async def _try_new_ways(self) -> None:
         """An address that is heard of is tried with some kilobytes; if it leads there, all is measured."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.machine.hardware import cores
-from app.machine.hardware.cores import Cores, Threads, on_linux, on_windows
+from app.machine.hardware.cores import Cores, Threads, linux_cores, windows_cores
 
 
 def write(folder: Path, cpu: int, **files: str) -> None:
@@ -22,8 +22,8 @@ def write(folder: Path, cpu: int, **files: str) -> None:
 def test_two_threads_of_a_core_are_one_whole(tmp_path: Path) -> None:
     for cpu in range(8):
         write(tmp_path, cpu, topology__core_cpus_list=f"{cpu % 4},{cpu % 4 + 4}")
-    assert on_linux(range(8), tmp_path) == Cores(8, 4)
-    assert on_linux([0, 4, 1], tmp_path) == Cores(3, 2)  # what a pinned process may use
+    assert linux_cores(range(8), tmp_path) == Cores(8, 4)
+    assert linux_cores([0, 4, 1], tmp_path) == Cores(3, 2)  # what a pinned process may use
 
 
 def test_slow_cores_are_left_out_by_their_frequency(tmp_path: Path) -> None:
@@ -35,18 +35,18 @@ def test_slow_cores_are_left_out_by_their_frequency(tmp_path: Path) -> None:
             cpufreq__cpuinfo_max_freq="5200000" if cpu < 2 else "5000000" if fast else "3600000",
             topology__thread_siblings_list=f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}" if fast else str(cpu),
         )  # fmt: skip
-    assert on_linux(range(12), tmp_path) == Cores(8, 4)
-    assert on_linux(range(8, 12), tmp_path) == Cores(4, 4)  # pinned to the slow ones
+    assert linux_cores(range(12), tmp_path) == Cores(8, 4)
+    assert linux_cores(range(8, 12), tmp_path) == Cores(4, 4)  # pinned to the slow ones
 
 
 def test_slow_cores_are_left_out_by_their_capacity(tmp_path: Path) -> None:
     for cpu, capacity in enumerate((1024, 1024, 800, 800, 320, 320, 320, 320)):
         write(tmp_path, cpu, cpu_capacity=str(capacity))
-    assert on_linux(range(8), tmp_path) == Cores(4, 4)
+    assert linux_cores(range(8), tmp_path) == Cores(4, 4)
 
 
 def test_a_kernel_that_tells_nothing_has_equal_cores(tmp_path: Path) -> None:
-    assert on_linux(range(3), tmp_path) == Cores(3, 3)
+    assert linux_cores(range(3), tmp_path) == Cores(3, 3)
 
 
 def core(kind: int, mask: int, group: int = 0) -> bytes:
@@ -57,10 +57,10 @@ def core(kind: int, mask: int, group: int = 0) -> bytes:
 
 def test_windows_names_a_class_for_each_core() -> None:
     described = core(1, 0b11) + core(1, 0b1100) + core(0, 0b10000) + core(0, 0b100000) + core(1, 3, 1)
-    assert on_windows(described, set(range(6))) == Cores(4, 2)
-    assert on_windows(described, {0, 2, 4}) == Cores(2, 2)
-    assert on_windows(described, {4, 5}) == Cores(2, 2)
-    assert on_windows(b"", {0}) is None
+    assert windows_cores(described, set(range(6))) == Cores(4, 2)
+    assert windows_cores(described, {0, 2, 4}) == Cores(2, 2)
+    assert windows_cores(described, {4, 5}) == Cores(2, 2)
+    assert windows_cores(b"", {0}) is None
 
 
 def test_a_quota_bounds_both() -> None:

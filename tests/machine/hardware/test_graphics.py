@@ -45,11 +45,11 @@ def test_a_card_has_the_name_it_is_sold_under_also_without_its_driver(bus: Path)
     device(bus, "0000:02:00.0", vendor="0x10de", device="0x2504", kind="0x030200")
     device(bus, "0000:03:00.0", vendor="0x10de", device="0x9999", kind="0x030200")
     device(bus, "0000:01:00.1", vendor="0x10de", device="0x2503", kind="0x040300")  # its sound
-    assert graphics.on_bus(bus) == ["NVIDIA GeForce RTX 3060", "NVIDIA GA107", "NVIDIA"]
+    assert graphics.cards_on_bus(bus) == ["NVIDIA GeForce RTX 3060", "NVIDIA GA107", "NVIDIA"]
     told = graphics.NVIDIA_CARDS / "0000:03:00.0" / "information"
     told.parent.mkdir(parents=True)
     told.write_text("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 5\n")
-    assert graphics.on_bus(bus)[-1] == "NVIDIA H100 80GB HBM3"
+    assert graphics.cards_on_bus(bus)[-1] == "NVIDIA H100 80GB HBM3"
 
 
 def test_what_belongs_to_a_processor_or_a_server_is_no_card(bus: Path) -> None:
@@ -57,10 +57,10 @@ def test_what_belongs_to_a_processor_or_a_server_is_no_card(bus: Path) -> None:
     device(bus, "0000:05:00.0", vendor="0x1002", kind="0x030000", mem_info_vram_total=str(512 << 20))
     device(bus, "0000:06:00.0", vendor="0x1a03", device="0x2000", kind="0x030000")
     device(bus, "0000:07:00.0")
-    assert graphics.on_bus(bus) == []
+    assert graphics.cards_on_bus(bus) == []
     device(bus, "0000:03:00.0", vendor="0x8086", device="0x56a0", kind="0x030000")
     device(bus, "0000:08:00.0", vendor="0x1002", kind="0x030000", mem_info_vram_total=str(8 << 30))
-    assert graphics.on_bus(bus) == ["Intel", "AMD"]
+    assert graphics.cards_on_bus(bus) == ["Intel", "AMD"]
 
 
 def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -122,9 +122,9 @@ def test_the_first_source_that_answers(
 def test_the_screen_saver_is_asked_over_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with private_bus(tmp_path) as address:
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-        assert owner_activity.output_of(desktop_activity.SAVER) is None, "nobody is there"
+        assert owner_activity.tool_output(desktop_activity.SAVER) is None, "nobody is there"
         with service(address, "org.freedesktop.ScreenSaver", lambda member, _: ANSWERS.get(member)):
-            told = owner_activity.output_of(desktop_activity.SAVER)
+            told = owner_activity.tool_output(desktop_activity.SAVER)
     assert desktop_activity.saver_seconds(told or "", in_milliseconds=True) == 61.5
 
 
@@ -334,12 +334,12 @@ def test_a_system_that_tells_no_heat(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_activity, "TOOL_SECONDS", 0.2)
     began = time.monotonic()
-    assert owner_activity.output_of([sys.executable, "-c", "import time; time.sleep(30)"]) is None
+    assert owner_activity.tool_output([sys.executable, "-c", "import time; time.sleep(30)"]) is None
     assert time.monotonic() - began < 20
-    assert owner_activity.output_of([sys.executable, "-c", "print(1); raise SystemExit(3)"]) is None
-    assert owner_activity.output_of(["no-such-tool-anywhere"]) is None
+    assert owner_activity.tool_output([sys.executable, "-c", "print(1); raise SystemExit(3)"]) is None
+    assert owner_activity.tool_output(["no-such-tool-anywhere"]) is None
     monkeypatch.setattr(owner_activity, "TOOL_SECONDS", 20.0)
-    assert owner_activity.output_of([sys.executable, "-c", "print('x')"]) == "x\n"
+    assert owner_activity.tool_output([sys.executable, "-c", "print('x')"]) == "x\n"
 
 
 def test_a_look_on_this_very_machine() -> None:

@@ -360,6 +360,6 @@ async def test_a_look_that_came_back_is_over_although_its_thread_lives_on(
     try:
         for _ in range(2):
             await computer.folder._look()
-            assert not computer.folders.known_away
+            assert not computer.folders.unreachable
     finally:
         over.set()
