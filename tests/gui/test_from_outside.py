@@ -72,7 +72,7 @@ def first_run(evening: Evening) -> None:
     """Five steps, and the Guide answers."""
     screen = evening.screen
     screen.write("Name of this computer", "study", role="text", within=30)
-    for title in ("What this computer has", "What is this computer for?", "Do you have another computer?"):
+    for title in ("About this computer", "How will you use this computer?", "Do you have another computer?"):
         screen.press("Next")
         screen.read(title)
     screen.press("Next")

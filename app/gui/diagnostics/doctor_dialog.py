@@ -215,7 +215,7 @@ class DoctorDialog(Dialog):
         self.cause: Check | None = None
         self._call: Call | None = None
         self._form: AddressForm | None = None
-        self.setWindowTitle(self.tr("Why can it not see my other computer?"))
+        self.setWindowTitle(self.tr("Why can't it find my other computer?"))
         self.begin_at(services.theme.px(WIDTH), services.theme.px(HEIGHT))
         self._mark, self.title, self.sentence = label(), label("", "section"), paragraph()
         self.cure = paragraph("", "muted")
@@ -308,8 +308,8 @@ class DoctorDialog(Dialog):
             self._say(
                 "check",
                 "good",
-                self.tr("Nothing stands in the way"),
-                self.tr("This computer sees its household. If another one does not see it, test there too."),
+                self.tr("No problems found"),
+                self.tr("This computer reaches its household. If another one can't find it, test there too."),
             )
             return
         failed = self.cause.ok is False
@@ -322,10 +322,11 @@ class DoctorDialog(Dialog):
         self._say(
             "info",
             "accent",
-            self.tr("No machine nearby shows a code just now"),
-            self.tr("On a machine of the household press “Add a machine”. It shows a code, and an address below it."),
+            self.tr("No machine nearby is showing a code right now"),
+            self.tr("On a machine in the household, press “Add a machine”. It shows a code with an address below it."),
             self.tr(
-                "Type both under “Join a household”. The two must be on one network: a guest Wi-Fi keeps them apart."
+                "Enter both under “Join a household”. The two machines must be on the same network; guest Wi-Fi "
+                "keeps them apart."
             ),
         )
         self._room.addSpacing(sizes.XS)
@@ -374,7 +375,7 @@ class DoctorDialog(Dialog):
                 made = CommandButton(check, own, self._copied)
                 return made if made.can else None
             case Cure.ADDRESS if check.machine:
-                return button(self.tr("Say where it is…"), lambda: self._ask(check), "primary")
+                return button(self.tr("Enter its address…"), lambda: self._ask(check), "primary")
             case Cure.PAIR | Cure.ADDRESS:
                 return button(self.tr("Add a machine…"), self._pair, "primary")
             case Cure.LEAVE:

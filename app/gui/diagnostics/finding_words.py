@@ -49,60 +49,60 @@ CURES = {
 }
 
 _HEADLINES = {
-    "node_away": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on this computer"),
+    "node_away": QT_TRANSLATE_NOOP("Doctor", "Poolhouse is not running on this computer"),
     "removed_needs_reset": QT_TRANSLATE_NOOP("Doctor", "This computer was removed from the household"),
-    "discovery_no_network": QT_TRANSLATE_NOOP("Doctor", "This computer is on no network"),
-    "discovery_identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
-    "identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
-    "version_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
-    "protocol_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
-    "peer_is_another": QT_TRANSLATE_NOOP("Doctor", "Another computer answers in place of {machine}"),
-    "peer_refused_us": QT_TRANSLATE_NOOP("Doctor", "{machine} does not know this computer any more"),
-    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS blocks your local network"),
+    "discovery_no_network": QT_TRANSLATE_NOOP("Doctor", "This computer is not on any network"),
+    "discovery_identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have the same identity"),
+    "identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have the same identity"),
+    "version_differs": QT_TRANSLATE_NOOP("Doctor", "Different versions"),
+    "protocol_differs": QT_TRANSLATE_NOOP("Doctor", "Different versions"),
+    "peer_is_another": QT_TRANSLATE_NOOP("Doctor", "Another computer answers instead of {machine}"),
+    "peer_refused_us": QT_TRANSLATE_NOOP("Doctor", "{machine} no longer knows this computer"),
+    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS is blocking your local network"),
     "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine}"),
     "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
     "port_closed": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
-    "discovery_failed": QT_TRANSLATE_NOOP("Doctor", "Computers nearby cannot be looked for"),
-    "peer_unreachable": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on {machine}"),
+    "discovery_failed": QT_TRANSLATE_NOOP("Doctor", "Discovery of nearby computers failed"),
+    "peer_unreachable": QT_TRANSLATE_NOOP("Doctor", "Poolhouse is not running on {machine}"),
     "other_network": QT_TRANSLATE_NOOP("Doctor", "{machine} is on another network"),
     "peer_offline": QT_TRANSLATE_NOOP("Doctor", "{machine} is off, asleep or elsewhere"),
-    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "It is not known where {machine} is"),
+    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "The address of {machine} is not known"),
     "only_this_machine": QT_TRANSLATE_NOOP("Doctor", "No other computer is paired yet"),
-    "discovery_alone": QT_TRANSLATE_NOOP("Doctor", "No other computer is heard"),
+    "discovery_alone": QT_TRANSLATE_NOOP("Doctor", "No other computer was found"),
     "one_way_here": QT_TRANSLATE_NOOP("Doctor", "This computer does not hear {machine}"),
     "one_way_there": QT_TRANSLATE_NOOP("Doctor", "{machine} does not hear this computer"),
     "vpn_up": QT_TRANSLATE_NOOP("Doctor", "A VPN may be in the way"),
-    "virtual_chosen": QT_TRANSLATE_NOOP("Doctor", "A network inside this computer is used"),
+    "virtual_chosen": QT_TRANSLATE_NOOP("Doctor", "An internal network of this computer is used"),
     "link_slow": QT_TRANSLATE_NOOP("Doctor", "The link to {machine} is slow"),
-    "models_folder_away": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
-    "models_folder_other": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
-    "models_folder_unusable": QT_TRANSLATE_NOOP("Doctor", "The folder of models takes no files"),
-    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Looking for computers nearby is off"),
+    "models_folder_away": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not connected"),
+    "models_folder_other": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not connected"),
+    "models_folder_unusable": QT_TRANSLATE_NOOP("Doctor", "The models folder is not writable"),
+    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Discovery of nearby computers is off"),
 }
 _ADVICE = {
     "only_this_machine": QT_TRANSLATE_NOOP(
-        "Doctor", "Start Poolhouse on the other computer, then add it: one shows a code, the other takes it."
+        "Doctor", "Start Poolhouse on the other computer, then add it: one shows a code, and you type it on the other."
     ),
     "peer_silent": QT_TRANSLATE_NOOP(
-        "Doctor", "Copy the command and run it on {machine}. Poolhouse itself changes no firewall."
+        "Doctor", "Copy the command and run it on {machine}. Poolhouse never changes a firewall itself."
     ),
     "discovery_no_multicast": QT_TRANSLATE_NOOP(
-        "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
+        "Doctor", "Copy the command and run it here. Poolhouse never changes a firewall itself."
     ),
     "port_closed": QT_TRANSLATE_NOOP(
-        "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
+        "Doctor", "Copy the command and run it here. Poolhouse never changes a firewall itself."
     ),
-    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "Poolhouse itself changes nothing there."),
+    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "Poolhouse never changes anything there itself."),
     "peer_unreachable": QT_TRANSLATE_NOOP(
-        "Doctor", "Start Poolhouse there. If it runs and has another address now, say which."
+        "Doctor", "Start Poolhouse there. If it is already running, enter its new address."
     ),
-    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "Its page Settings, Network shows the address."),
-    "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "The page This computer shows the rules."),
+    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "You can find the address there in Settings, Network."),
+    "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "See the rules on the This computer page."),
     "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings, Network."),
-    "removed_needs_reset": QT_TRANSLATE_NOOP("Doctor", "Leave the household here too; then it can be paired again."),
-    "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Install Poolhouse again, then test again."),
-    "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space where models are kept."),
-    "home_unwritable": QT_TRANSLATE_NOOP("Doctor", "Make this folder writable for you, then test again."),
+    "removed_needs_reset": QT_TRANSLATE_NOOP("Doctor", "Leave the household here too, then pair this computer again."),
+    "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Reinstall Poolhouse, then test again."),
+    "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space in the models folder."),
+    "home_unwritable": QT_TRANSLATE_NOOP("Doctor", "Make this folder writable for your account, then test again."),
 }
 NAMES = {
     "Listening": QT_TRANSLATE_NOOP("Doctor", "Listening"),
@@ -161,7 +161,7 @@ def cure_of(check: Check) -> Cure:
 def result_of(check: Check) -> tuple[str, str, str]:
     """Return the result of a check: an icon, a color and a word."""
     if not check.tested:
-        return "info", "muted", QCoreApplication.translate("Doctor", "Could not test")
+        return "info", "muted", QCoreApplication.translate("Doctor", "The test failed")
     if check.ok is None:
         return "info", "muted", QCoreApplication.translate("Doctor", "Note")
     if check.ok:

@@ -42,7 +42,7 @@ class CrashWatch:
 
     def _words(self, _: Window) -> Told:
         translate, details = QCoreApplication.translate, self.details
-        sentence = translate("Diagnostics", "The window ended unexpectedly the last time. Nothing was sent to anybody.")
+        sentence = translate("Diagnostics", "Poolhouse closed unexpectedly last time. Nothing was sent to anyone.")
         copy = (translate("Diagnostics", "Copy details"), lambda: QGuiApplication.clipboard().setText(details))
         return sentence, (copy,)
 

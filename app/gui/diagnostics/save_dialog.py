@@ -195,7 +195,7 @@ class SaveDialog(Dialog):
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
-        self.text.setAccessibleName(self.tr("What stands in the chosen file"))
+        self.text.setAccessibleName(self.tr("Contents of the selected file"))
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.text.setFont(services.theme.code_font())
         self.button = button(self.tr("Save as…"), self._save, "primary")
@@ -211,8 +211,8 @@ class SaveDialog(Dialog):
     def _fill(self, list_width: int) -> None:
         about = paragraph(
             self.tr(
-                "One file for whoever helps you. Names, addresses and folders are replaced, and no "
-                "text of your chats is in it. Look before you save."
+                "One file for the person helping you. Names, addresses and folders are replaced, and your chats are "
+                "not included. Check it before you save."
             ),
             "muted",
         )
@@ -274,7 +274,7 @@ class SaveDialog(Dialog):
         if isinstance(error, AppError):
             self.notice.fail(error, self._leave_for)
             return
-        words = self.tr("This could not be saved: {why}. Choose another folder.")
+        words = self.tr("The file could not be saved: {why}. Choose another folder.")
         self.notice.say(words.format(why=error.strerror or str(error)), "error")
 
     def _leave_for(self, page: str) -> None:

@@ -39,17 +39,17 @@ class FolderSheet(Sheet):
     """The consequences of choosing a folder. path: as the dialog gave it; "" is Poolhouse's own folder."""
 
     def __init__(self, services: AppContext, path: str, parent: QWidget) -> None:
-        title = _tr("Keep models in another folder")
+        title = _tr("Store models in another folder")
         if not path:
-            title = _tr("Keep models in Poolhouse's own folder")
-        super().__init__(services, title, _tr("Looking at that folder…"), parent)
+            title = _tr("Store models in Poolhouse's own folder")
+        super().__init__(services, title, _tr("Checking that folder…"), parent)
         self._path, self._is_first = path, True
         self.along = QCheckBox()
         self.along.hide()
         self.about = paragraph("", "caption")
         self.about.hide()
         self.add(self.along, self.about)
-        self.act = button(_tr("Keep models there"), self.choose, "primary")
+        self.act = button(_tr("Store models there"), self.choose, "primary")
         self.act.setEnabled(False)
         self.offer(_tr("Cancel"), self.act)
         self._look()
@@ -70,12 +70,12 @@ class FolderSheet(Sheet):
 
     def _tell(self, choice: FolderChoice) -> None:
         free = formats.size(choice.free_bytes)
-        words = _tr("New models go to {folder}. {free} are free there.")
+        words = _tr("New models go to {folder}, which has {free} free.")
         if choice.same:
-            words = _tr("Models are kept in {folder} already. {free} are free there.")
+            words = _tr("Models are already stored in {folder}, which has {free} free.")
         words = words.format(folder=choice.folder, free=free)
         if choice.room_bytes == 0:
-            words += " " + _tr("5 GiB stay free, so nothing can be downloaded to it now.")
+            words += " " + _tr("Poolhouse keeps 5 GiB free, so nothing can be downloaded there now.")
         self.sentence.setText(words)
         self.along.setVisible(choice.models > 0)
         self.along.setText(
@@ -90,11 +90,11 @@ class FolderSheet(Sheet):
         self.about.setVisible(choice.models > 0)
         self.about.setText(
             _tr(
-                "Each is used where it is until it is whole there and was read back. Without the tick "
-                "they stay where they are, and can still be used."
+                "Each model stays in use at its old location until its copy has been verified. If you clear this "
+                "box, your models stay where they are and can still be used."
             )
             if choice.fits
-            else _tr("There is not enough room for them. They stay where they are, and can be used.")
+            else _tr("There is not enough space for your models there. They stay where they are and can still be used.")
         )
         self.act.setEnabled(not choice.same or choice.models > 0)
         self.fit()

@@ -162,7 +162,7 @@ def small_print(item: Item) -> str:
         case ShelfModel():
             guide = translate("Models", "small, for learning the app") if facts.builtin else ""
             # nobody has checked such a file for the catalogue, no matter who fetched it
-            unknown = "" if facts.builtin or facts.in_catalogue else translate("Models", "not in the catalogue")
+            unknown = "" if facts.builtin or facts.in_catalogue else translate("Models", "not in the catalog")
             parts = [facts.quantisation, size, guide, unknown]
         case FoundFile():
             parts = [facts.quantisation or "", size, facts.app]

@@ -129,9 +129,9 @@ class ModelList(Whole):
             icon("search", self._services.theme.colors.muted), QLineEdit.ActionPosition.LeadingPosition
         )
         self.filter = DropDown()
-        self.filter.setAccessibleName(self.tr("Which models"))
+        self.filter.setAccessibleName(self.tr("Show"))
         self.filter.addItem(self.tr("All models"), ALL)
-        self.filter.addItem(self.tr("What fits"), FITS)
+        self.filter.addItem(self.tr("Models that fit"), FITS)
         self.filter.addItem(self.tr("On this computer"), HERE)
         self.size_filter = DropDown()
         self.size_filter.setAccessibleName(self.tr("Size"))
@@ -196,7 +196,7 @@ class ModelList(Whole):
         self._log.setVisible(not here)
         if not here:
             title = self.tr("No models to show yet")
-            sentence = self.tr("They appear as soon as the background service runs.")
+            sentence = self.tr("They appear once the background service is running.")
         else:
             title = self.tr("No model matches")
             sentence = self._why_none(words)
@@ -206,24 +206,24 @@ class ModelList(Whole):
     def _why_none(self, words: str) -> str:
         has_size = self.size_filter.currentData() is not None
         if words and not (has_size and chosen(self.items(), words)):
-            return self.tr("No model here has this name. Search for it online, or show all models.")
+            return self.tr("No model here has that name. Search for it online, or show all models.")
         if has_size:
-            return self.tr("Nothing of this size is here. Choose another size, or show all models.")
-        return self.tr("Nothing here fits the memory that is free for models now.")
+            return self.tr("No model here has this size. Choose another size, or show all models.")
+        return self.tr("No model here fits in the memory that is free for models now.")
 
     def _row(self, item: Item) -> Row:
         loaded = next((loaded for loaded in self._loaded_models() if loaded.model == item.name), None)
         failed = self._services.pool.now.load_failed
         mark = ""
         if item.is_here and loaded is not None:
-            words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…"), "recovering": self.tr("Being rebuilt")}
+            words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…"), "recovering": self.tr("Rebuilding")}
             mark = words.get(loaded.state, self.tr("Lost"))
         elif item.is_here and failed is not None and item.name == failed.model:
             mark = self.tr("Could not be loaded")
         elif item.shelf is not None and item.shelf.away:
-            mark = self.tr("Disk not there")
+            mark = self.tr("Disk not connected")
         elif item.is_missing:
-            mark = self.tr("File is gone")
+            mark = self.tr("File missing")
         elif self._recommended is not None and item.key == self._recommended.key:
             mark = self.tr("Recommended")
         return Row(item=item, judgement=self._judging.of(item), mark=mark)

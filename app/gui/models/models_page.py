@@ -68,7 +68,7 @@ class ModelsPage(Page):
         self._wanted = ""  # the model to choose as soon as it is in the list
         self._was_there = False
         self._looked = False
-        Drops(self, self.tr("Let go to add this model")).dropped.connect(self.take_in)
+        Drops(self, self.tr("Drop to add this model")).dropped.connect(self.take_in)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
         self.later(self._make_list, self._make_details)
 
@@ -127,8 +127,8 @@ class ModelsPage(Page):
         self.starter = StarterCard()
         self.none_fits = paragraph(
             self.tr(
-                "No catalogue model fits with room to spare. Close large programs, let models use more memory, or add a"
-                " computer."
+                "No model in the catalog fits with room to spare. Close large programs, let models use more memory, "
+                "or add a computer."
             ),
             "muted",
         )
@@ -321,9 +321,9 @@ class ModelsPage(Page):
 
     def _download_ended(self, download: Download) -> None:
         if download.state == "done":
-            copied = self.tr("{name} is copied and checked.")
-            words = copied if download.machine else self.tr("{name} is downloaded and checked.")
-            show = (self.tr("Show it"), lambda: self._show(f"shelf:{download.model}"))
+            copied = self.tr("{name} was copied and verified.")
+            words = copied if download.machine else self.tr("{name} was downloaded and verified.")
+            show = (self.tr("Show"), lambda: self._show(f"shelf:{download.model}"))
             self.notice.say(words.format(name=download.name), "info", show)
         elif download.code in TOKEN_CODES:
             self.details.ask_token()
@@ -370,7 +370,9 @@ class ModelsPage(Page):
             self.fail(AppError("node_away"), (self.tr("Show log"), lambda: self.services.go(LOG_PAGE)))
             return
         self.notice.say(
-            self.tr("No larger model fits the memory that models may use now. Add a machine, or let them use more."),
+            self.tr(
+                "No larger model fits in the memory that models may use now. Add a machine, or let models use more."
+            ),
             "info",
             (self.tr("Add a machine"), lambda: self.services.go(navigation.POOL)),
         )
@@ -456,7 +458,9 @@ class Removal(QObject):
         size = formats.size(item.file_bytes)
         self._question(
             self.tr("Delete {name}?").format(name=item.name),
-            self.tr("Its file of {size} is deleted. To use it again, it is downloaded again.").format(size=size),
+            self.tr("Its file ({size}) will be deleted. To use it again, you would have to download it again.").format(
+                size=size
+            ),
             self.tr("Delete {size}").format(size=size),
             "danger",
             lambda: self._remove(item),
@@ -467,8 +471,8 @@ class Removal(QObject):
         self._question(
             self.tr("Try {name} anyway?").format(name=name),
             self.tr(
-                "It takes more memory of this computer than it is meant to give. It may be very slow, "
-                "or not load. It runs in a process of its own, so Poolhouse goes on either way."
+                "It needs more memory than you lend on this computer. It may be very slow, or fail to load. It runs "
+                "in a separate process, so Poolhouse keeps running either way."
             ),
             self.tr("Try anyway"),
             "",
@@ -480,7 +484,9 @@ class Removal(QObject):
         size = formats.size(download.done_bytes or 0)
         self._question(
             self.tr("Cancel the download of {name}?").format(name=download.name),
-            self.tr("The {size} that are here are deleted. Pausing keeps them.").format(size=size),
+            self.tr("The {size} downloaded so far will be deleted. If you pause instead, they are kept.").format(
+                size=size
+            ),
             self.tr("Delete {size}").format(size=size),
             "danger",
             then,
@@ -506,12 +512,12 @@ class Removal(QObject):
     def _removed(self, item: Item, answer: ModelRemoved) -> None:
         self._calls.done(REMOVE)
         if answer.file_deleted:
-            words = self.tr("{name} is deleted; {size} are free again.").format(
+            words = self.tr("{name} was deleted. {size} is free again.").format(
                 name=item.name, size=formats.size(answer.freed_bytes)
             )
             self._page.notice.say(words)
             return
-        words = self.tr("{name} is off the list. Its file stays where it is.")
+        words = self.tr("{name} was removed from the list. Its file stays where it is.")
         path = item.shelf.path if item.shelf is not None else ""
         undo = (self.tr("Undo"), lambda: self._back(path, item.name))
         self._page.notice.say(words.format(name=item.name), "info", undo)

@@ -185,7 +185,7 @@ def of_download(download: Download) -> Transfer:
 def _held_up(download: Download) -> str:
     if download.held_up_facts is None:
         return ""
-    return f"{said(download.held_up_facts)} {translate('Models', 'Poolhouse goes on trying; Pause stops that.')}"
+    return f"{said(download.held_up_facts)} {translate('Models', 'Poolhouse keeps trying. To stop, press Pause.')}"
 
 
 def _download_words(download: Download, done: float, total: float) -> str:
@@ -194,20 +194,20 @@ def _download_words(download: Download, done: float, total: float) -> str:
     amounts, pace = _amounts(done, total), _pace(download.bytes_per_s, download.seconds_left)
     match download.state:
         case "waiting":
-            return translate("Models", "Waits for its turn")
+            return translate("Models", "Waiting for its turn")
         case "starting":
-            return translate("Models", "Asking {source}").format(source=download.source)
+            return translate("Models", "Contacting {source}").format(source=download.source)
         case "paused":
             return translate("Models", "Paused at {amounts}").format(amounts=amounts)
         case "checking":
             words = translate("Models", "Checking the file, {amounts}")
             if not download.sha256:  # there is nothing to check it against
-                words = translate("Models", "Reading the file for its fingerprint, {amounts}")
+                words = translate("Models", "Computing the file's checksum, {amounts}")
             return " · ".join([words.format(amounts=amounts), *pace])
         case "done":
             if download.machine:
-                return translate("Models", "Copied and checked")
-            return translate("Models", "Downloaded and checked")
+                return translate("Models", "Copied and verified")
+            return translate("Models", "Downloaded and verified")
     source = translate("Models", "from {source}").format(source=download.source)
     return " · ".join([amounts, source, *pace])
 
@@ -215,7 +215,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
 def of_import(importing: Importing, ident: str) -> Transfer:
     """Return the current import, or the one that was interrupted."""
     if importing.is_broken:
-        words = translate("Models", "Broken off. It is read from its beginning, once it goes on.")
+        words = translate("Models", "Interrupted. When it resumes, it starts from the beginning.")
         return Transfer(ident, importing.name, words, None, "paused")
     done, total = importing.done_bytes, importing.total_bytes
     share = done / total if total else None
@@ -224,7 +224,7 @@ def of_import(importing: Importing, ident: str) -> Transfer:
 
 def checking_words(importing: Importing) -> str:
     """Return how far the file has been read. There is nothing to check it against yet."""
-    words = translate("Models", "Reading the file for its fingerprint")
+    words = translate("Models", "Computing the file's checksum")
     if not importing.total_bytes:
         return words
     pace = _pace(importing.bytes_per_s, importing.seconds_left)
@@ -285,7 +285,7 @@ class TransferRow(QWidget):
         self.resume.rename(again.format(name=now.name))
         self.resume.show_picture("refresh" if now.bad else "play")
         self.pause.rename(self.tr("Pause {name}").format(name=now.name))
-        close = self.tr("Clear this line") if now.is_done else self.tr("Cancel {name}")
+        close = self.tr("Clear") if now.is_done else self.tr("Cancel {name}")
         self.cancel.rename(close.format(name=now.name))
 
     def _do(self, action: str) -> None:

@@ -103,9 +103,9 @@ def short(judgement: Judgement) -> str:
             return translate("Models", "{quantisation} fits").format(quantisation=judgement.quantisation)
         case VerdictWord.TOO_BIG if verdict.short_bytes:
             size = formats.size(verdict.short_bytes)
-            return translate("Models", "Too big by {size}").format(size=size)
+            return translate("Models", "Too large by {size}").format(size=size)
         case _:
-            return translate("Models", "Too big")
+            return translate("Models", "Too large")
 
 
 def title(judgement: Judgement) -> str:
@@ -115,7 +115,7 @@ def title(judgement: Judgement) -> str:
         return translate("Models", "Fits with a smaller context")
     if verdict.word is VerdictWord.TOO_BIG and verdict.short_bytes:
         size = formats.size(verdict.short_bytes)
-        return translate("Models", "Too big by {size}").format(size=size)
+        return translate("Models", "Too large by {size}").format(size=size)
     return short(judgement)
 
 

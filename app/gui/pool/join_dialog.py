@@ -45,7 +45,7 @@ class JoinSheet(Sheet):
         self.none_nearby = paragraph("", "muted")
         find = self.tr("Find out why")
         self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
-        self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
+        self.why.setAccessibleName(self.tr("Why can't it find my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
         self._near = ""  # the address chosen in the list; cleared when its entry disappears
         self._fill()

@@ -334,7 +334,7 @@ class PoolPage(Page):
         self.test = button(self.tr("Test links"), self.machine_actions.test)
         self.joins = button(self.tr("Join a household"), self.join)
         self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
-        why = self.tr("Why can it not see my other computer?")
+        why = self.tr("Why can't it find my other computer?")
         help_ = IconButton(self.services.theme, "info", why, lambda: why_unseen(self.services, self))
         for widget in (help_, self.view_choice, self.test, self.joins, self.add):
             self.head.addWidget(widget)

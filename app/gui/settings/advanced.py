@@ -34,7 +34,7 @@ class Advanced(Group):
         save = button(self.tr("Save diagnostics…"), lambda: save_diagnostics(services, self.window()))
         self.add(
             Setting(
-                self.tr("Why can it not see my other computer?"),
+                self.tr("Why can't it find my other computer?"),
                 self.tr("Tests this computer and its network and names one cause. You can also press F1."),
                 why,
                 words="doctor firewall help",

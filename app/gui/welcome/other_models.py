@@ -115,7 +115,7 @@ class OtherModelsCard(QWidget):
         self.about, self.names = paragraph(""), paragraph("", "caption")
         self.problem = paragraph("", "warning")
         self.take, self.stop = button("", other_models.take), button(self.tr("Stop"), other_models.stop)
-        self.show_them = button(self.tr("Show them on the page Models"), self.wanted.emit)
+        self.show_them = button(self.tr("Show them on the Models page"), self.wanted.emit)
         inner = card(
             label(self.tr("Already on this computer"), "section"),
             self.about,
@@ -152,8 +152,8 @@ class OtherModelsCard(QWidget):
         left = self._other_models.left
         apps = ", ".join(dict.fromkeys(model.app for model in left))
         text = self.tr(
-            "%n model(s) of {apps} can be used in place, without a download: {size}. "
-            "Each file is read once to check it.",
+            "%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to "
+            "check it.",
             "",
             len(left),
         )
@@ -162,8 +162,8 @@ class OtherModelsCard(QWidget):
 
     def _progress_text(self) -> str:
         name, how_far = self._other_models.progress
-        text = self.tr("{name}: {how_far}. You can go on meanwhile.")
+        text = self.tr("{name}: {how_far}. You can continue in the meantime.")
         return text.format(name=name, how_far=how_far)
 
     def _done_text(self) -> str:
-        return self.tr("%n model(s) can be loaded on the page Models.", "", len(self._other_models.taken))
+        return self.tr("You can load %n model(s) on the Models page.", "", len(self._other_models.taken))

@@ -130,9 +130,8 @@ class NameStep(Step):
             services,
             self.tr("Welcome to Poolhouse"),
             self.tr(
-                "The computers of your home run one language model together. What you write and "
-                "the answer stay on this computer; between computers travel only the numbers "
-                "inside the model."
+                "The computers in your home run one language model together. Your questions and the answers stay on "
+                "this computer; only the numbers inside the model travel between computers."
             ),
         )
         self.field = MachineName(self.tr("Name of this computer"))
@@ -144,7 +143,7 @@ class NameStep(Step):
         self.content.addWidget(words)
         self.content.addWidget(self.field)
         self.content.addWidget(self.field.problem)
-        hint = self.tr("Your other computers see this name. It says nothing about who you are.")
+        hint = self.tr("Your other computers see this name. It doesn't have to identify you.")
         self.content.addWidget(paragraph(hint, "caption"))
         self._filled = ""  # the name that the node proposed; anything else in the field is a person's
         self.late = PendingName(services)
@@ -210,8 +209,8 @@ class HardwareStep(Step):
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(
             services,
-            self.tr("What this computer has"),
-            self.tr("A model needs memory most of all. You decide later how much of it is lent."),
+            self.tr("About this computer"),
+            self.tr("Models need memory most of all. You decide later how much of it to lend."),
         )
         theme = services.theme
         self._call_hardware: Call | None = None
@@ -222,7 +221,7 @@ class HardwareStep(Step):
         self.disk = HardwareItem(theme, "disk", self.tr("Disk for models"))
         self.choose = button(choose_words(), lambda: choose_folder(services, self))
         self.few = paragraph(
-            self.tr("That is little for models. Another disk of this computer may have more room."), "warning"
+            self.tr("That is not much for models. Another disk on this computer may have more space."), "warning"
         )
         below = row(self.choose, None)
         computer = card(self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L)
@@ -243,7 +242,7 @@ class HardwareStep(Step):
         self.device.value.setText((machine.device if machine else None) or looking)
         memory = looking
         if lending.total_bytes:
-            text = self.tr("{free} of {total} are free now")
+            text = self.tr("{free} of {total} is free now")
             memory = text.format(free=formats.size(lending.free_bytes), total=formats.size(lending.total_bytes))
         self.memory.value.setText(memory)
         self.disk.value.setText(self._disk())
@@ -268,7 +267,7 @@ class HardwareStep(Step):
         self.choose.setVisible(self.services.pool.is_there and (is_low or not models.default))
         if not is_there:
             return self.tr("The disk could not be read")
-        return self.tr("{free} are free").format(free=formats.size(disk.bytesAvailable()))
+        return self.tr("{free} is free").format(free=formats.size(disk.bytesAvailable()))
 
 
 def _existing(folder: str) -> str:
@@ -286,17 +285,17 @@ class RoleStep(Step):
     def __init__(self, services: AppContext) -> None:
         super().__init__(
             services,
-            self.tr("What is this computer for?"),
-            self.tr("Either way its memory helps the others, and you can pause that at any time."),
+            self.tr("How will you use this computer?"),
+            self.tr("Either way, its memory helps the others, and you can pause that at any time."),
         )
         self._group = QButtonGroup(self)
         self.both = self._choice(
             machine_words.role_name(machine_words.USE_AND_LEND),
-            self.tr("You chat here. While you do not need its memory, the others may use it."),
+            self.tr("You chat here. While you don't need its memory, the others may use it."),
         )
         self.lend = self._choice(
             machine_words.role_name(machine_words.LEND),
-            self.tr("Nobody chats here. It opens with what it lends, and to whom."),
+            self.tr("Nobody chats here. Poolhouse opens on the page that shows what it lends, and to whom."),
         )
         chosen = self.lend if services.preferences.text(KEY, BOTH) == LEND else self.both
         chosen.setChecked(True)
@@ -358,7 +357,7 @@ class PairStep(Step):
         super().__init__(
             services,
             self.tr("Do you have another computer?"),
-            self.tr("Together they hold larger models. You can also add it later, on the page Pool."),
+            self.tr("Together they can run larger models. You can also add it later, on the Pool page."),
         )
         self.joined = label("", "good")
         self._which = label("", "section")
@@ -369,12 +368,12 @@ class PairStep(Step):
             gap=sizes.S,
         )
         self._other = card(
-            label(self.tr("Poolhouse runs on another one already"), "section"),
-            paragraph(self.tr("Press “Add a machine” there, and type its code here."), "muted"),
+            label(self.tr("Poolhouse is already running on another one"), "section"),
+            paragraph(self.tr("Press “Add a machine” there, and type the code here."), "muted"),
             row(button(self.tr("Join a household…"), self._join), None),
             gap=sizes.S,
         )
-        self.away = paragraph(self.tr("Waiting for the background service: pairing begins once it answers."), "muted")
+        self.away = paragraph(self.tr("Waiting for the background service. Pairing begins once it answers."), "muted")
         for part in (self.joined, self.away, self._first, self._other):
             self.content.addWidget(part)
         services.pool.changed.connect(self._show)
@@ -386,7 +385,7 @@ class PairStep(Step):
         words = self.tr("Paired with {names}.").format(names=", ".join(names))
         self.joined.setText(words if names else "")
         self.joined.setVisible(bool(names))
-        first, more = self.tr("This is the first one"), self.tr("Add one more")
+        first, more = self.tr("This is the first computer"), self.tr("Add another")
         self._which.setText(more if names else first)
         self._first.setVisible(may_change(machines))
         self._other.setVisible(not names)
@@ -413,7 +412,7 @@ class Recommendation(QWidget):
         self._starter: Starter | None = None
         self.title, self.about = label("", "section"), paragraph("")
         self.fetch = paragraph("", "caption")
-        show = button(self.tr("Show it on the page Models"), self.wanted.emit)
+        show = button(self.tr("Show it on the Models page"), self.wanted.emit)
         inner = card(self.title, self.about, self.fetch, row(show, None), gap=sizes.S)
         self.setLayout(column(inner))
         self.hide()
@@ -452,10 +451,10 @@ class ReadyStep(Step):
     """Says what is there now and what comes next."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
-        super().__init__(services, self.tr("Ready"), self.tr("The first answer needs no download and no network."))
+        super().__init__(services, self.tr("Ready"), self.tr("Your first answer needs no download and no network."))
         about = self.tr(
-            "A small model for learning the app is built in. Ask it how Poolhouse works; "
-            "for everything else, load a larger one on the page Models."
+            "A small model for learning the app is built in. Ask it how Poolhouse works. For everything else, "
+            "load a larger one on the Models page."
         )
         guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
         self.content.addWidget(guide)

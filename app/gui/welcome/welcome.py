@@ -185,7 +185,7 @@ class Welcome(QWidget):
         self._mark = label()
         theme.changed.connect(self._paint)
         self._paint()
-        leave = button(self.tr("End the introduction"), self.end, "link")
+        leave = button(self.tr("Skip the introduction"), self.end, "link")
         # above: there it stays, whatever the buttons below say
         head = row(self._mark, label("Poolhouse", "section"), self._where, None, leave, gap=sizes.S)
         feet = row(self._back, None, self._skip, self._next, gap=sizes.S)

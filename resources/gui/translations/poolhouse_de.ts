@@ -75,19 +75,19 @@
 <context>
     <name>AboutView</name>
     <message>
-        <source>It belongs to {app}. It is used where it is, and never moved or changed.</source>
+        <source>It belongs to {app}. Poolhouse uses it in place and never moves or changes it.</source>
         <translation>Gehört zu {app}. Es wird dort genutzt, wo es liegt, und nie verschoben oder verändert.</translation>
     </message>
     <message>
-        <source>Licence: not stated</source>
+        <source>License: not stated</source>
         <translation>Lizenz: nicht angegeben</translation>
     </message>
     <message>
-        <source>Licence: {licence}</source>
+        <source>License: {licence}</source>
         <translation>Lizenz: {licence}</translation>
     </message>
     <message>
-        <source>Look for one that fits</source>
+        <source>Find one that fits</source>
         <translation>Ein passendes suchen</translation>
     </message>
     <message>
@@ -95,7 +95,7 @@
         <translation>Seite des Modells</translation>
     </message>
     <message>
-        <source>This model is built in, small, and for learning the app. For real questions take a larger one.</source>
+        <source>This small model is built in, for learning the app. For real questions, use a larger one.</source>
         <translation>Dieses Modell ist eingebaut, klein und zum Kennenlernen der App gedacht. Nehmen Sie für echte Fragen ein größeres.</translation>
     </message>
     <message>
@@ -103,7 +103,7 @@
         <translation>aus {app}</translation>
     </message>
     <message>
-        <source>not in the catalogue</source>
+        <source>not in the catalog</source>
         <translation>nicht im Katalog</translation>
     </message>
     <message>
@@ -212,7 +212,7 @@
         <translation>Wird verbunden…</translation>
     </message>
     <message>
-        <source>{machine} was reached, and its place is remembered.</source>
+        <source>{machine} was reached, and its address was saved.</source>
         <translation>{machine} wurde erreicht, und die Adresse ist gemerkt.</translation>
     </message>
 </context>
@@ -295,7 +295,7 @@
         <translation>Version {version}, Prozess {pid}. Läuft.</translation>
     </message>
     <message>
-        <source>Why can it not see my other computer?</source>
+        <source>Why can&apos;t it find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
@@ -1472,7 +1472,7 @@
         <translation>{count} Token</translation>
     </message>
     <message>
-        <source>{count} tokens, all that this model has</source>
+        <source>{count} tokens, the model&apos;s maximum</source>
         <translation>{count} Token, mehr hat dieses Modell nicht</translation>
     </message>
 </context>
@@ -1501,27 +1501,27 @@
 <context>
     <name>Details</name>
     <message>
-        <source>Asking which files there are…</source>
+        <source>Looking up its files…</source>
         <translation>Es wird abgefragt, welche Dateien es gibt…</translation>
     </message>
     <message>
-        <source>Choose a model on the left to see whether it fits and how fast it runs.</source>
+        <source>Choose a model on the left to see whether it fits and how fast it would run.</source>
         <translation>Wählen Sie links ein Modell. Dann sehen Sie, ob es passt und wie schnell es läuft.</translation>
     </message>
     <message>
-        <source>Look for one that fits</source>
+        <source>Find one that fits</source>
         <translation>Ein passendes suchen</translation>
     </message>
     <message>
-        <source>No model chosen</source>
+        <source>No model selected</source>
         <translation>Kein Modell gewählt</translation>
     </message>
     <message>
-        <source>The last try to load it failed. {why}</source>
+        <source>The last attempt to load it failed. {why}</source>
         <translation>Der letzte Versuch, es zu laden, schlug fehl. {why}</translation>
     </message>
     <message>
-        <source>The size of its file is not known yet, so nobody can say whether it fits.</source>
+        <source>The size of its file is not known yet, so Poolhouse can&apos;t tell whether it fits.</source>
         <translation>Die Größe der Datei ist noch nicht bekannt, deshalb lässt sich nicht sagen, ob das Modell passt.</translation>
     </message>
 </context>
@@ -1532,7 +1532,7 @@
         <translation>Einzelheiten kopieren</translation>
     </message>
     <message>
-        <source>The window ended unexpectedly the last time. Nothing was sent to anybody.</source>
+        <source>Poolhouse closed unexpectedly last time. Nothing was sent to anyone.</source>
         <translation>Das Fenster wurde beim letzten Mal unerwartet beendet. Niemandem wurde etwas gesendet.</translation>
     </message>
 </context>
@@ -1551,11 +1551,11 @@
         <translation>Eine Firewall auf {machine}</translation>
     </message>
     <message>
-        <source>A network inside this computer is used</source>
+        <source>An internal network of this computer is used</source>
         <translation>Ein Netz in diesem Computer wird benutzt</translation>
     </message>
     <message>
-        <source>Another computer answers in place of {machine}</source>
+        <source>Another computer answers instead of {machine}</source>
         <translation>Statt {machine} antwortet ein anderer Computer</translation>
     </message>
     <message>
@@ -1563,19 +1563,19 @@
         <translation>In beide Richtungen</translation>
     </message>
     <message>
-        <source>Computers nearby cannot be looked for</source>
+        <source>Discovery of nearby computers failed</source>
         <translation>Nach Computern in der Nähe kann nicht gesucht werden</translation>
     </message>
     <message>
-        <source>Copy the command and run it here. Poolhouse itself changes no firewall.</source>
+        <source>Copy the command and run it here. Poolhouse never changes a firewall itself.</source>
         <translation>Kopieren Sie den Befehl und führen Sie ihn hier aus. Poolhouse selbst ändert keine Firewall.</translation>
     </message>
     <message>
-        <source>Copy the command and run it on {machine}. Poolhouse itself changes no firewall.</source>
+        <source>Copy the command and run it on {machine}. Poolhouse never changes a firewall itself.</source>
         <translation>Kopieren Sie den Befehl und führen Sie ihn auf {machine} aus. Poolhouse selbst ändert keine Firewall.</translation>
     </message>
     <message>
-        <source>Could not test</source>
+        <source>The test failed</source>
         <translation>Nicht prüfbar</translation>
     </message>
     <message>
@@ -1595,7 +1595,7 @@
         <translation>Fehler</translation>
     </message>
     <message>
-        <source>Free some space where models are kept.</source>
+        <source>Free some space in the models folder.</source>
         <translation>Geben Sie Platz frei, wo die Modelle liegen.</translation>
     </message>
     <message>
@@ -1615,15 +1615,15 @@
         <translation>IPv6</translation>
     </message>
     <message>
-        <source>Install Poolhouse again, then test again.</source>
+        <source>Reinstall Poolhouse, then test again.</source>
         <translation>Installieren Sie Poolhouse neu und prüfen Sie dann erneut.</translation>
     </message>
     <message>
-        <source>It is not known where {machine} is</source>
+        <source>The address of {machine} is not known</source>
         <translation>Es ist nicht bekannt, wo {machine} ist</translation>
     </message>
     <message>
-        <source>Its page Settings, Network shows the address.</source>
+        <source>You can find the address there in Settings, Network.</source>
         <translation>Die Adresse steht dort unter Einstellungen, Netzwerk.</translation>
     </message>
     <message>
@@ -1631,7 +1631,7 @@
         <translation>Schlüssel</translation>
     </message>
     <message>
-        <source>Leave the household here too; then it can be paired again.</source>
+        <source>Leave the household here too, then pair this computer again.</source>
         <translation>Verlassen Sie den Haushalt auch hier; dann lässt sich dieses Gerät neu koppeln.</translation>
     </message>
     <message>
@@ -1647,7 +1647,7 @@
         <translation>Erreichbar</translation>
     </message>
     <message>
-        <source>Looking for computers nearby is off</source>
+        <source>Discovery of nearby computers is off</source>
         <translation>Die Suche nach Computern in der Nähe ist aus</translation>
     </message>
     <message>
@@ -1655,7 +1655,7 @@
         <translation>Geräte in der Nähe</translation>
     </message>
     <message>
-        <source>Make this folder writable for you, then test again.</source>
+        <source>Make this folder writable for your account, then test again.</source>
         <translation>Geben Sie sich Schreibrechte für diesen Ordner und prüfen Sie dann erneut.</translation>
     </message>
     <message>
@@ -1675,7 +1675,7 @@
         <translation>Netzwerk</translation>
     </message>
     <message>
-        <source>No other computer is heard</source>
+        <source>No other computer was found</source>
         <translation>Kein anderer Computer meldet sich</translation>
     </message>
     <message>
@@ -1691,15 +1691,15 @@
         <translation>In Ordnung</translation>
     </message>
     <message>
-        <source>Poolhouse does not run on this computer</source>
+        <source>Poolhouse is not running on this computer</source>
         <translation>Poolhouse läuft auf diesem Computer nicht</translation>
     </message>
     <message>
-        <source>Poolhouse does not run on {machine}</source>
+        <source>Poolhouse is not running on {machine}</source>
         <translation>Poolhouse läuft auf {machine} nicht</translation>
     </message>
     <message>
-        <source>Poolhouse itself changes nothing there.</source>
+        <source>Poolhouse never changes anything there itself.</source>
         <translation>Poolhouse selbst ändert dort nichts.</translation>
     </message>
     <message>
@@ -1707,19 +1707,19 @@
         <translation>Stromversorgung</translation>
     </message>
     <message>
-        <source>Start Poolhouse on the other computer, then add it: one shows a code, the other takes it.</source>
+        <source>Start Poolhouse on the other computer, then add it: one shows a code, and you type it on the other.</source>
         <translation>Starten Sie Poolhouse auf dem anderen Computer und fügen Sie ihn dann hinzu: Einer zeigt einen Code, am anderen geben Sie ihn ein.</translation>
     </message>
     <message>
-        <source>Start Poolhouse there. If it runs and has another address now, say which.</source>
+        <source>Start Poolhouse there. If it is already running, enter its new address.</source>
         <translation>Starten Sie Poolhouse dort. Wenn es läuft und jetzt eine andere Adresse hat, geben Sie diese an.</translation>
     </message>
     <message>
-        <source>The disk with your models is not there</source>
+        <source>The disk with your models is not connected</source>
         <translation>Die Festplatte mit Ihren Modellen ist nicht da</translation>
     </message>
     <message>
-        <source>The folder of models takes no files</source>
+        <source>The models folder is not writable</source>
         <translation>Der Ordner der Modelle nimmt keine Dateien an</translation>
     </message>
     <message>
@@ -1727,11 +1727,11 @@
         <translation>Die Verbindung zu {machine} ist langsam</translation>
     </message>
     <message>
-        <source>The page This computer shows the rules.</source>
+        <source>See the rules on the This computer page.</source>
         <translation>Die Seite „Dieser Computer“ zeigt die Regeln.</translation>
     </message>
     <message>
-        <source>The versions differ</source>
+        <source>Different versions</source>
         <translation>Die Versionen sind verschieden</translation>
     </message>
     <message>
@@ -1739,7 +1739,7 @@
         <translation>Dieser Computer hört {machine} nicht</translation>
     </message>
     <message>
-        <source>This computer is on no network</source>
+        <source>This computer is not on any network</source>
         <translation>Dieser Computer ist mit keinem Netzwerk verbunden</translation>
     </message>
     <message>
@@ -1751,7 +1751,7 @@
         <translation>Schalten Sie sie unter Einstellungen, Netzwerk ein.</translation>
     </message>
     <message>
-        <source>Two computers have one identity</source>
+        <source>Two computers have the same identity</source>
         <translation>Zwei Computer haben dieselbe Identität</translation>
     </message>
     <message>
@@ -1767,7 +1767,7 @@
         <translation>Virtuelle Netze</translation>
     </message>
     <message>
-        <source>macOS blocks your local network</source>
+        <source>macOS is blocking your local network</source>
         <translation>macOS sperrt Ihr lokales Netzwerk</translation>
     </message>
     <message>
@@ -1779,7 +1779,7 @@
         <translation>{machine} hört diesen Computer nicht</translation>
     </message>
     <message>
-        <source>{machine} does not know this computer any more</source>
+        <source>{machine} no longer knows this computer</source>
         <translation>{machine} kennt diesen Computer nicht mehr</translation>
     </message>
     <message>
@@ -1829,15 +1829,15 @@
         <translation>Netzwerk</translation>
     </message>
     <message>
-        <source>No machine nearby shows a code just now</source>
+        <source>No machine nearby is showing a code right now</source>
         <translation>Kein Gerät in der Nähe zeigt gerade einen Code</translation>
     </message>
     <message>
-        <source>Nothing stands in the way</source>
+        <source>No problems found</source>
         <translation>Nichts steht im Weg</translation>
     </message>
     <message>
-        <source>On a machine of the household press “Add a machine”. It shows a code, and an address below it.</source>
+        <source>On a machine in the household, press “Add a machine”. It shows a code with an address below it.</source>
         <translation>Drücken Sie auf einem Gerät des Haushalts „Gerät hinzufügen“. Es zeigt dann einen Code und darunter eine Adresse.</translation>
     </message>
     <message>
@@ -1857,7 +1857,7 @@
         <translation>Diagnose speichern…</translation>
     </message>
     <message>
-        <source>Say where it is…</source>
+        <source>Enter its address…</source>
         <translation>Adresse angeben…</translation>
     </message>
     <message>
@@ -1877,7 +1877,7 @@
         <translation>Wird geprüft…</translation>
     </message>
     <message>
-        <source>This computer sees its household. If another one does not see it, test there too.</source>
+        <source>This computer reaches its household. If another one can&apos;t find it, test there too.</source>
         <translation>Dieser Computer sieht seinen Haushalt. Wenn ein anderer ihn nicht sieht, prüfen Sie auch dort.</translation>
     </message>
     <message>
@@ -1885,11 +1885,11 @@
         <translation>Das dauert einige Sekunden.</translation>
     </message>
     <message>
-        <source>Type both under “Join a household”. The two must be on one network: a guest Wi-Fi keeps them apart.</source>
+        <source>Enter both under “Join a household”. The two machines must be on the same network; guest Wi-Fi keeps them apart.</source>
         <translation>Geben Sie beide unter „Einem Haushalt beitreten“ ein. Die zwei Geräte müssen im selben Netz sein: Ein Gast-WLAN trennt sie.</translation>
     </message>
     <message>
-        <source>Why can it not see my other computer?</source>
+        <source>Why can&apos;t it find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
@@ -2154,11 +2154,11 @@
 <context>
     <name>ForecastView</name>
     <message>
-        <source>A machine was lost or changed during it, which took part of its time.</source>
+        <source>A machine was lost or replaced during this answer, which took part of the time.</source>
         <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
     </message>
     <message>
-        <source>As it is set here it is not measured yet. A test of about ten seconds makes a forecast.</source>
+        <source>These settings have not been measured yet. A ten-second test gives you a forecast.</source>
         <translation>So, wie es hier eingestellt ist, ist es noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
     </message>
     <message>
@@ -2166,7 +2166,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Last answer: {rate}, first token after {first}. For just its prompt and its length, on the machines that gave it, {rate_before} and {first_before} were forecast.</source>
+        <source>Last answer: {rate}, first token after {first}. The forecast for a prompt and an answer of exactly this length on the same machines was {rate_before} and {first_before}.</source>
         <translation>Letzte Antwort: {rate}, erstes Token nach {first}. Für genau ihre Eingabe und ihre Länge, auf den Geräten, von denen sie kam, waren {rate_before} und {first_before} vorhergesagt.</translation>
     </message>
     <message>
@@ -2186,11 +2186,11 @@
         <translation>Wird gemessen…</translation>
     </message>
     <message>
-        <source>Not measured yet. A test of about ten seconds makes a forecast.</source>
+        <source>Not measured yet. A ten-second test gives you a forecast.</source>
         <translation>Noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
     </message>
     <message>
-        <source>The figures above are for a typical request, as set here.</source>
+        <source>The figures above are for a typical request with these settings.</source>
         <translation>Die Zahlen oben gelten für eine übliche Anfrage, so wie es hier eingestellt ist.</translation>
     </message>
     <message>
@@ -2198,7 +2198,7 @@
         <translation>Was helfen würde</translation>
     </message>
     <message>
-        <source>Why this way</source>
+        <source>Why this placement</source>
         <translation>Warum so</translation>
     </message>
     <message>
@@ -2447,7 +2447,7 @@
 <context>
     <name>HardwareStep</name>
     <message>
-        <source>A model needs memory most of all. You decide later how much of it is lent.</source>
+        <source>Models need memory most of all. You decide later how much of it to lend.</source>
         <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
     </message>
     <message>
@@ -2467,7 +2467,7 @@
         <translation>Wird noch ermittelt…</translation>
     </message>
     <message>
-        <source>That is little for models. Another disk of this computer may have more room.</source>
+        <source>That is not much for models. Another disk on this computer may have more space.</source>
         <translation>Das ist wenig für Modelle. Eine andere Festplatte dieses Computers hat vielleicht mehr Platz.</translation>
     </message>
     <message>
@@ -2475,15 +2475,15 @@
         <translation>Der Datenträger konnte nicht gelesen werden</translation>
     </message>
     <message>
-        <source>What this computer has</source>
+        <source>About this computer</source>
         <translation>Was dieser Computer hat</translation>
     </message>
     <message>
-        <source>{free} are free</source>
+        <source>{free} is free</source>
         <translation>{free} sind frei</translation>
     </message>
     <message>
-        <source>{free} of {total} are free now</source>
+        <source>{free} of {total} is free now</source>
         <translation>{free} von {total} sind jetzt frei</translation>
     </message>
 </context>
@@ -3472,7 +3472,7 @@
         <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
     </message>
     <message>
-        <source>Why can it not see my other computer?</source>
+        <source>Why can&apos;t it find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
     <message>
@@ -3487,7 +3487,7 @@
 <context>
     <name>KvChoice</name>
     <message>
-        <source>Answers may differ a little: of {asked} short answers of the Guide {same} stayed the same, word for word. Longer ones of other models were not measured.</source>
+        <source>Answers may differ slightly: in a test with the Guide, {same} of {asked} short answers stayed the same, word for word. Longer answers and other models were not tested.</source>
         <translation>Antworten können ein wenig anders ausfallen: Von {asked} kurzen Antworten des Guide blieben {same} Wort für Wort gleich. Längere anderer Modelle wurden nicht gemessen.</translation>
     </message>
     <message>
@@ -3495,11 +3495,11 @@
         <translation>Kontext im Speicher</translation>
     </message>
     <message>
-        <source>How the context is kept</source>
+        <source>How the context is stored</source>
         <translation>Wie der Kontext gehalten wird</translation>
     </message>
     <message>
-        <source>The context takes {exact}; as q8_0 it would take {small}.</source>
+        <source>The context takes {exact}. As q8_0 it would take {small}.</source>
         <translation>Der Kontext braucht {exact}; als q8_0 wären es {small}.</translation>
     </message>
     <message>
@@ -3507,15 +3507,15 @@
         <translation>Der Kontext braucht {small} statt {exact}.</translation>
     </message>
     <message>
-        <source>This model&apos;s heads are too small for q8_0, so its context stays in f16.</source>
+        <source>This model&apos;s attention heads are too small for q8_0, so its context stays in f16.</source>
         <translation>Die Köpfe dieses Modells sind zu klein für q8_0, deshalb bleibt sein Kontext in f16.</translation>
     </message>
     <message>
-        <source>f16, exactly</source>
+        <source>f16, exact</source>
         <translation>f16, genau</translation>
     </message>
     <message>
-        <source>q8_0, about half</source>
+        <source>q8_0, about half the size</source>
         <translation>q8_0, etwa die Hälfte</translation>
     </message>
 </context>
@@ -3681,7 +3681,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Checking {model} with a known answer</source>
+        <source>Checking {model} against a known answer</source>
         <translation>{model} wird mit einer bekannten Antwort geprüft</translation>
     </message>
     <message>
@@ -4204,7 +4204,7 @@
         <translation>Dieses Gerät hält die ersten und die letzten Schichten.</translation>
     </message>
     <message>
-        <source>{name} (lends nothing now)</source>
+        <source>{name} (not lending now)</source>
         <translation>{name} (verleiht zurzeit nichts)</translation>
     </message>
     <message>
@@ -4465,7 +4465,7 @@
         <translation>Jede Größe</translation>
     </message>
     <message>
-        <source>Being rebuilt</source>
+        <source>Rebuilding</source>
         <translation>Wird neu aufgebaut</translation>
     </message>
     <message>
@@ -4477,11 +4477,11 @@
         <translation>Konnte nicht geladen werden</translation>
     </message>
     <message>
-        <source>Disk not there</source>
+        <source>Disk not connected</source>
         <translation>Datenträger fehlt</translation>
     </message>
     <message>
-        <source>File is gone</source>
+        <source>File missing</source>
         <translation>Datei fehlt</translation>
     </message>
     <message>
@@ -4517,15 +4517,15 @@
         <translation>Auf Hugging Face nichts gefunden</translation>
     </message>
     <message>
-        <source>Nothing here fits the memory that is free for models now.</source>
+        <source>No model here fits in the memory that is free for models now.</source>
         <translation>Nichts hier passt in den Speicher, der jetzt für Modelle frei ist.</translation>
     </message>
     <message>
-        <source>No model here has this name. Search for it online, or show all models.</source>
+        <source>No model here has that name. Search for it online, or show all models.</source>
         <translation>Hier heißt nichts so. Suchen Sie online danach oder zeigen Sie alle Modelle an.</translation>
     </message>
     <message>
-        <source>Nothing of this size is here. Choose another size, or show all models.</source>
+        <source>No model here has this size. Choose another size, or show all models.</source>
         <translation>Von dieser Größe ist hier nichts. Wählen Sie eine andere Größe, oder zeigen Sie alle Modelle.</translation>
     </message>
     <message>
@@ -4569,15 +4569,15 @@
         <translation>Größe</translation>
     </message>
     <message>
-        <source>They appear as soon as the background service runs.</source>
+        <source>They appear once the background service is running.</source>
         <translation>Sie erscheinen, sobald der Hintergrunddienst läuft.</translation>
     </message>
     <message>
-        <source>What fits</source>
+        <source>Models that fit</source>
         <translation>Was passt</translation>
     </message>
     <message>
-        <source>Which models</source>
+        <source>Show</source>
         <translation>Welche Modelle</translation>
     </message>
 </context>
@@ -4591,7 +4591,7 @@
         </translation>
     </message>
     <message>
-        <source>5 GiB stay free, so nothing can be downloaded to it now.</source>
+        <source>Poolhouse keeps 5 GiB free, so nothing can be downloaded there now.</source>
         <translation>5 GiB bleiben frei, deshalb lässt sich dorthin jetzt nichts herunterladen.</translation>
     </message>
     <message>
@@ -4599,7 +4599,7 @@
         <translation>Ein Modell, das hier heruntergeladen oder importiert wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
     </message>
     <message>
-        <source>A reranker: it scores texts for programs and can&apos;t chat.</source>
+        <source>A reranker: it scores texts for other programs and can&apos;t chat.</source>
         <translation>Ein Reranker: Er bewertet Texte für Programme und kann nicht chatten.</translation>
     </message>
     <message>
@@ -4607,11 +4607,11 @@
         <translation>Zugriffstoken für Hugging Face</translation>
     </message>
     <message>
-        <source>Asking {source}</source>
+        <source>Contacting {source}</source>
         <translation>{source} wird gefragt</translation>
     </message>
     <message>
-        <source>Broken off. It is read from its beginning, once it goes on.</source>
+        <source>Interrupted. When it resumes, it starts from the beginning.</source>
         <translation>Abgebrochen. Sie wird von vorn gelesen, sobald es weitergeht.</translation>
     </message>
     <message>
@@ -4631,7 +4631,7 @@
         <translation>Anderen Ordner wählen…</translation>
     </message>
     <message>
-        <source>Copied and checked</source>
+        <source>Copied and verified</source>
         <translation>Kopiert und geprüft</translation>
     </message>
     <message>
@@ -4659,7 +4659,7 @@
         <translation>{size} herunterladen</translation>
     </message>
     <message>
-        <source>Downloaded and checked</source>
+        <source>Downloaded and verified</source>
         <translation>Heruntergeladen und geprüft</translation>
     </message>
     <message>
@@ -4667,7 +4667,7 @@
         <translation>Wird heruntergeladen…</translation>
     </message>
     <message>
-        <source>Each is used where it is until it is whole there and was read back. Without the tick they stay where they are, and can still be used.</source>
+        <source>Each model stays in use at its old location until its copy has been verified. If you clear this box, your models stay where they are and can still be used.</source>
         <translation>Jedes wird dort benutzt, wo es ist, bis es am neuen Ort vollständig ist und nachgelesen wurde. Ohne den Haken bleiben sie, wo sie sind, und lassen sich weiter benutzen.</translation>
     </message>
     <message>
@@ -4707,7 +4707,7 @@
         <translation>Die Chat-Vorlage kennt kein Nachdenken.</translation>
     </message>
     <message>
-        <source>Its file has no chat template, so chats are written as ChatML.</source>
+        <source>Its file has no chat template, so chats use the ChatML format.</source>
         <translation>Die Datei enthält keine Chat-Vorlage, deshalb werden Chats als ChatML geschrieben.</translation>
     </message>
     <message>
@@ -4715,15 +4715,15 @@
         <translation>Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
-        <source>Keep models in Poolhouse&apos;s own folder</source>
+        <source>Store models in Poolhouse&apos;s own folder</source>
         <translation>Modelle im eigenen Ordner von Poolhouse aufbewahren</translation>
     </message>
     <message>
-        <source>Keep models in another folder</source>
+        <source>Store models in another folder</source>
         <translation>Modelle in einem anderen Ordner aufbewahren</translation>
     </message>
     <message>
-        <source>Keep models there</source>
+        <source>Store models there</source>
         <translation>Dort aufbewahren</translation>
     </message>
     <message>
@@ -4743,11 +4743,11 @@
         <translation>Erneut laden</translation>
     </message>
     <message>
-        <source>Load as well</source>
+        <source>Load alongside</source>
         <translation>Zusätzlich laden</translation>
     </message>
     <message>
-        <source>Load as well: {verdict}</source>
+        <source>Load alongside: {verdict}</source>
         <translation>Zusätzlich laden: {verdict}</translation>
     </message>
     <message>
@@ -4763,7 +4763,7 @@
         <translation>Die Schichten werden geladen</translation>
     </message>
     <message>
-        <source>Looking at that folder…</source>
+        <source>Checking that folder…</source>
         <translation>Der Ordner wird angesehen…</translation>
     </message>
     <message>
@@ -4775,7 +4775,7 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>Models are kept in {folder} already. {free} are free there.</source>
+        <source>Models are already stored in {folder}, which has {free} free.</source>
         <translation>Modelle liegen schon in {folder}. Dort sind {free} frei.</translation>
     </message>
     <message numerus="yes">
@@ -4798,7 +4798,7 @@
         <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
     </message>
     <message>
-        <source>New models go to {folder}. {free} are free there.</source>
+        <source>New models go to {folder}, which has {free} free.</source>
         <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
     </message>
     <message>
@@ -4826,11 +4826,11 @@
         <translation>Über {size}</translation>
     </message>
     <message>
-        <source>Reading the file for its fingerprint</source>
+        <source>Computing the file&apos;s checksum</source>
         <translation>Datei wird für ihren Fingerabdruck gelesen</translation>
     </message>
     <message>
-        <source>Reading the file for its fingerprint, {amounts}</source>
+        <source>Computing the file&apos;s checksum, {amounts}</source>
         <translation>Datei wird für ihren Fingerabdruck gelesen, {amounts}</translation>
     </message>
     <message>
@@ -4838,7 +4838,7 @@
         <translation>Bei {done} von {total} fortsetzen</translation>
     </message>
     <message>
-        <source>The hash of its file is not known yet. The first download pins it.</source>
+        <source>Its checksum is not known yet. The first download records it.</source>
         <translation>Die Prüfsumme der Datei ist noch nicht bekannt. Der erste Download legt sie fest.</translation>
     </message>
     <message>
@@ -4850,7 +4850,7 @@
         <translation>Pausiert bei {amounts}</translation>
     </message>
     <message>
-        <source>Poolhouse goes on trying; Pause stops that.</source>
+        <source>Poolhouse keeps trying. To stop, press Pause.</source>
         <translation>Poolhouse versucht es weiter; Pausieren beendet das.</translation>
     </message>
     <message>
@@ -4886,7 +4886,7 @@
         <translation>Gespeichert</translation>
     </message>
     <message>
-        <source>Show it</source>
+        <source>Show</source>
         <translation>Anzeigen</translation>
     </message>
     <message>
@@ -4894,7 +4894,7 @@
         <translation>Verschieben beenden</translation>
     </message>
     <message>
-        <source>There is not enough room for them. They stay where they are, and can be used.</source>
+        <source>There is not enough space for your models there. They stay where they are and can still be used.</source>
         <translation>Für sie ist dort nicht genug Platz. Sie bleiben, wo sie sind, und lassen sich benutzen.</translation>
     </message>
     <message>
@@ -4902,11 +4902,11 @@
         <translation>Knapp</translation>
     </message>
     <message>
-        <source>Too big</source>
+        <source>Too large</source>
         <translation>Zu groß</translation>
     </message>
     <message>
-        <source>Too big by {size}</source>
+        <source>Too large by {size}</source>
         <translation>Um {size} zu groß</translation>
     </message>
     <message>
@@ -4926,15 +4926,15 @@
         <translation>Diese Datei verwenden</translation>
     </message>
     <message>
-        <source>Waits for its turn</source>
+        <source>Waiting for its turn</source>
         <translation>Wartet, bis es an der Reihe ist</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are free for models now.</source>
+        <source>Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} is free for models now.</source>
         <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}; zurzeit sind {lends} für Modelle frei.</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of {lends} free for models now.</source>
+        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of the {lends} free for models now.</source>
         <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs} von {lends}, die zurzeit für Modelle frei sind.</translation>
     </message>
     <message>
@@ -4962,7 +4962,7 @@
         <translation>nicht verfügbar</translation>
     </message>
     <message>
-        <source>not in the catalogue</source>
+        <source>not in the catalog</source>
         <translation>nicht im Katalog</translation>
     </message>
     <message>
@@ -5037,7 +5037,7 @@
         <translation>Modell importieren</translation>
     </message>
     <message>
-        <source>Let go to add this model</source>
+        <source>Drop to add this model</source>
         <translation>Loslassen, um dieses Modell hinzuzufügen</translation>
     </message>
     <message>
@@ -5045,15 +5045,15 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>No catalogue model fits with room to spare. Close large programs, let models use more memory, or add a computer.</source>
+        <source>No model in the catalog fits with room to spare. Close large programs, let models use more memory, or add a computer.</source>
         <translation>Kein Modell des Katalogs passt mit genug Spielraum. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
-        <source>No larger model fits the memory that models may use now. Add a machine, or let them use more.</source>
+        <source>No larger model fits in the memory that models may use now. Add a machine, or let models use more.</source>
         <translation>Kein größeres Modell passt in den Speicher, den Modelle jetzt nutzen dürfen. Fügen Sie ein Gerät hinzu oder lassen Sie Modelle mehr nutzen.</translation>
     </message>
     <message>
-        <source>Show it</source>
+        <source>Show</source>
         <translation>Anzeigen</translation>
     </message>
     <message>
@@ -5069,11 +5069,11 @@
         <translation>{model} ist bereit.</translation>
     </message>
     <message>
-        <source>{name} is copied and checked.</source>
+        <source>{name} was copied and verified.</source>
         <translation>{name} ist kopiert und geprüft.</translation>
     </message>
     <message>
-        <source>{name} is downloaded and checked.</source>
+        <source>{name} was downloaded and verified.</source>
         <translation>{name} ist heruntergeladen und geprüft.</translation>
     </message>
 </context>
@@ -5106,7 +5106,7 @@
         <translation>Einen Moment…</translation>
     </message>
     <message>
-        <source>The computers of your home run one language model together. What you write and the answer stay on this computer; between computers travel only the numbers inside the model.</source>
+        <source>The computers in your home run one language model together. Your questions and the answers stay on this computer; only the numbers inside the model travel between computers.</source>
         <translation>Die Computer in Ihrem Zuhause führen gemeinsam ein Sprachmodell aus. Was Sie schreiben und die Antwort darauf bleiben auf diesem Computer; zwischen den Computern reisen nur die Zahlen im Inneren des Modells.</translation>
     </message>
     <message>
@@ -5114,7 +5114,7 @@
         <translation>Willkommen bei Poolhouse</translation>
     </message>
     <message>
-        <source>Your other computers see this name. It says nothing about who you are.</source>
+        <source>Your other computers see this name. It doesn&apos;t have to identify you.</source>
         <translation>Ihre anderen Computer sehen diesen Namen. Er verrät nicht, wer Sie sind.</translation>
     </message>
 </context>
@@ -5373,14 +5373,14 @@
 <context>
     <name>OtherModelsCard</name>
     <message numerus="yes">
-        <source>%n model(s) can be loaded on the page Models.</source>
+        <source>You can load %n model(s) on the Models page.</source>
         <translation>
             <numerusform>%Ln Modell lässt sich auf der Seite „Modelle“ laden.</numerusform>
             <numerusform>%Ln Modelle lassen sich auf der Seite „Modelle“ laden.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <source>%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
         <translation>
             <numerusform>%Ln Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
             <numerusform>%Ln Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
@@ -5391,7 +5391,7 @@
         <translation>Schon auf diesem Computer</translation>
     </message>
     <message>
-        <source>Show them on the page Models</source>
+        <source>Show them on the Models page</source>
         <translation>Auf der Seite „Modelle“ zeigen</translation>
     </message>
     <message>
@@ -5406,7 +5406,7 @@
         </translation>
     </message>
     <message>
-        <source>{name}: {how_far}. You can go on meanwhile.</source>
+        <source>{name}: {how_far}. You can continue in the meantime.</source>
         <translation>{name}: {how_far}. Sie können inzwischen weitermachen.</translation>
     </message>
 </context>
@@ -5492,7 +5492,7 @@
         <translation>Gerät hinzufügen…</translation>
     </message>
     <message>
-        <source>Add one more</source>
+        <source>Add another</source>
         <translation>Noch einen hinzufügen</translation>
     </message>
     <message>
@@ -5508,11 +5508,11 @@
         <translation>Gekoppelt mit {names}.</translation>
     </message>
     <message>
-        <source>Poolhouse runs on another one already</source>
+        <source>Poolhouse is already running on another one</source>
         <translation>Poolhouse läuft schon auf einem anderen</translation>
     </message>
     <message>
-        <source>Press “Add a machine” there, and type its code here.</source>
+        <source>Press “Add a machine” there, and type the code here.</source>
         <translation>Drücken Sie dort „Gerät hinzufügen“, und geben Sie den Code von dort hier ein.</translation>
     </message>
     <message>
@@ -5520,15 +5520,15 @@
         <translation>Zeigt einen Code, den Sie auf dem anderen Computer eingeben.</translation>
     </message>
     <message>
-        <source>This is the first one</source>
+        <source>This is the first computer</source>
         <translation>Dies ist der erste</translation>
     </message>
     <message>
-        <source>Together they hold larger models. You can also add it later, on the page Pool.</source>
+        <source>Together they can run larger models. You can also add it later, on the Pool page.</source>
         <translation>Zusammen fassen sie größere Modelle. Sie können ihn auch später hinzufügen, auf der Seite „Pool“.</translation>
     </message>
     <message>
-        <source>Waiting for the background service: pairing begins once it answers.</source>
+        <source>Waiting for the background service. Pairing begins once it answers.</source>
         <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
     </message>
 </context>
@@ -5609,7 +5609,7 @@
         <translation>Wird geprüft…</translation>
     </message>
     <message>
-        <source>Why can it not see my other computer?</source>
+        <source>Why can&apos;t it find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
@@ -6001,7 +6001,7 @@
 <context>
     <name>ReadyStep</name>
     <message>
-        <source>A small model for learning the app is built in. Ask it how Poolhouse works; for everything else, load a larger one on the page Models.</source>
+        <source>A small model for learning the app is built in. Ask it how Poolhouse works. For everything else, load a larger one on the Models page.</source>
         <translation>Ein kleines Modell, mit dem Sie die App kennenlernen, ist eingebaut. Fragen Sie es, wie Poolhouse funktioniert; für alles andere laden Sie auf der Seite „Modelle“ ein größeres.</translation>
     </message>
     <message>
@@ -6021,7 +6021,7 @@
         <translation>Der Guide</translation>
     </message>
     <message>
-        <source>The first answer needs no download and no network.</source>
+        <source>Your first answer needs no download and no network.</source>
         <translation>Die erste Antwort braucht keinen Download und kein Netzwerk.</translation>
     </message>
 </context>
@@ -6032,7 +6032,7 @@
         <translation>Empfohlen: {name}</translation>
     </message>
     <message>
-        <source>Show it on the page Models</source>
+        <source>Show it on the Models page</source>
         <translation>Auf der Seite „Modelle“ zeigen</translation>
     </message>
     <message>
@@ -6059,15 +6059,15 @@
         <translation>{size} löschen</translation>
     </message>
     <message>
-        <source>It takes more memory of this computer than it is meant to give. It may be very slow, or not load. It runs in a process of its own, so Poolhouse goes on either way.</source>
+        <source>It needs more memory than you lend on this computer. It may be very slow, or fail to load. It runs in a separate process, so Poolhouse keeps running either way.</source>
         <translation>Es braucht mehr Arbeitsspeicher, als dieser Computer hergeben soll. Es kann sehr langsam sein oder sich nicht laden lassen. Es läuft in einem eigenen Prozess, Poolhouse läuft also in jedem Fall weiter.</translation>
     </message>
     <message>
-        <source>Its file of {size} is deleted. To use it again, it is downloaded again.</source>
+        <source>Its file ({size}) will be deleted. To use it again, you would have to download it again.</source>
         <translation>Die zugehörige Datei von {size} wird gelöscht. Um das Modell wieder zu benutzen, wird es erneut heruntergeladen.</translation>
     </message>
     <message>
-        <source>The {size} that are here are deleted. Pausing keeps them.</source>
+        <source>The {size} downloaded so far will be deleted. If you pause instead, they are kept.</source>
         <translation>Die {size}, die schon hier sind, werden gelöscht. Beim Pausieren bleiben sie erhalten.</translation>
     </message>
     <message>
@@ -6083,11 +6083,11 @@
         <translation>Rückgängig</translation>
     </message>
     <message>
-        <source>{name} is deleted; {size} are free again.</source>
+        <source>{name} was deleted. {size} is free again.</source>
         <translation>{name} ist gelöscht; {size} sind wieder frei.</translation>
     </message>
     <message>
-        <source>{name} is off the list. Its file stays where it is.</source>
+        <source>{name} was removed from the list. Its file stays where it is.</source>
         <translation>{name} steht nicht mehr in der Liste. Die Datei bleibt, wo sie ist.</translation>
     </message>
 </context>
@@ -6258,19 +6258,19 @@
 <context>
     <name>RoleStep</name>
     <message>
-        <source>Either way its memory helps the others, and you can pause that at any time.</source>
+        <source>Either way, its memory helps the others, and you can pause that at any time.</source>
         <translation>In beiden Fällen hilft sein Arbeitsspeicher den anderen, und Sie können das jederzeit pausieren.</translation>
     </message>
     <message>
-        <source>Nobody chats here. It opens with what it lends, and to whom.</source>
+        <source>Nobody chats here. Poolhouse opens on the page that shows what it lends, and to whom.</source>
         <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
     </message>
     <message>
-        <source>What is this computer for?</source>
+        <source>How will you use this computer?</source>
         <translation>Wofür ist dieser Computer da?</translation>
     </message>
     <message>
-        <source>You chat here. While you do not need its memory, the others may use it.</source>
+        <source>You chat here. While you don&apos;t need its memory, the others may use it.</source>
         <translation>Sie chatten hier. Solange Sie seinen Arbeitsspeicher nicht brauchen, dürfen die anderen ihn benutzen.</translation>
     </message>
 </context>
@@ -6471,7 +6471,7 @@
         <translation>Wird zusammengestellt…</translation>
     </message>
     <message>
-        <source>One file for whoever helps you. Names, addresses and folders are replaced, and no text of your chats is in it. Look before you save.</source>
+        <source>One file for the person helping you. Names, addresses and folders are replaced, and your chats are not included. Check it before you save.</source>
         <translation>Eine Datei für alle, die Ihnen helfen. Namen, Adressen und Ordner sind ersetzt, und sie enthält keinen Text aus Ihren Chats. Sehen Sie sie an, bevor Sie speichern.</translation>
     </message>
     <message>
@@ -6491,11 +6491,11 @@
         <translation>Im Ordner zeigen</translation>
     </message>
     <message>
-        <source>This could not be saved: {why}. Choose another folder.</source>
+        <source>The file could not be saved: {why}. Choose another folder.</source>
         <translation>Das ließ sich nicht speichern: {why}. Wählen Sie einen anderen Ordner.</translation>
     </message>
     <message>
-        <source>What stands in the chosen file</source>
+        <source>Contents of the selected file</source>
         <translation>Was in der gewählten Datei steht</translation>
     </message>
     <message>
@@ -6574,7 +6574,7 @@
 <context>
     <name>SetupForm</name>
     <message>
-        <source>People at once</source>
+        <source>Simultaneous users</source>
         <translation>Personen gleichzeitig</translation>
     </message>
 </context>
@@ -6585,11 +6585,11 @@
         <translation>Alle Schichten liegen auf diesem Gerät.</translation>
     </message>
     <message>
-        <source>Each machine holds some of the layers. What you type stays here.</source>
+        <source>Each machine holds some of the layers. What you type stays on this machine.</source>
         <translation>Jedes Gerät hält einen Teil der Schichten. Was Sie eingeben, bleibt hier.</translation>
     </message>
     <message>
-        <source>For several people at once: each question goes to one machine as a whole, so the others get what is typed.</source>
+        <source>For several people at once: each question is sent whole to one machine, so other machines see what you type.</source>
         <translation>Für mehrere Personen zugleich: Jede Frage geht ganz an ein Gerät, also erhalten die anderen, was eingegeben wird.</translation>
     </message>
     <message>
@@ -6605,23 +6605,23 @@
         <translation>Verteilung</translation>
     </message>
     <message>
-        <source>Replicas on several</source>
+        <source>Copies on several machines</source>
         <translation>Mehrfach, auf mehreren</translation>
     </message>
     <message>
-        <source>Slower than the best: {rate} instead of {best}.</source>
+        <source>Slower than the best choice: {rate} instead of {best}.</source>
         <translation>Langsamer als die beste: {rate} statt {best}.</translation>
     </message>
     <message>
-        <source>Split over several</source>
+        <source>Split over several machines</source>
         <translation>Auf mehrere geteilt</translation>
     </message>
     <message>
-        <source>The best</source>
+        <source>Best</source>
         <translation>Die beste</translation>
     </message>
     <message>
-        <source>The best: {shape}</source>
+        <source>Best: {shape}</source>
         <translation>Die beste: {shape}</translation>
     </message>
     <message>
@@ -6941,11 +6941,11 @@
 <context>
     <name>TokenField</name>
     <message>
-        <source>A token is kept {where}.</source>
+        <source>The token is stored {where}.</source>
         <translation>Ein Token ist {where} gespeichert.</translation>
     </message>
     <message>
-        <source>Access token of Hugging Face</source>
+        <source>Hugging Face access token</source>
         <translation>Zugriffstoken von Hugging Face</translation>
     </message>
     <message>
@@ -6953,11 +6953,11 @@
         <translation>Zugriffstoken, hf_…</translation>
     </message>
     <message>
-        <source>Its maker asks for an account: accept the terms on the model&apos;s page, then give an access token of huggingface.co.</source>
+        <source>This model requires an account: accept its terms on the model page, then enter an access token from huggingface.co.</source>
         <translation>Der Hersteller verlangt ein Konto: Stimmen Sie auf der Seite des Modells den Bedingungen zu, und geben Sie dann ein Zugriffstoken von huggingface.co an.</translation>
     </message>
     <message>
-        <source>Keep token</source>
+        <source>Save token</source>
         <translation>Token speichern</translation>
     </message>
 </context>
@@ -6972,7 +6972,7 @@
         <translation>{name} abbrechen</translation>
     </message>
     <message>
-        <source>Clear this line</source>
+        <source>Clear</source>
         <translation>Diese Zeile entfernen</translation>
     </message>
     <message>
@@ -7412,11 +7412,11 @@
 <context>
     <name>VerdictView</name>
     <message>
-        <source>It runs whole on one machine, so only what this one gives counts.</source>
+        <source>It runs whole on one machine, so only this machine&apos;s memory counts.</source>
         <translation>Es läuft ganz auf einem Gerät, deshalb zählt nur, was dieses hergibt.</translation>
     </message>
     <message>
-        <source>Its file and a short context need more than the machines lend now.</source>
+        <source>Even with a short context it needs more memory than the machines lend now.</source>
         <translation>Die Datei und ein kurzer Kontext brauchen mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
@@ -7432,7 +7432,7 @@
         <translation>Den kleineren Kontext verwenden</translation>
     </message>
     <message>
-        <source>With this context it needs more than the machines lend now.</source>
+        <source>With this context it needs more memory than the machines lend now.</source>
         <translation>Mit diesem Kontext braucht es mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
@@ -7481,7 +7481,7 @@
         <translation>Zurück</translation>
     </message>
     <message>
-        <source>End the introduction</source>
+        <source>Skip the introduction</source>
         <translation>Einführung beenden</translation>
     </message>
     <message>

@@ -217,14 +217,14 @@
 <context>
     <name>OtherModelsCard</name>
     <message numerus="yes">
-        <source>%n model(s) can be loaded on the page Models.</source>
+        <source>You can load %n model(s) on the Models page.</source>
         <translation>
             <numerusform>%Ln model can be loaded on the page Models.</numerusform>
             <numerusform>%Ln models can be loaded on the page Models.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <source>%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
         <translation>
             <numerusform>%Ln model of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
             <numerusform>%Ln models of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>

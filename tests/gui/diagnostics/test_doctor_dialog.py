@@ -1,4 +1,4 @@
-"""Why can it not see my other computer? One cause, one button, and the rest below it."""
+"""Why can't it find my other computer? One cause, one button, and the rest below it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_node_that_is_away_is_the_cause(qtbot: QtBot, away: Desk, parent: QWid
     assert dialog.cause is not None
     assert dialog.cause.code == "node_away"
     assert "Start" in buttons(dialog)
-    assert result_of(dialog.checks[-1])[2] == "Could not test"
+    assert result_of(dialog.checks[-1])[2] == "The test failed"
     dialog.close()
 
 

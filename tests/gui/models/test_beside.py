@@ -56,7 +56,7 @@ def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: D
     page.take_in([str(tiny.llama(tmp_path / "second.gguf"))])
     until(qtbot, lambda: page.list.chosen_key == "shelf:second")
     until(qtbot, lambda: Do.BESIDE in bar.buttons and bar.buttons[Do.BESIDE].isEnabled())
-    assert bar.buttons[Do.BESIDE].text() == "Load as well"
+    assert bar.buttons[Do.BESIDE].text() == "Load alongside"
     bar.buttons[Do.BESIDE].click()
     until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
     assert [model.model for model in pool.now.models] == ["second", "guide"]

@@ -85,8 +85,8 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
     assert page.details.verdict.judgement is not None
     assert page.details.verdict.judgement.estimate
     page.details.foot.bar.buttons[Do.DOWNLOAD].click()
-    until(qtbot, lambda: "downloaded and checked" in page.notice.sentence)
-    button = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Show it")
+    until(qtbot, lambda: "downloaded and verified" in page.notice.sentence)
+    button = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Show")
     page.list.show_all()
     button.click()
     until(qtbot, lambda: page.list.chosen_key.startswith("shelf:Tiny"))
@@ -169,7 +169,7 @@ def test_what_is_too_big_names_the_smaller_version_that_fits(qtbot: QtBot, page:
     details = page.details
     details.plan()
     until(qtbot, lambda: details.verdict.use.isVisibleTo(page))
-    assert details.verdict.title.text().startswith("Too big by ")
+    assert details.verdict.title.text().startswith("Too large by ")
     assert details.foot.bar.buttons[Do.DOWNLOAD].text() == "Download 39.7 GiB"
     details.verdict.use.click()
     until(qtbot, lambda: details.verdict.title.text() in ("Fits", "Tight"))
@@ -186,5 +186,5 @@ def test_a_gated_model_takes_a_token(qtbot: QtBot, page: ModelsPage) -> None:
     until(qtbot, lambda: "account" in token._words.text())
     token._field.setText("hf_" + "a" * 34)
     token._save.click()
-    until(qtbot, lambda: "A token is kept" in token._words.text())
+    until(qtbot, lambda: "The token is stored" in token._words.text())
     assert not token._field.text()

@@ -32,7 +32,7 @@ def test_it_says_how_much_how_fast_and_how_long(qtbot: QtBot, away: Desk, monkey
         now[0] += 2
     now[0] -= 2
     importing.changed.emit()
-    words = "Reading the file for its fingerprint · 20 MiB of 50 MiB · 10 MiB/s · 3 s left"
+    words = "Computing the file's checksum · 20 MiB of 50 MiB · 10 MiB/s · 3 s left"
     assert shown.rows[IMPORT_ID]._shown.words == words
     away.services.pool.link = Link.THERE
     (job,) = jobs_of(away.services.pool, [], importing)

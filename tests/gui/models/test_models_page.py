@@ -133,7 +133,7 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
     assert "whole only" not in said["Split"]
     about = page.details.about
     assert page.list.select("offer:whole")
-    assert about.notes.text() == ("The hash of its file is not known yet. The first download pins it.")
+    assert about.notes.text() == ("Its checksum is not known yet. The first download records it.")
     assert "runs whole on one machine" in about._facts.text()
     assert page.list.select("offer:split")
     assert not about.notes.isVisibleTo(page)
@@ -149,10 +149,10 @@ def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsP
     assert not about.notes.isVisibleTo(page)
     plain = replace(guide, facts=replace_fields(model_of(guide), has_template=False))
     about.show_item(plain)
-    assert about.notes.text() == ("Its file has no chat template, so chats are written as ChatML.")
+    assert about.notes.text() == ("Its file has no chat template, so chats use the ChatML format.")
     judge = replace(plain, facts=replace_fields(model_of(plain), writes=False, ranks=True))
     about.show_item(judge)
-    assert about.notes.text() == "A reranker: it scores texts for programs and can't chat."
+    assert about.notes.text() == "A reranker: it scores texts for other programs and can't chat."
     vectors = replace(plain, facts=replace_fields(model_of(plain), writes=False, embeds=True))
     about.show_item(vectors)
     assert not about.notes.isVisibleTo(page)
@@ -247,7 +247,7 @@ def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPa
     assert page.details.about.name.whole() == "my-finetune"
     until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
     page.details.foot.bar.buttons[Do.REMOVE].click()
-    until(qtbot, lambda: "off the list" in page.notice.sentence)
+    until(qtbot, lambda: "removed from the list" in page.notice.sentence)
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
     assert page.list.chosen_key == "shelf:guide"
     assert tiny_model.exists()
@@ -307,13 +307,13 @@ def test_a_file_deleted_under_the_shelf_is_said(qtbot: QtBot, page: ModelsPage, 
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
     tiny_model.unlink()
     page.library.look()
-    until(qtbot, lambda: any("File is gone" in line for line in lines(page)))
+    until(qtbot, lambda: any("File missing" in line for line in lines(page)))
     assert not page.details.foot.bar.buttons[Do.LOAD].isEnabled()
     gone = page.library.item("shelf:my-finetune")
     assert gone is not None
     page.library.shelf = [replace(gone, facts=replace_fields(model_of(gone), away=True))]
     page.list.refresh()  # it comes back with its disk
-    assert any("Disk not there" in line for line in lines(page))
+    assert any("Disk not connected" in line for line in lines(page))
     page.details.foot.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
 
@@ -358,7 +358,7 @@ def test_what_is_rebuilt_is_called_so_and_not_offered_again(page: ModelsPage, at
     pool.stop()
     pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "recovering"}}
     pool.changed.emit()
-    assert any("Being rebuilt" in line for line in lines(page))
+    assert any("Rebuilding" in line for line in lines(page))
     assert set(page.details.foot.bar.buttons) == {Do.CHAT, Do.UNLOAD}
 
 

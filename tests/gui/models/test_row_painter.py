@@ -55,8 +55,8 @@ def test_the_name_is_whole_and_the_verdict_goes_below_it(qtbot: QtBot, theme: Th
     painted._line(painter, image.rect(), Row(item=OFFER, judgement=TOO_BIG))
     painter.end()
     wrote = dict(painted.wrote)
-    assert wrote.keys() >= {"Ministral 3 Instruct", "Too big by 816 MiB"}
-    assert (wrote["Ministral 3 Instruct"] == wrote["Too big by 816 MiB"]) is beside
+    assert wrote.keys() >= {"Ministral 3 Instruct", "Too large by 816 MiB"}
+    assert (wrote["Ministral 3 Instruct"] == wrote["Too large by 816 MiB"]) is beside
 
 
 def test_the_guide_is_whole_in_german_in_a_small_window(qtbot: QtBot, qapp: QApplication, theme: Theme) -> None:

@@ -47,7 +47,7 @@ def test_the_list_shows_one_size_beside_the_other_filters(page: ModelsPage) -> N
     assert page.list._empty.isVisibleTo(page)
     assert "this size" in page.list._empty.sentence.text()
     page.list.search.setText("nobody's")
-    assert "has this name" in page.list._empty.sentence.text()
+    assert "has that name" in page.list._empty.sentence.text()
     page.list._all.click()
     assert names()[-2:] == ["Large 70B", "Small 1B"]
     assert page.list.size_filter.currentText() == "Any size"

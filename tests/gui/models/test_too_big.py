@@ -51,7 +51,7 @@ def opened(qtbot: QtBot, qapp: QApplication, at: TestNode) -> ModelsPage:
 def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
     qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
-    assert details.verdict.title.text().startswith("Too big by")
+    assert details.verdict.title.text().startswith("Too large by")
     assert "32 MiB are free for models now" in details.verdict.sum.text()
     assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
     details.foot.bar.buttons[Do.ANYWAY].click()
@@ -76,7 +76,7 @@ def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, att
     qtbot.waitUntil(fits, timeout=WITHIN_MS)
     given(attic, 32 << 20)
     qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
-    assert details.verdict.title.text().startswith("Too big by")
+    assert details.verdict.title.text().startswith("Too large by")
     assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
 
 

@@ -75,7 +75,7 @@ def test_the_sum_of_a_plan() -> None:
     assert (b.needs, b.left) == (3 * GIB, GIB)
     assert whole_sum(convert(plan, plans.Plan)) == (
         "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + work memory 1.0 GiB = 6.0 GiB "
-        "of 12.0 GiB free for models now."
+        "of the 12.0 GiB free for models now."
     )
     assert of_machine(b) == "weights 2.0 GiB + KV 1.0 GiB + work 0 KiB, 1.0 GiB left"
 
@@ -98,17 +98,17 @@ def test_the_sum_of_a_plan() -> None:
         ),
         (
             Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB)),
-            "Too big by 27.0 GiB",
-            "Too big by 27.0 GiB",
+            "Too large by 27.0 GiB",
+            "Too large by 27.0 GiB",
             "",
         ),
         (
             Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB), quantisation="Q2_K"),
             "Q2_K fits",
-            "Too big by 27.0 GiB",
+            "Too large by 27.0 GiB",
             "",
         ),
-        (Judgement(Verdict(VerdictWord.TOO_BIG)), "Too big", "Too big", ""),
+        (Judgement(Verdict(VerdictWord.TOO_BIG)), "Too large", "Too large", ""),
     ],
 )
 def test_words_of_a_verdict(judgement: Judgement, short: str, title: str, beside: str) -> None:
@@ -141,7 +141,7 @@ def test_a_context_that_cannot_be_changed_says_so(qtbot: QtBot) -> None:
     slider = ContextSlider()
     qtbot.addWidget(slider)
     slider.offer(512)
-    assert slider.slider.toolTip() == "512 tokens, all that this model has"
+    assert slider.slider.toolTip() == "512 tokens, the model's maximum"
     slider.offer(1024)
     assert slider.slider.toolTip() == "1,024 tokens"
 
@@ -153,7 +153,7 @@ def test_a_line_says_what_it_is_and_is_found_by_it() -> None:
     facts = {"quantisation": "Q8_0", "file_bytes": 1 << 30}
     assert (
         small_print(shelf_item(convert({"name": "x"} | facts, models.ShelfModel)))
-        == "Q8_0 · 1.0 GiB · not in the catalogue"
+        == "Q8_0 · 1.0 GiB · not in the catalog"
     )
     assert (
         small_print(shelf_item(convert({"name": "x", "in_catalogue": True} | facts, models.ShelfModel)))
@@ -188,9 +188,9 @@ def test_the_next_smaller_file_that_fits() -> None:
         (download("checking", sha256="a" * 64),
          "Checking the file, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
         (download("checking", sha256=None),
-         "Reading the file for its fingerprint, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
-        (download("waiting"), "Waits for its turn"),
-        (download("starting"), "Asking huggingface.co"),
+         "Computing the file's checksum, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
+        (download("waiting"), "Waiting for its turn"),
+        (download("starting"), "Contacting huggingface.co"),
         (download("failed", reason_facts=GONE), said(GONE_REASON)),
         (download("running", total_bytes=None, bytes_per_s=None, seconds_left=None),
          "10.0 GiB · from huggingface.co"),
@@ -207,7 +207,7 @@ def test_a_download_that_is_held_up_says_why_and_what_stops_it(qtbot: QtBot, qap
     assert shown._problem.isHidden()
     why = said(GONE_REASON)
     shown.tell(shown_as(download("starting", held_up_facts=GONE)))
-    assert shown._problem.text() == f"{why} Poolhouse goes on trying; Pause stops that."
+    assert shown._problem.text() == f"{why} Poolhouse keeps trying. To stop, press Pause."
     assert not shown._problem.isHidden()
     assert not shown._words.isHidden()
     assert not shown.pause.isHidden()

@@ -88,7 +88,7 @@ def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
     joining.why.click()
     (doctor,) = joining.findChildren(DoctorDialog)
     qtbot.waitUntil(lambda: doctor.cause is not None, timeout=20_000)
-    assert doctor.title.text() == "No machine nearby shows a code just now"
+    assert doctor.title.text() == "No machine nearby is showing a code right now"
     offered = [one.text() for one in doctor._card.findChildren(QPushButton)]
     assert offered == ["Back to “Join a household”"], "never the help of who adds a machine"
     doctor.reject()

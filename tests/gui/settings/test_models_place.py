@@ -93,7 +93,7 @@ def test_a_small_disk_is_said_to_take_no_downloads(
     sheet._tell(convert(seen | {"room_bytes": 1}, downloads.FolderChoice))
     assert "downloaded" not in sheet.sentence.text()
     sheet._tell(convert(seen | {"room_bytes": 0}, downloads.FolderChoice))
-    assert "5 GiB stay free, so nothing can be downloaded to it now." in sheet.sentence.text()
+    assert "Poolhouse keeps 5 GiB free, so nothing can be downloaded there now." in sheet.sentence.text()
     sheet.reject()
 
 

@@ -78,7 +78,7 @@ def test_all_of_them_are_used_where_they_are(
     others._take_found(FoundFiles(found))
     early.take.click()
     assert others.is_busy
-    assert early.about.text().startswith("theirs.gguf: Reading the file for its fingerprint")
+    assert early.about.text().startswith("theirs.gguf: Computing the file's checksum")
     assert not early.stop.isHidden()
     qtbot.waitUntil(lambda: not others.is_busy)
     assert [model.name for model in others.taken] == ["theirs"]

@@ -152,7 +152,7 @@ def test_a_name_outlives_steps_that_are_over_before_the_node_is_there(
     welcome = begun(away, window)
     QTest.keyClicks(welcome.step.findChildren(QLineEdit)[0], "study")
     press(welcome, "Next")
-    press(welcome, "End the introduction")
+    press(welcome, "Skip the introduction")
     pool = away.services.pool
     with node(away.services.launcher.home, "den"):
         follow(qtbot, away.services)
@@ -182,14 +182,14 @@ def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
 
 
 def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) -> None:
-    press(begun(away, window), "End the introduction")
+    press(begun(away, window), "Skip the introduction")
     assert away.went == [navigation.CHAT]
     assert away.services.preferences.flag(DONE)
     again = begun(away, window)
     assert isinstance(again.step, NameStep)
     window.resize(1000, 640)
     assert again.size() == window.size()
-    press(again, "End the introduction")
+    press(again, "Skip the introduction")
 
 
 def test_everything_has_a_name_and_the_keyboard_reaches_it(away: Desk, window: QMainWindow) -> None:
@@ -219,12 +219,12 @@ def test_who_may_not_change_its_household_is_offered_no_code(qtbot: QtBot, away:
 def test_whose_machine_is_paired_already_is_offered_one_more(qtbot: QtBot, away: Desk) -> None:
     step = PairStep(away.services)
     qtbot.addWidget(step)
-    assert step._which.text() == "This is the first one"
+    assert step._which.text() == "This is the first computer"
     assert not step._first.isEnabled()
     assert step.away.isVisibleTo(step), "that nothing can be pressed has its reason"
     away.services.pool.snapshot = household(2)
     away.services.pool.changed.emit()
-    assert step._which.text() == "Add one more"
+    assert step._which.text() == "Add another"
 
 
 def test_its_mark_follows_the_palette(away: Desk, window: QMainWindow) -> None:

@@ -38,10 +38,8 @@ class AboutView(QWidget):
         self._page = button(self.tr("Model page"), self._open, "link")
         self._address = ""
         self._guide = QWidget()
-        words = self.tr(
-            "This model is built in, small, and for learning the app. For real questions take a larger one."
-        )
-        self.better = button(self.tr("Look for one that fits"), self.recommend.emit, "inline")
+        words = self.tr("This small model is built in, for learning the app. For real questions, use a larger one.")
+        self.better = button(self.tr("Find one that fits"), self.recommend.emit, "inline")
         better = row(self.better, None)
         self._guide.setLayout(column(paragraph(words), better, gap=0))
         foot = row(self._licence, self._page, gap=sizes.S)
@@ -60,8 +58,8 @@ class AboutView(QWidget):
         self.tell_notes(item, None)
         self._guide.setVisible(item.is_guide)
         licence = "" if isinstance(item.facts, FoundFile) else (item.facts.licence or "")[:SHOWN]
-        known = self.tr("Licence: {licence}").format(licence=licence)
-        self._licence.say(known if licence else self.tr("Licence: not stated"))
+        known = self.tr("License: {licence}").format(licence=licence)
+        self._licence.say(known if licence else self.tr("License: not stated"))
         self._licence.setVisible(item.kind is not Kind.OTHER_APP)
         self._address = item.remote.page if item.remote is not None else ""
         self._page.setVisible(bool(self._address))
@@ -73,7 +71,7 @@ class AboutView(QWidget):
             case ShelfModel():
                 return said(facts.missing_facts) if facts.missing_facts is not None else ""
             case FoundFile():
-                words = self.tr("It belongs to {app}. It is used where it is, and never moved or changed.")
+                words = self.tr("It belongs to {app}. Poolhouse uses it in place and never moves or changes it.")
                 return said(facts.reason_facts) if facts.reason_facts is not None else words.format(app=facts.app)
             case CatalogueModel():
                 return about_of(facts)
@@ -100,7 +98,7 @@ class AboutView(QWidget):
             if facts.source not in (None, "Poolhouse"):
                 parts.append(self.tr("from {app}").format(app=facts.source))
             if not facts.in_catalogue:
-                parts.append(self.tr("not in the catalogue"))
+                parts.append(self.tr("not in the catalog"))
         return [part for part in parts if part]
 
     def _open(self) -> None:
@@ -111,11 +109,11 @@ class AboutView(QWidget):
 def _file_notes(item: Item) -> list[str]:
     file, model = item.file(), item.shelf
     if item.kind is Kind.OFFER and file is not None and file.sha256 is None:
-        return [translate("Models", "The hash of its file is not known yet. The first download pins it.")]
+        return [translate("Models", "Its checksum is not known yet. The first download records it.")]
     if model is not None and model.ranks:
-        return [translate("Models", "A reranker: it scores texts for programs and can't chat.")]
+        return [translate("Models", "A reranker: it scores texts for other programs and can't chat.")]
     if model is not None and model.writes and not model.has_template:
-        return [translate("Models", "Its file has no chat template, so chats are written as ChatML.")]
+        return [translate("Models", "Its file has no chat template, so chats use the ChatML format.")]
     return []
 
 

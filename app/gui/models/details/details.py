@@ -158,11 +158,11 @@ class Details(Whole):
         halves = column(self._area, self.foot, gap=0)
         halves.setStretch(0, 1)
         whole.setLayout(halves)
-        words = self.tr("Choose a model on the left to see whether it fits and how fast it runs.")
+        words = self.tr("Choose a model on the left to see whether it fits and how fast it would run.")
         self._stack = QStackedWidget()
         set_role(self._stack, "inside")
-        search = button(self.tr("Look for one that fits"), self.recommend.emit)
-        self._stack.addWidget(EmptyState(self.tr("No model chosen"), words, search))
+        search = button(self.tr("Find one that fits"), self.recommend.emit)
+        self._stack.addWidget(EmptyState(self.tr("No model selected"), words, search))
         self._stack.addWidget(whole)
         self.setLayout(column(self._stack))
         self._services.theme.changed.connect(self._size)
@@ -196,7 +196,7 @@ class Details(Whole):
         else:
             self.form.show_item(item, None)
         known = self._judging.of(item)
-        words = self.tr("Asking which files there are…") if item.needs_files else self._unsized(item)
+        words = self.tr("Looking up its files…") if item.needs_files else self._unsized(item)
         if known is None or not item.is_here:
             self.verdict.clear(words)
             self.forecast.clear()
@@ -210,7 +210,7 @@ class Details(Whole):
         file = item.file()
         if item.kind is not Kind.OFFER or file is None or file.size_bytes:
             return ""
-        return self.tr("The size of its file is not known yet, so nobody can say whether it fits.")
+        return self.tr("The size of its file is not known yet, so Poolhouse can't tell whether it fits.")
 
     def _set_up(self) -> None:
         self.plan()
@@ -319,7 +319,7 @@ class Details(Whole):
                 words, details = said(loaded.reason_facts), reason_details(loaded.reason_facts)
         elif item.is_here and failed is not None and failed.model == item.name:  # it fits, and yet failed
             why = failed.facts.get("why")
-            words = self.tr("The last try to load it failed. {why}").format(
+            words = self.tr("The last attempt to load it failed. {why}").format(
                 why=said(why) if isinstance(why, Reason) else why or ""
             )
         self.lost.say(words, details=details)

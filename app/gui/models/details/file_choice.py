@@ -168,10 +168,10 @@ class TokenField(QWidget):
         self._field = QLineEdit()
         self._field.setEchoMode(QLineEdit.EchoMode.Password)
         self._field.setPlaceholderText(self.tr("Access token, hf_…"))
-        self._field.setAccessibleName(self.tr("Access token of Hugging Face"))
+        self._field.setAccessibleName(self.tr("Hugging Face access token"))
         self._field.setMaxLength(400)
         self._field.returnPressed.connect(self._keep)
-        self._save = button(self.tr("Keep token"), self._keep)
+        self._save = button(self.tr("Save token"), self._keep)
         self.setLayout(column(self._words, Flow(self._field, self._save)))
 
     def look(self) -> None:
@@ -199,11 +199,11 @@ class TokenField(QWidget):
     def _known(self, answer: TokenState) -> None:
         self._calls.done(TOKEN)
         ask = self.tr(
-            "Its maker asks for an account: accept the terms on the model's page, then give an "
-            "access token of huggingface.co."
+            "This model requires an account: accept its terms on the model page, then enter an access token from "
+            "huggingface.co."
         )
         if answer.set:
-            where = self.tr("A token is kept {where}.").format(where=said(answer.where_facts))
+            where = self.tr("The token is stored {where}.").format(where=said(answer.where_facts))
             self._words.setText(f"{ask} {where}")
         else:
             self._words.setText(ask)

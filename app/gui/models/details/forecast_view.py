@@ -63,7 +63,7 @@ class ForecastView(QWidget):
         self._step = label("", "caption")
         self._reasons, self._advice = column(gap=sizes.S), column(gap=sizes.S)
         self._said: tuple[list[str], list[str]] = ([], [])
-        self._why = label(self.tr("Why this way"), "section")
+        self._why = label(self.tr("Why this placement"), "section")
         self._help = label(self.tr("What would help"), "section")
         actions = row(self.measure, self._stop, None)
         self.setLayout(column(self._figures, self.fact, self._unmeasured, actions, self._step, self._bar))
@@ -100,16 +100,14 @@ class ForecastView(QWidget):
         """Show the times of the last answer beside the forecast for it."""
         self._last = last
         self.fact.setVisible(last is not None)
-        unmeasured = self.tr("Not measured yet. A test of about ten seconds makes a forecast.")
+        unmeasured = self.tr("Not measured yet. A ten-second test gives you a forecast.")
         if last is not None:
-            unmeasured = self.tr(
-                "As it is set here it is not measured yet. A test of about ten seconds makes a forecast."
-            )
+            unmeasured = self.tr("These settings have not been measured yet. A ten-second test gives you a forecast.")
         self._unmeasured.setText(unmeasured)
         if last is not None:
             words = self.tr(
-                "Last answer: {rate}, first token after {first}. For just its prompt and its length, on the "
-                "machines that gave it, {rate_before} and {first_before} were forecast."
+                "Last answer: {rate}, first token after {first}. The forecast for a prompt and an answer of exactly "
+                "this length on the same machines was {rate_before} and {first_before}."
             )
             sentences = words.format(
                 rate=formats.speed(last.tok_s),
@@ -118,9 +116,11 @@ class ForecastView(QWidget):
                 first_before=formats.seconds(last.forecast_ttft_s),
             )
             if last.interruptions:
-                sentences += " " + self.tr("A machine was lost or changed during it, which took part of its time.")
+                sentences += " " + self.tr(
+                    "A machine was lost or replaced during this answer, which took part of the time."
+                )
             if not self._figures.isHidden():
-                sentences += " " + self.tr("The figures above are for a typical request, as set here.")
+                sentences += " " + self.tr("The figures above are for a typical request with these settings.")
             self.fact.setText(sentences)
 
     def show_measuring(self, on: bool) -> None:

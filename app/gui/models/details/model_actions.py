@@ -102,7 +102,7 @@ def _running(setup: Setup, now: Now) -> list[Action]:
     load = _primary(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
     if loaded and load.enabled:
         fits = now.beside is None or now.beside.fits
-        return [load, Action(Do.BESIDE, translate("Models", "Load as well"), enabled=fits)]
+        return [load, Action(Do.BESIDE, translate("Models", "Load alongside"), enabled=fits)]
     if fits or gone or not now.may_try or now.is_loading:
         return [load]
     return [load, Action(Do.ANYWAY, translate("Models", "Try anyway"))]
@@ -130,7 +130,7 @@ def _getting(file: HubFile | None, now: Now) -> list[Action]:
     if file is None:
         return []
     if file.on_shelf:
-        return [_primary(Do.SHOW, translate("Models", "Show it"))]
+        return [_primary(Do.SHOW, translate("Models", "Show"))]
     download = now.downloads.get(file.download or "")
     if download is not None and download.state not in ("done", "failed", "paused"):
         return [_primary(Do.DOWNLOAD, translate("Models", "Downloading…"), enabled=False)]
@@ -206,7 +206,7 @@ class BesideView(QWidget):
         refused = verdicts.of_error(result) if isinstance(result, AppError) else None
         self.judgement = verdicts.of_plan(result) if isinstance(result, Plan) else refused
         if self.judgement is not None:
-            words = QCoreApplication.translate("Models", "Load as well: {verdict}")
+            words = QCoreApplication.translate("Models", "Load alongside: {verdict}")
             self.words.setText(words.format(verdict=_verdict(self.judgement)))
 
 

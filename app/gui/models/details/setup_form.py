@@ -42,10 +42,10 @@ class SetupForm(QWidget):
         self.people = QSpinBox()
         self.people.setRange(1, MOST_PEOPLE)
         wheel_scrolls_page(self.people)
-        self.people.setAccessibleName(self.tr("People at once"))
+        self.people.setAccessibleName(self.tr("Simultaneous users"))
         self.machines = MachineTicks(pool)
         self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        title = label(self.tr("People at once"))
+        title = label(self.tr("Simultaneous users"))
         title.setBuddy(self.people)
         people = row(title, None, self.people)
         box = column(self.context, self.kv, people, self.machines, self.shape)
@@ -139,7 +139,7 @@ class ContextSlider(QWidget):
     def _tell(self) -> None:
         words = self.tr("{count} tokens")
         if not self.slider.isEnabled():
-            words = self.tr("{count} tokens, all that this model has")
+            words = self.tr("{count} tokens, the model's maximum")
         words = words.format(count=formats.number(self.context))
         self._value.setText(words)
         self.slider.setToolTip(words)
@@ -155,9 +155,9 @@ class KvChoice(QWidget):
         super().__init__()
         self._possible, self._bytes = True, dict[str, int]()
         self.combo = DropDown()
-        self.combo.addItem(self.tr("f16, exactly"), EXACT)
-        self.combo.addItem(self.tr("q8_0, about half"), SMALL)
-        self.combo.setAccessibleName(self.tr("How the context is kept"))
+        self.combo.addItem(self.tr("f16, exact"), EXACT)
+        self.combo.addItem(self.tr("q8_0, about half the size"), SMALL)
+        self.combo.setAccessibleName(self.tr("How the context is stored"))
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
@@ -198,16 +198,16 @@ class KvChoice(QWidget):
 
     def _words(self) -> str:
         if not self._possible:
-            return self.tr("This model's heads are too small for q8_0, so its context stays in f16.")
+            return self.tr("This model's attention heads are too small for q8_0, so its context stays in f16.")
         exact, small = self._bytes.get(EXACT), self._bytes.get(SMALL)
         known = {"exact": formats.size(exact or 0), "small": formats.size(small or 0)}
         if self.kind == EXACT:
-            words = self.tr("The context takes {exact}; as q8_0 it would take {small}.")
+            words = self.tr("The context takes {exact}. As q8_0 it would take {small}.")
             return words.format(**known) if small else ""
         words = self.tr("The context takes {small} instead of {exact}.") if small else ""
         effect = self.tr(
-            "Answers may differ a little: of {asked} short answers of the Guide {same} stayed the "
-            "same, word for word. Longer ones of other models were not measured."
+            "Answers may differ slightly: in a test with the Guide, {same} of {asked} short answers stayed the "
+            "same, word for word. Longer answers and other models were not tested."
         )
         said = effect.format(asked=formats.number(KV_ANSWERS), same=formats.number(KV_SAME_ANSWERS))
         return " ".join(part for part in (words.format(**known), said) if part)
@@ -285,7 +285,7 @@ class MachineTicks(QWidget):
         if not machine.online:
             return self.tr("{name} (offline)").format(name=name)
         if not _lends(machine):
-            return self.tr("{name} (lends nothing now)").format(name=name)
+            return self.tr("{name} (not lending now)").format(name=name)
         size = formats.size(machine.lent_bytes or 0)
         return self.tr("{name} (lends {size})").format(name=name, size=size)
 
@@ -371,8 +371,8 @@ class ShapeChoice(QWidget):
     def _tell(self) -> None:
         words = {
             "one": self.tr("One machine"),
-            "split": self.tr("Split over several"),
-            "replicas": self.tr("Replicas on several"),
+            "split": self.tr("Split over several machines"),
+            "replicas": self.tr("Copies on several machines"),
         }
         for at, kind in enumerate(("", *words)):
             text = words.get(kind) or self._best_words(words.get(self._best, ""))
@@ -381,10 +381,10 @@ class ShapeChoice(QWidget):
             self.combo.setItemText(at, text)
         hints = {
             "one": self.tr("All layers are on this machine."),
-            "split": self.tr("Each machine holds some of the layers. What you type stays here."),
+            "split": self.tr("Each machine holds some of the layers. What you type stays on this machine."),
             "replicas": self.tr(
-                "For several people at once: each question goes to one machine as a whole, so the others "
-                "get what is typed."
+                "For several people at once: each question is sent whole to one machine, so other machines see what "
+                "you type."
             ),
         }
         chosen = str(self.combo.currentData() or "")
@@ -397,10 +397,10 @@ class ShapeChoice(QWidget):
         now, best = self._rates.get(chosen), self._rates.get(self._best)
         if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""
-        words = self.tr("Slower than the best: {rate} instead of {best}.")
+        words = self.tr("Slower than the best choice: {rate} instead of {best}.")
         return words.format(rate=formats.speed(now), best=formats.speed(best))
 
     def _best_words(self, best: str) -> str:
         if not best:
-            return self.tr("The best")
-        return self.tr("The best: {shape}").format(shape=best)
+            return self.tr("Best")
+        return self.tr("Best: {shape}").format(shape=best)

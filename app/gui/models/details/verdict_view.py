@@ -80,11 +80,11 @@ class VerdictView(QWidget):
         if plan is None and judgement.quantisation:
             words = self.tr("{quantisation} would fit.").format(quantisation=judgement.quantisation)
         elif plan is None and not splits:
-            words = self.tr("It runs whole on one machine, so only what this one gives counts.")
+            words = self.tr("It runs whole on one machine, so only this machine's memory counts.")
         elif plan is None and judgement.verdict.word is VerdictWord.SMALLER:
-            words = self.tr("With this context it needs more than the machines lend now.")
+            words = self.tr("With this context it needs more memory than the machines lend now.")
         elif plan is None:
-            words = self.tr("Its file and a short context need more than the machines lend now.")
+            words = self.tr("Even with a short context it needs more memory than the machines lend now.")
         self._show(judgement, words, plan, "" if plan else quantisation)
         return judgement
 
@@ -279,8 +279,8 @@ def whole_sum(plan: Plan) -> str:
     cells = plan.context * plan.users
     words = translate(
         "Models",
-        "Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} "
-        "of {lends} free for models now.",
+        "Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of the {lends} "
+        "free for models now.",
     )
     return words.format(
         weights=formats.size(sum(part.weights for part in parts)),
@@ -295,7 +295,7 @@ def whole_sum(plan: Plan) -> str:
 def short_sum(parts: Parts) -> str:
     """Return the same sum for a model that does not fit."""
     words = translate(
-        "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are free for models now."
+        "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} is free for models now."
     )
     return words.format(
         weights=formats.size(parts.weight_bytes),

@@ -52,7 +52,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
 
     page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()
     details.plan()
-    until(qtbot, lambda: view.words.text() == "Load as well: Too big by 4.0 MiB")
+    until(qtbot, lambda: view.words.text() == "Load alongside: Too large by 4.0 MiB")
     assert asked[-1]["beside"]
     assert not bar.buttons[Do.BESIDE].isEnabled()
     assert bar.buttons[Do.LOAD].isEnabled()  # in its place it fits

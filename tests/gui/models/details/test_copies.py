@@ -89,7 +89,7 @@ def test_from_one_window_to_the_other(
     assert Do.DOWNLOAD in page.details.foot.bar.buttons
     asked = len(hub.requests)
     page.details.foot.bar.buttons[Do.COPY].click()
-    until(qtbot, lambda: "is copied and checked" in page.notice.sentence)
+    until(qtbot, lambda: "was copied and verified" in page.notice.sentence)
     assert len(hub.requests) == asked
     settings.reset()
     until(qtbot, lambda: not den.control("GET", "/settings")["share_models"])
@@ -106,11 +106,11 @@ def test_a_copy_comes_before_a_download_where_a_machine_has_it() -> None:
     has = replace(IDLE, copies=(DEN,))
     assert done(has) == ["Copy from den", "Download 2.0 GiB"]
     assert done(IDLE) == ["Download 2.0 GiB"]
-    assert done(has, on_shelf="mine") == ["Show it"]
+    assert done(has, on_shelf="mine") == ["Show"]
 
 
 def test_a_copy_says_from_where_it_comes() -> None:
     copied = {"source": "den", "machine": DEN.id}
     assert "from den" in of_download(convert(download("running", **copied), downloads.Download)).words
-    assert of_download(convert(download("done", **copied), downloads.Download)).words == "Copied and checked"
-    assert of_download(convert(download("done"), downloads.Download)).words == "Downloaded and checked"
+    assert of_download(convert(download("done", **copied), downloads.Download)).words == "Copied and verified"
+    assert of_download(convert(download("done"), downloads.Download)).words == "Downloaded and verified"

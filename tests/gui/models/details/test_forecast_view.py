@@ -121,9 +121,9 @@ def test_two_forecasts_that_differ_say_what_each_is_for(view: ForecastView) -> N
     }  # fmt: skip
     view.show_fact(convert(last, plans.AnswerOutcome))
     view.show_plan(plan(forecast=None))
-    assert "For just its prompt and its length" in view.fact.text()
+    assert "for a prompt and an answer of exactly this length" in view.fact.text()
     assert "above" not in view.fact.text()  # nothing stands there
-    assert view._unmeasured.text().startswith("As it is set here it is not measured yet.")
+    assert view._unmeasured.text().startswith("These settings have not been measured yet.")
     view.show_plan(plan(forecast=KNOWN))
     assert "The figures above are for a typical request" in view.fact.text()
     view.show_fact(None)

@@ -17,7 +17,7 @@ from tests.gui.models.test_models_page import until
 @pytest.mark.long
 def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
     kv, client = page.details.form.kv, at_lone.services.client
-    until(qtbot, lambda: "as q8_0 it would take" in kv.hint.text())
+    until(qtbot, lambda: "As q8_0 it would take" in kv.hint.text())
     before = page.details.verdict.sum.text()
     kv.combo.setCurrentIndex(kv.combo.findData("q8_0"))
     until(qtbot, lambda: page.details.verdict.sum.text() != before)

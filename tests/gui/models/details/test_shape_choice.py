@@ -48,12 +48,12 @@ def texts(choice: ShapeChoice) -> list[str]:
 def test_each_shape_has_its_forecast_for_as_many_people(choice: ShapeChoice) -> None:
     choice.show_plan(convert(plan(1, ALONE, SPLIT), plans.Plan))
     assert texts(choice) == [
-        "The best: Split over several, 14.0 tok/s", "One machine, 9.6 tok/s",
-        "Split over several, 14.0 tok/s", "Replicas on several",
+        "Best: Split over several machines, 14.0 tok/s", "One machine, 9.6 tok/s",
+        "Split over several machines, 14.0 tok/s", "Copies on several machines",
     ]  # fmt: skip
     choice.show_plan(convert(plan(4, ALONE, SPLIT, TWICE), plans.Plan))
-    assert texts(choice)[0] == "The best: Replicas on several, 64.0 tok/s"
-    assert texts(choice)[2:] == ["Split over several, 50.0 tok/s", "Replicas on several, 64.0 tok/s"]
+    assert texts(choice)[0] == "Best: Copies on several machines, 64.0 tok/s"
+    assert texts(choice)[2:] == ["Split over several machines, 50.0 tok/s", "Copies on several machines, 64.0 tok/s"]
 
 
 def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoice) -> None:
@@ -61,20 +61,20 @@ def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoi
     with qtbot.waitSignal(choice.changed):
         choice.combo.setCurrentIndex(choice.combo.findData("replicas"))
     assert kinds(choice) == ["replicas"]
-    assert "the others get what is typed" in choice.hint.text()
+    assert "so other machines see what you type" in choice.hint.text()
     assert choice.combo.accessibleDescription() == choice.hint.text()
     forced = {**plan(1, ALONE, SPLIT), "shape": "replicas", "forecast": TWICE}  # for one person
     choice.show_plan(convert(forced, plans.Plan))
-    assert texts(choice)[0] == "The best: Split over several, 14.0 tok/s"  # it stays the best
-    assert texts(choice)[3] == "Replicas on several, 9.6 tok/s"
+    assert texts(choice)[0] == "Best: Split over several machines, 14.0 tok/s"  # it stays the best
+    assert texts(choice)[3] == "Copies on several machines, 9.6 tok/s"
     choice.show_plan(None)
-    assert texts(choice)[:2] == ["The best", "One machine"]
+    assert texts(choice)[:2] == ["Best", "One machine"]
 
 
 def test_a_shape_that_is_slower_says_so_before_it_is_loaded(choice: ShapeChoice) -> None:
     choice.combo.setCurrentIndex(choice.combo.findData("split"))
     choice.show_plan(convert(plan(1, SPLIT | {"request_s": 60.0, "decode_tok_s": 3.1}, ALONE), plans.Plan))
-    assert choice.hint.text().startswith("Slower than the best: 3.1 tok/s instead of 9.6 tok/s.")
+    assert choice.hint.text().startswith("Slower than the best choice: 3.1 tok/s instead of 9.6 tok/s.")
     choice.combo.setCurrentIndex(choice.combo.findData("one"))
     assert "Slower" not in choice.hint.text()
     choice.combo.setCurrentIndex(0)
@@ -83,7 +83,7 @@ def test_a_shape_that_is_slower_says_so_before_it_is_loaded(choice: ShapeChoice)
 
 def test_what_was_not_measured_names_the_shape_alone(choice: ShapeChoice) -> None:
     choice.show_plan(plans.Plan(model="m", users=1, shape="split"))
-    assert texts(choice)[0] == "The best: Split over several"
+    assert texts(choice)[0] == "Best: Split over several machines"
 
 
 def test_it_begins_with_what_is_loaded_and_orders_nothing_where_it_is_hidden(choice: ShapeChoice) -> None:
