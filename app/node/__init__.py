@@ -1,1 +1,1 @@
-"""The engine process of a machine: owns all state, serves the loopback API."""
+"""The engine process of a machine, which owns all state and serves the loopback API."""

@@ -1,4 +1,4 @@
-"""Work that can be ended early: by an event, or in a thread by the code that waits for it."""
+"""Work that can be ended early: by an event, or, in a thread, by the code that waits for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Report = Callable[..., None]
 
 
 class Stopped(Exception):
-    """Raised in a thread, where it reports progress, once nothing waits for it any more."""
+    """Raised in a thread when it reports progress that nothing waits for anymore."""
 
 
 async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
-    """Return the result of `work`. When `stop` is set first, cancel `work`, wait for its end and raise `instead`.
+    """Return the result of `work`. If `stop` is set first, cancel `work`, wait for it to end and raise `instead`.
 
-    It is cancelled only once, however many callers want its end: it finishes giving back what it holds.
+    `work` is cancelled only once even if several callers want that, so that it can finish its cleanup.
     """
     async with asyncio.TaskGroup() as group:
         stopped = group.create_task(stop.wait(), name="stop the work")
@@ -40,10 +40,10 @@ async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: 
 
 
 async def in_thread(work: Callable[[Report], T], tell: Report) -> T:
-    """Run `work(report)` in a thread; its reports reach `tell` on the event loop.
+    """Run `work(report)` in a thread. Its reports reach `tell` on the event loop.
 
-    Cancelled, it makes the next report raise and waits for the end of the thread, so that nothing goes on when the
-    same work begins again.
+    If cancelled, the next report raises in the thread, and its end is awaited so that the same work can begin again
+    safely.
     """
     loop, gone = asyncio.get_running_loop(), threading.Event()
 
@@ -66,7 +66,7 @@ async def in_thread(work: Callable[[Report], T], tell: Report) -> T:
 
 
 async def _all_over(*tasks: asyncio.Task[Any]) -> None:
-    """Wait for cancelled tasks: a task group whose own end is interrupted would cancel them again."""
+    """Wait for cancelled tasks to end. If this wait is cancelled, a task group would cancel them again."""
     interrupted: asyncio.CancelledError | None = None
     while not all(task.done() for task in tasks):
         try:
@@ -78,7 +78,7 @@ async def _all_over(*tasks: asyncio.Task[Any]) -> None:
 
 
 async def _settled(work: Coroutine[Any, Any, T]) -> T | AppError:
-    """Return an AppError as a value: a TaskGroup would wrap it."""
+    """Return an AppError as a value, because a TaskGroup would wrap it."""
     try:
         return await work
     except AppError as error:

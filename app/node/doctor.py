@@ -1,4 +1,4 @@
-"""The diagnostics of a running node, its household and its network: each finding with cause and cure."""
+"""The diagnostics of a running node, its household and its network. Each finding has a cause and a cure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 class Linked(Protocol):
-    """The part of a link that the checks use; app/network/peer/peer_link.py implements it."""
+    """The part of a link that the checks use, implemented by app/network/peer/peer_link.py."""
 
     @property
     def name(self) -> str: ...
@@ -53,14 +53,14 @@ class Linked(Protocol):
 
 
 class Caller(Protocol):
-    """Asks the other side to connect; app/network/peer/peer_link.py implements it."""
+    """Asks the other side to connect to this machine, implemented by app/network/peer/peer_link.py."""
 
     async def ask(self) -> Called | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PeerReport:
-    """The answers of a connected machine, and whether its announcements arrive here; None: not known."""
+    """The answers of a connected machine, and whether its announcements arrive here. None means unknown."""
 
     name: str
     reached: bool | None
@@ -70,7 +70,7 @@ class PeerReport:
 
 
 async def network_checks(network: Network, finding: DiscoveryService, household: Household) -> list[Check]:
-    """Check for causes that keep machines apart."""
+    """Check for problems that keep machines apart."""
     every = await asyncio.to_thread(interfaces)
     used = usable_interfaces(every, finding.choice.interfaces)
     away = {
@@ -98,7 +98,7 @@ def same_protocol(nearby: Iterable[int]) -> list[Check]:
 
 
 def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
-    """Check whether unreachable machines were last met on a network that this computer is on now."""
+    """Check whether unreachable machines were last seen on a network that this computer is on now."""
     own = [address for interface in used for address in interface.addresses]
     near = [*own, "127.0.0.1", "::1"]  # nodes that share one computer
     return [
@@ -117,7 +117,7 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
 
 
 def from_outside(dialled: Sequence[bool]) -> Check:
-    """Check whether another machine has connected by itself: then no firewall of this computer is in the way."""
+    """Check whether another machine has connected by itself, which shows that this computer's firewall allows it."""
     if not dialled:
         cause = Reason("check_nobody_to_call")
         return Check("From outside", None, cause, None, "port_untested", tested=False)
@@ -143,7 +143,7 @@ async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) 
 
 
 def called_back(dialled: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
-    """Check as `from_outside`; where no machine has connected yet, by asking others to connect."""
+    """Run the `from_outside` check. If no machine has connected yet, ask others to connect."""
     known = from_outside(dialled)
     if known.ok:
         return known
@@ -158,7 +158,7 @@ def called_back(dialled: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
 
 
 def both_ways(heard: Iterable[PeerReport]) -> list[Check]:
-    """Check announcements in both directions: when they pass only one way, one side is found by its address alone."""
+    """Check that announcements pass in both directions. Otherwise one side can be found only by its address."""
     return [_way(peer) for peer in heard if peer.hears_us is not None and peer.is_heard is not None]
 
 
@@ -179,7 +179,7 @@ def _way(peer: PeerReport) -> Check:
 
 
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
-    """Check for an active VPN, which may swallow packets for the home network."""
+    """Check for an active VPN, which may divert packets for the home network."""
     up = [
         interface.name
         for interface in every
@@ -192,7 +192,7 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
 
 
 def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
-    """Check for networks inside this computer: they lead to no other one, and are left alone unless chosen."""
+    """Check for virtual networks inside this computer, which lead to no other machine and are used only by choice."""
     inner = [
         interface.name
         for interface in every
@@ -208,7 +208,7 @@ def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
 
 
 def ipv6(used: Iterable[Interface]) -> Check:
-    """Note whether IPv6 is available; IPv4 is enough."""
+    """Report whether IPv6 is available. IPv4 is enough."""
     if any(":" in address for interface in used for address in interface.addresses):
         return Check("IPv6", True, Reason("check_ipv6"))
     return Check("IPv6", None, Reason("check_ipv6_off"), None, "ipv6_off")
@@ -218,14 +218,15 @@ def ipv6(used: Iterable[Interface]) -> Check:
 
 
 class Book(Protocol):
-    """Measures links; app/node/links/link_registry.py implements it."""
+    """Measures links, implemented by app/node/links/link_registry.py."""
 
     async def measure_now(self, only: MachineId | None = None) -> Any: ...
     def link(self, machine: MachineId) -> Link | None: ...
 
 
 async def link_checks(book: Book, linked: Iterable[tuple[MachineId, str]], busy: bool) -> list[Check]:
-    """Return a check for each connected machine, by id and name. `busy`: an answer runs, and goes first."""
+    """Return a check for each connected machine, given by ID and name. Nothing is measured while an answer runs
+    (`busy`)."""
     return [await _tested(book, machine, name, busy) for machine, name in list(linked)[:TESTED]]
 
 
@@ -244,7 +245,7 @@ async def _tested(book: Book, machine: MachineId, name: str, busy: bool) -> Chec
 
 
 def judged(machine: str, link: Link) -> Check:
-    """Return whether a link is the reason for slow answers."""
+    """Return the check that tells whether a link is a cause of slow answers."""
     mbit = min(link.out_bytes_per_s, link.in_bytes_per_s) * 8 / 1e6
     ms = link.round_trip_s * 1000
     facts: dict[str, Fact] = {
@@ -263,7 +264,7 @@ def judged(machine: str, link: Link) -> Check:
 
 
 class Doctor:
-    """Checks a node and its household. `busy`: whether an answer runs, which goes first."""
+    """Checks a node and its household. `busy` returns whether an answer is running, which has priority."""
 
     def __init__(
         self,
@@ -281,7 +282,7 @@ class Doctor:
         self._hosting, self._busy = hosting, busy
 
     async def checks(self, whole: bool = False) -> list[Finding]:
-        """Check everything, in the order a person would ask. `whole`: this computer itself too."""
+        """Run all checks, in the order a person would ask. `whole` includes this computer itself."""
         network, household = self._network, self._household.now
         results = [
             Check("Listening", True, Reason("check_listening", {"address": str(network.address)})),
@@ -320,7 +321,7 @@ def _finding(check: Check) -> Finding:
 
 
 def _model(loaded: Json) -> Check:
-    """Return a check of a loaded model from its JSON; a state that is neither ready nor loading has a reason."""
+    """Return the check of a loaded model from its JSON. Any state other than ready or loading has a reason."""
     good = loaded["state"] != "lost"
     code = "check_model_ready" if loaded["state"] == "ready" else "check_model_loading"
     facts = loaded["reason_facts"]
@@ -348,7 +349,7 @@ def _lending(lending: LendingPolicy) -> Check:
 
 
 def _reached(machine: Machine, failed: Reason | None) -> Check:
-    """Return a check of another machine. `failed`: why it could not be dialed just now."""
+    """Return the check of another machine. `failed`: why it could not be dialed just now."""
     at = machine.address or ""
     if machine.online:
         cause = Reason("check_reached", {"address": at})

@@ -1,6 +1,6 @@
 """The event stream: a full snapshot first, then numbered changes as JSON merge patches (RFC 7396).
 
-A listener that was connected a moment ago, and names its last change, gets the later changes instead of a snapshot.
+A listener that reconnects soon and names its last change gets the later changes instead of a snapshot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LIFE_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of the stream. `name` is "snapshot", "change" or "resumed"; `id` names the change it leads up to."""
+    """An event of the stream. `name` is "snapshot", "change" or "resumed"; `id` names the latest change that it
+    includes."""
 
     id: str
     name: str
@@ -33,8 +34,8 @@ class Event:
 
 
 class Changes:
-    """Calls its subscribers whenever the snapshot, or what other machines must know, may have changed. Cheap to
-    call."""
+    """Calls its subscribers whenever the snapshot, or what other machines must know, may have changed. Calls are
+    cheap."""
 
     def __init__(self) -> None:
         self._followers: list[Callable[[], None]] = []
@@ -44,14 +45,15 @@ class Changes:
             follower()
 
     def subscribe(self, follower: Callable[[], None]) -> None:
-        """Call `follower` too from now on."""
+        """Add a subscriber."""
         self._followers.append(follower)
 
 
 class Events:
-    """Turns "something changed" into numbered changes for any number of listeners.
+    """Turns change notifications into numbered changes for any number of listeners.
 
-    life: differs for each start of the node, so that the numbers of one start mean nothing to the next.
+    life: differs for each start of the node, so that numbers from an earlier start are not mistaken for current
+    ones.
     """
 
     def __init__(self, build: Callable[[], Json], life: str = "") -> None:
@@ -64,11 +66,11 @@ class Events:
         self._listeners: set[asyncio.Queue[Event]] = set()
 
     def changed(self) -> None:
-        """Note that the snapshot may have changed. Cheap to call."""
+        """Note that the snapshot may have changed. Calls are cheap."""
         self._dirty.set()
 
     async def run(self) -> None:
-        """Compare, number and hand out changes until cancelled."""
+        """Compute, number and distribute changes until cancelled."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()
@@ -96,7 +98,7 @@ class Events:
             listener.put_nowait(change)
 
     async def listen(self, after: str = "") -> AsyncGenerator[Event, None]:
-        """Yield a snapshot, or "resumed" and all changes since `after`; then each change."""
+        """Yield a snapshot, or "resumed" and all changes since `after`; then each new change."""
         with self._listening() as queue:
             self._publish()
             while not queue.empty():  # what begins holds that change already
@@ -107,8 +109,8 @@ class Events:
                 yield await queue.get()
 
     def _beginning(self, after: str) -> list[Event]:
-        """Return the first events for a listener that knows everything up to `after`, if those changes are still
-        kept."""
+        """Return the first events for a listener that has everything up to `after`, provided the later changes are
+        still kept."""
         known = [self._id(self._number - len(self._kept)), *(event.id for event in self._kept)]
         if after not in known:
             return [self._snapshot()]

@@ -1,4 +1,4 @@
-"""The household as this machine knows it now: its machines, when they were last seen, and this machine's rights."""
+"""The household as this machine currently knows it: its machines, their last-seen times, and this machine's rights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LastSeen:
-    """The times when members were last seen. A new link counts too, because a killed node reports no end."""
+    """The times when members were last seen. A new link counts too, because a killed node does not report its end."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
@@ -37,7 +37,7 @@ class LastSeen:
         self._turn = threading.Lock()  # what is said last is written last
 
     def record(self, event: Event) -> Event:
-        """Return the event, for a member with its last-seen time; note the events of links."""
+        """Record the time of a link event. Return the event, with the last-seen time if it describes a member."""
         match event:
             case Member(id):
                 return replace(event, seen_at=self._seen.get(id))
@@ -67,28 +67,28 @@ class LastSeen:
 
 
 class Rights:
-    """The rights of this machine, read from the household's log at each call."""
+    """The rights of this machine, read from the household's log on each call."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
 
     def lends(self) -> bool:
-        """Return whether this machine may lend. Without a household there is no member to lend to anyway."""
+        """Return whether this machine may lend. Outside a household there is no member to lend to anyway."""
         me = self._member()
         return me is None or Role.LENDER in me.roles
 
     def is_guest(self) -> bool:
-        """Return whether a host answers for this machine, which then uses no memory but its own."""
+        """Return whether hosts answer for this machine, which then uses only its own memory."""
         me = self._member()
         return me is not None and me.is_guest
 
     def name(self) -> str:
-        """Return this machine's name in the household; empty outside of one."""
+        """Return this machine's name in the household, or "" outside one."""
         me = self._member()
         return me.name if me is not None else ""
 
     def may_be_asked_by(self, machine: MachineId) -> bool:
-        """Return whether that machine is a guest now, and this one a host."""
+        """Return whether that machine is a guest and this one a host."""
         guest, me = self._network.members.get(machine), self._member()
         return guest is not None and me is not None and guest.is_guest and Role.HOST in me.roles
 
@@ -97,7 +97,7 @@ class Rights:
 
 
 class KnownHousehold:
-    """The facts of the household, updated event by event. `changed` is called after each."""
+    """The facts of the household, updated by events. `changed` is called after each."""
 
     def __init__(self, network: Network, last_seen: LastSeen, changed: Callable[[], None]) -> None:
         self.me, self.rights = network.id, Rights(network)
@@ -110,9 +110,9 @@ class KnownHousehold:
         self._changed()
 
     def machine(self, ref: str) -> Machine:
-        """Return the machine meant by a name or the beginning of an id. Raises BadInput."""
+        """Return the machine with this name or whose ID begins with it. Raises BadInput."""
         return pairing_routes.named(ref, self.now.machines)
 
     def name(self, machine: MachineId) -> str:
-        """Return the name of a machine; the beginning of its id where no name is known."""
+        """Return the name of a machine, or the beginning of its ID if no name is known."""
         return self.now.machines.get(machine, Machine(machine, machine[:8])).name

@@ -1,4 +1,4 @@
-"""The wiring of all services of one machine. It decides nothing itself."""
+"""The wiring of all services of one machine. It makes no decisions itself."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Json = dict[str, Any]
 
 
 class Node:
-    """The services of one machine, each made of earlier ones, and the handlers of its network."""
+    """The services of one machine, each built from earlier ones, and the handlers of its network."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Node:
         sock: socket.socket,
         group: asyncio.TaskGroup,
     ) -> None:
-        """Take over `sock`. `group` runs the tasks of the services; it is entered before they start any."""
+        """Take ownership of `sock`. `group` runs the tasks of the services and is entered before any of them start."""
         self.home, self.options, self.choices = home, options, choices
         self.changed = Changes()
         self.events = Events(self.snapshot)
@@ -156,7 +156,7 @@ class Node:
         return self.choices.now
 
     def snapshot(self) -> Json:
-        """Return everything that a face shows of this node."""
+        """Return everything that faces show of this node."""
         dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         household = self.household.now
         window = self.network.window
@@ -302,7 +302,8 @@ class Node:
         return [*self.model_manager.loaded.ids, *([held.entry.model.id] if held else [])]
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
-        """Return this machine and the lenders here; `released`: bytes of ours that they are freeing now."""
+        """Return this machine and the connected lenders. `released`: bytes of this host's models that they are freeing
+        now."""
         me, guest = self.network.id, self.household.rights.is_guest()
         memory, uses, hardware = self.lending_policy.memory, self._uses(), self.hardware.announced
         gives = max(0, memory.own_bytes(*uses) - self.model_manager.loaded.kept_bytes(me, released))
@@ -317,7 +318,7 @@ class Node:
         return host, [] if guest else lenders_but(me, self.household.now, released)
 
     def _uses(self) -> tuple[int, int, int]:
-        """Return the bytes on this machine that are promised to others, not loaded yet (for anyone), and of its own
+        """Return the bytes on this machine promised to others, those not loaded yet for anyone, and those of its own
         models."""
         own, comes = own_uses(self.model_manager, self.network.id)
         return self.lending_service.used_bytes, self.lending_service.unloaded_bytes + comes, own

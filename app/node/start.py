@@ -1,4 +1,7 @@
-"""The start and the end of a node: settings, log file, signals, one node per home."""
+"""The start and end of a node: settings, log file, signals, and one node per home.
+
+The log consists of JSON objects for programs; app/core/log_line.py turns them into sentences.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +43,10 @@ from app.node.links.discovery_service import listening
 from app.node.node import Node
 from app.node.verification.verifier import forget_checks
 
-# The node's log: JSON objects for programs; app/core/log_line.py turns them into sentences.
-
 
 class JsonLines(logging.Formatter):
-    """Formats log records as one JSON object per line: time, level, logger and message, with request and facts where
-    known, and the stack of an error."""
+    """Formats log records as one JSON object per line, with time, level, logger and message, the request and facts if
+    known, and the traceback of an error."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -65,14 +66,14 @@ class JsonLines(logging.Formatter):
 
 
 class _Sentence(str):
-    """A string that is the same for `%s` and `%r`."""
+    """A string that looks the same with `%s` and `%r`."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the message with the sentence of each reason and AppError in place of its code and facts."""
+    """Return the message with reasons and AppErrors replaced by their sentences."""
     args = record.args
     if not args:
         return record.getMessage()
@@ -82,8 +83,8 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _plain_value(value: object) -> object:
-    """Return the sentence of a reason. One without a sentence here, as from a newer machine, stays as it is, so that
-    its line is not lost."""
+    """Return the sentence of a reason. A reason without a sentence here, such as one from a newer machine, is returned
+    unchanged so that its line is not lost."""
     reason = value.reason if isinstance(value, AppError) else value
     if not isinstance(reason, Reason) or reason.code not in SENTENCES:
         return value
@@ -108,7 +109,7 @@ def say_ready(facts: dict[str, Any]) -> None:
 
 
 def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = say_ready) -> None:
-    """Serve until a signal asks for the end. Raises AppError when the node cannot start."""
+    """Serve until a signal requests the end. Raises AppError if the node cannot start."""
     home = Home.at(options.home).create()
     late = threading.Timer(END_SECONDS, _end_now)
     late.daemon = True
@@ -162,7 +163,7 @@ async def _serve(
     stop: asyncio.Event,
     stopping: Callable[[], None],
 ) -> None:
-    """Serve until `stop`, and end in order: placements, lent layers, links, ports."""
+    """Serve until `stop`, then shut down in order: placements, lent layers, links, ports."""
     async with node.network:
         own = [group.create_task(node.run(), name="services")]
         await doors.start(group)
@@ -188,15 +189,15 @@ async def _serve(
 
 
 def _ends() -> list[int]:
-    """Return the signals that ask for the end: a session that ends sends SIGTERM and SIGHUP at once, a closed
-    terminal the latter. Under nohup, SIGHUP is ignored."""
+    """Return the signals that request the end. A session that ends sends SIGTERM and SIGHUP together, and a closed
+    terminal sends SIGHUP. Under nohup, SIGHUP is ignored."""
     hangup = getattr(signal, "SIGHUP", None)
     heard = hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([hangup] if heard else ())]
 
 
 def _end_now() -> None:
-    """End the process at once: the orderly end takes too long, because a disk, a driver or a bug holds a thread."""
+    """Kill the process, because a disk, a driver or a bug blocks a thread and the orderly shutdown takes too long."""
     log.error("the node does not end by itself; it is ended with all its workers")
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -205,7 +206,7 @@ def _end_now() -> None:
 
 
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:
-    """Return the saved settings with the options of this start; a chosen name is saved for the next start."""
+    """Return the saved settings with the options of this start. A name given as an option is saved for the next start."""
     saved = settings.load(home.settings_file)
     if options.name and options.name != saved.given_name:  # else a later renaming holds
         saved = msgspec.structs.replace(saved, name=options.name, given_name=options.name)
@@ -226,7 +227,8 @@ def _check(options: NodeOptions) -> None:
 
 
 def say_awaited(options: NodeOptions) -> None:
-    """Report interfaces that do not exist yet: a VPN may come up after the node, so it waits, and a typo is seen."""
+    """Report interfaces that do not exist yet. The node waits for them, since a VPN may come up later, and a typo is
+    noticed."""
     there = [interface.name for interface in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
@@ -237,7 +239,8 @@ def say_awaited(options: NodeOptions) -> None:
 
 
 async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
-    """Take the home's lock. A running node refuses at once; one that starts or ends is waited for. Raises Refused."""
+    """Take the home's lock. If a node is running, refuse at once; if one is starting or stopping, wait. Raises
+    Refused."""
     waited_until = asyncio.get_running_loop().time() + END_SECONDS + ALIVE_SECONDS
     while True:
         await _refuse_second(home)
@@ -253,7 +256,7 @@ async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
 
 
 async def _refuse_second(home: Home) -> None:
-    """Refuse to be a second node of one home, which would be one machine twice. Raises Refused when a node answers."""
+    """Raise Refused if a node of this home is running, since two would be one machine twice."""
     running = running_node.read(home.runtime_file)
     if running is None:
         return
@@ -269,7 +272,7 @@ async def _refuse_second(home: Home) -> None:
 
 
 def _log_to(home: Home) -> None:
-    """Log INFO and above to a rotating file, as JSON; never any text of chats."""
+    """Log INFO and above to a rotating file as JSON, and never any text of chats."""
     handler = logging.handlers.RotatingFileHandler(
         home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
     )
@@ -282,7 +285,7 @@ def _log_to(home: Home) -> None:
 
 
 def in_one_line(record: logging.LogRecord) -> bool:
-    """Log a network failure as one line instead of the stack of its sender."""
+    """Shorten a network failure to one line without the traceback."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError):
         text = " ".join(f"{record.getMessage()}: {error}".split())
@@ -291,7 +294,7 @@ def in_one_line(record: logging.LogRecord) -> bool:
 
 
 def without_strangers_bytes(record: logging.LogRecord) -> bool:
-    """Drop the bytes of invalid HTTP from a record: they may hold a key or a chat."""
+    """Remove the bytes of invalid HTTP from a record, because they may contain a key or a chat."""
     error = record.exc_info[1] if record.exc_info else None
     while error is not None:
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):

@@ -1,1 +1,1 @@
-"""Models on their way here, where they come from, and the folder they lie in."""
+"""Downloads of models: their sources, and the folder that contains the models."""

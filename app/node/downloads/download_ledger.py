@@ -1,4 +1,4 @@
-"""Every download on the list: what is kept of it on the disk, and what it does at this moment."""
+"""All listed downloads: their records on the disk, and their current activity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TELL_SECONDS = 0.25
 
 
 class DownloadProgress:
-    """The moving part of one download. Nothing of it is kept: the file on the disk tells the truth."""
+    """The current activity of one download. None of it is saved, because the file on the disk shows the progress."""
 
     def __init__(self, done_bytes: int) -> None:
         self.done_bytes = done_bytes
@@ -43,7 +43,7 @@ class DownloadProgress:
         self.done_bytes = done_bytes
 
     def checked(self, done: int, total: int) -> None:
-        """Note the progress of the last check; it never shows more than the file."""
+        """Record the progress of the final check, never beyond the file's size."""
         self.done_bytes = min(done, total)
         self._pace.mark(self.done_bytes)
 
@@ -56,12 +56,12 @@ class DownloadProgress:
         self.done_bytes = done_bytes
 
     def hold_up(self, why: Reason | None) -> bool:
-        """Why nothing comes; None: it does. Whether that is news."""
+        """Record why no bytes arrive (None if they do). Return whether that changed."""
         news, self.held_up = why != self.held_up, why
         return news
 
     def moved(self, done_bytes: int, is_flowing: bool) -> bool:
-        """More bytes are on the disk; whether it is time to tell."""
+        """Record the bytes on the disk. Return whether it is time to report them."""
         now = time.monotonic()
         if is_flowing and self.doing != "running":
             self._set("running")
@@ -75,7 +75,7 @@ class DownloadProgress:
         return due
 
     def bytes_per_s(self) -> int | None:
-        """The speed of the last seconds; None while that is not known."""
+        """Return the speed of the last few seconds, or None if it is unknown."""
         return self._pace.bytes_per_s() if self.doing in ("running", "checking") else None
 
     def _set(self, doing: Doing) -> None:
@@ -120,7 +120,7 @@ def _described(record: Record, live: DownloadProgress) -> Download:
 
 
 class DownloadLedger:
-    """Records by id, the oldest first. What is seen of them is on the disk, too."""
+    """The records of downloads by ID, oldest first. They are also saved on the disk."""
 
     def __init__(self, places: DownloadFolders, disk: Disk) -> None:
         self.book, self._disk = DownloadRecords(places), disk
@@ -129,7 +129,7 @@ class DownloadLedger:
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Load the list that an earlier start left."""
+        """Load the records of earlier starts."""
         for record in await asyncio.to_thread(lambda: list(self.book.all())):
             self._records[record.id] = record
             self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
@@ -141,7 +141,7 @@ class DownloadLedger:
         return download_id in self._records
 
     def __getitem__(self, download_id: str) -> Record:
-        """Raises BadInput for one that is not on the list."""
+        """Return the record of a download. Raises BadInput if there is none with this ID."""
         if download_id not in self._records:
             raise BadInput("download_unknown")
         return self._records[download_id]
@@ -158,14 +158,14 @@ class DownloadLedger:
         return _described(self[download_id], self._live[download_id])
 
     async def add(self, record: Record) -> None:
-        """Put it on the list. Raises AppError where the disk does not take it."""
+        """Add a record. Raises AppError if it cannot be written to disk."""
         async with self._writing:
             await to_its_end(lambda: self.book.write(record))
         self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
         self._records[record.id] = record
 
     async def change(self, download_id: str, **fields: Any) -> None:
-        """Change a record. Raises AppError where the disk does not take it; then nothing is changed."""
+        """Change a record. Raises AppError if it cannot be written to disk; then nothing changes."""
         async with self._writing:
             changed = structs.replace(self[download_id], **fields)
             await to_its_end(lambda: self.book.write(changed))
@@ -173,11 +173,12 @@ class DownloadLedger:
                 self._records[download_id] = changed
 
     def show(self, download_id: str, **fields: Any) -> None:
-        """Change what is seen of a record and not what is kept."""
+        """Change a record as it is shown but not as it is saved."""
         self._records[download_id] = structs.replace(self[download_id], **fields)
 
     async def drop(self, download_id: str) -> int:
-        """Delete its part and take it off the list; how many bytes that freed. Raises AppError; then it stays."""
+        """Delete a download's partial file and its record, and return the bytes freed. Raises AppError; then the
+        record stays."""
         async with self._writing:
             freed = await to_its_end(lambda: self.book.remove(download_id))
             self._records.pop(download_id, None)
@@ -185,12 +186,12 @@ class DownloadLedger:
             return freed
 
     def stopped(self, download_id: str) -> None:
-        """Note that a download is idle; the disk tells how much is here."""
+        """Record that a download is idle, with the bytes found on the disk."""
         if live := self._live.get(download_id):
             live.stopped(self.book.done_bytes(self._records[download_id]))
 
     def check_room(self, record: Record) -> None:
-        """Refuse what will not fit, as far as its size is known. Raises DoesNotFit."""
+        """Check that a download of known size will fit. Raises DoesNotFit."""
         if record.total_bytes is None:
             return
         needed = record.total_bytes - self.book.done_bytes(record)
@@ -199,9 +200,10 @@ class DownloadLedger:
             raise no_room(self.book.folder_of(record), needed, room)
 
     def room_bytes(self, record: Record) -> int:
-        """Bytes free for a download, when the others that go on get theirs; one that is checked is whole.
+        """Return the bytes free for a download after the other active ones have their share. A download being verified
+        counts as complete.
 
-        Raises Unreachable while its disk is away.
+        Raises Unreachable if its disk is not connected.
         """
         folder = self.book.folder_of(record)
         self.book.ensure(folder)

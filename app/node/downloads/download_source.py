@@ -1,4 +1,4 @@
-"""The source of a download, the hub or a machine of the household, and the promised facts of its files."""
+"""The source of a download, either the hub or a machine of the household, and the expected facts of its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FetchServices:
-    """The services around a fetch."""
+    """The services that a fetch uses."""
 
     ledger: DownloadLedger
     files: Files
@@ -42,14 +42,14 @@ class FetchServices:
 
 
 class Fetch:
-    """One download of the list, until it is whole."""
+    """The work on one download until it is complete."""
 
     def __init__(self, around: FetchServices, download_id: str) -> None:
         self._around, self._id = around, download_id
         self._ledger, self._live = around.ledger, around.ledger.live(download_id)
 
     async def run(self) -> Path:
-        """The path of the whole model; of several files the first's. Raises AppError."""
+        """Fetch the model and return its path, or that of its first file. Raises AppError."""
         book, folder = self._ledger.book, self._ledger.book.folder_of(self._record)
         await to_its_end(lambda: book.ensure(folder))  # a disk that is away gets no folder in its place
         if not self._record.parts:
@@ -89,7 +89,8 @@ class Fetch:
     # one of several
 
     async def _ask_of_all(self) -> None:
-        """Sizes and hashes of all files before the first byte: one progress, one look at the disk."""
+        """Ask for the sizes and hashes of all files before the first byte, for the overall progress and one check of
+        the disk."""
         names, parts = part_names(self._record.file), list(self._record.parts)
         for number, (name, known) in enumerate(zip(names, parts, strict=True)):
             if known.total_bytes and known.sha256:
@@ -110,7 +111,7 @@ class Fetch:
         self._ledger.check_room(self._record)
 
     async def _file_facts(self, file: FileRequest) -> FileFacts:
-        """Return the hub's facts of one file, with retries where the connection breaks."""
+        """Return the hub's facts of one file, retrying if the connection breaks."""
         lookout = OutageWatch(self._around.files.place, self._held_up)
         self._live.starting()
         for tries, wait_s in enumerate((*self._around.waits, None), 1):
@@ -139,7 +140,8 @@ class Fetch:
         return PartFacts(total, known.sha256 or answer.sha256)
 
     async def _part(self, number: int, before: int) -> int:
-        """Fetch one file of several, unless it is here; its bytes. `before`: those of the files before it."""
+        """Fetch one of several files unless it is here, and return its size. `before`: the bytes of the files before
+        it."""
         record, book = self._record, self._ledger.book
         facts, final = record.parts[number], book.piece(record, number)
         if facts.total_bytes and facts.sha256 and part_bytes(final) == facts.total_bytes:
@@ -157,7 +159,7 @@ class Fetch:
         return part.n_bytes
 
     async def _note(self, number: int, facts: PartFacts) -> None:
-        """Note the facts of one file, and the hash of the model once all are known."""
+        """Record the facts of one file, and the hash of the model once all are known."""
         parts = list(self._record.parts)
         parts[number] = facts
         sha256 = joint_hash(part.sha256 for part in parts)
@@ -191,7 +193,7 @@ class Fetch:
 
 
 def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, ...]:
-    """Return the known facts of a model's files before the hub is asked; () for a model in one file."""
+    """Return the known facts of a model's files before the hub is asked, or () for a model in one file."""
     names = part_names(file)
     if len(names) == 1:
         return ()
@@ -200,7 +202,7 @@ def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, 
 
 @dataclass(frozen=True, slots=True)
 class PeerCopy:
-    """A machine of the household that has the very file; its bytes are checked against the hash."""
+    """A machine of the household that has the same file. The copied bytes are checked against the hash."""
 
     machine: str  # its id
     name: str
@@ -208,17 +210,17 @@ class PeerCopy:
 
 
 def no_members(_: Record) -> Files:
-    """Return no copies; for a place without a household."""
+    """Raise the error for a copy where there is no household."""
     raise Refused("copy_not_offered", name="")
 
 
 async def no_pin(repository: str, file: str) -> Pin | None:
-    """Return no pin; for a place that keeps none."""
+    """Return no pin, where none are kept."""
     return None
 
 
 async def keep_no_pin(pin: Pin) -> None:
-    """Drop the pin; for a place that keeps none."""
+    """Ignore the pin, where none are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,7 @@ class DownloadServices:
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """The request of a person, with checked names. revision None: the catalogue's, or the newest."""
+    """A person's request, with validated names. revision None: the catalog's, or else the newest."""
 
     repository: str
     file: str
@@ -248,8 +250,8 @@ class DownloadRequest:
 
 
 def new_record(wish: DownloadRequest, around: DownloadServices, pin: Pin | None = None) -> Record:
-    """The record of a download; what the catalogue promises of the file counts, or else the pin of the
-    household. Raises AppError."""
+    """Return the record of a new download, with the facts of the catalog or else of the household's pin. Raises
+    AppError."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
     of_parts = known[1].parts if known else ()
     facts = tuple(PartFacts(part.size_bytes, part.sha256) for part in of_parts)
@@ -298,7 +300,7 @@ def _pinned(wish: DownloadRequest, around: DownloadServices, pin: Pin) -> Record
 
 
 def may_be_pinned(wish: DownloadRequest, around: DownloadServices) -> bool:
-    """Return whether the file is one of the catalogue's whose hash could not be looked up."""
+    """Return whether the file is in the catalog but its hash could not be looked up."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
     return known is not None and known[1].whole_hash is None
 
@@ -306,7 +308,7 @@ def may_be_pinned(wish: DownloadRequest, around: DownloadServices) -> bool:
 def promised(
     catalogue: Catalogue, repository: str, file: str, revision: str | None
 ) -> tuple[Offer, OfferedFile] | None:
-    """Return the catalogue's facts of a file; None where it has none, or another revision is wanted."""
+    """Return the catalog's facts of a file, or None if it has none for the requested revision."""
     known = catalogue.find(repository, file)
     if known and revision not in (None, MAIN, known[0].revision):
         return None
@@ -322,4 +324,4 @@ def files_of(record: Record, around: DownloadServices, session: ClientSession) -
 
 
 async def no_token() -> None:
-    """Machines of the household are asked without one: the token is the hub's alone."""
+    """Return no token. It belongs to the hub and is never sent to machines of the household."""

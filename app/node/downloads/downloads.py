@@ -1,4 +1,4 @@
-"""The downloads of this machine: begun, paused, resumed, cancelled; two at once, the rest wait their turn."""
+"""The downloads of this machine: started, paused, resumed and cancelled, with two at once while the rest wait."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ AWAY = ("copy_away", "copy_unreached")  # the machine that a model is copied fro
 
 
 class Downloads:
-    """Every download there is, until a person takes it off the list."""
+    """All downloads, until a person removes them from the list."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Downloads:
         waits: tuple[float, ...] = WAITS,
         arrived: Callable[[int], Awaitable[None]] = without_limit,
     ) -> None:
-        """`arrived` is told of each chunk and returns when more may come; app/catalog/transfers/file_transfer.py."""
+        """`arrived` is called with the bytes of each chunk and returns when more may come."""
         self._disk, self._waits = disk or Disk(), waits
         self._list, self._shelf = DownloadLedger(places, self._disk), shelf
         self.book = self._list.book
@@ -71,7 +71,7 @@ class Downloads:
         self._holds = False  # no file of a download may be opened now
 
     async def run(self) -> None:
-        """Serve until cancelled; what was going on when the node ended goes on."""
+        """Serve until cancelled, continuing the downloads that were active when the node ended."""
         await self._list.load()
         async with new_session() as session, asyncio.TaskGroup() as group:
             self._session, self._group = session, group
@@ -98,16 +98,16 @@ class Downloads:
         return self._list.described(download_id)
 
     def of(self, repository: str, file: str) -> str | None:
-        """The id of the download of this file, if there is one."""
+        """Return the ID of the download of this file, if there is one."""
         key = id_of(repository, part_names(file)[0])
         return key if key in self._list else None
 
     async def start(
         self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
     ) -> Download:
-        """Begin a download, or go on with the one there is; of a model in several files any names it.
+        """Start a download, or continue the existing one. Any file of a model in several files identifies it.
 
-        copy: from a machine of the household; what came so far is gone on with. Raises AppError.
+        copy: the machine of the household to copy from. Bytes already here are kept. Raises AppError.
         """
         checked(repository, file, revision)
         file = part_names(file)[0]
@@ -139,7 +139,7 @@ class Downloads:
             return self.described(key)
 
     async def pause(self, download_id: str) -> Download:
-        """Stop it; what is here stays."""
+        """Pause a download, keeping its bytes."""
         async with self._hands:
             if self._list[download_id].standing == "going":
                 await self._halt(download_id)
@@ -149,12 +149,12 @@ class Downloads:
             return self.described(download_id)
 
     async def resume(self, download_id: str) -> Download:
-        """Go on from what is on the disk; an old error is forgotten."""
+        """Continue from the bytes on the disk, forgetting an earlier error."""
         async with self._hands:
             return await self._resume(download_id)
 
     async def remove(self, download_id: str) -> DownloadRemoved:
-        """Cancel it and delete its part. Of one that is done only the line goes."""
+        """Cancel a download and delete its partial file. For a completed one, only remove it from the list."""
         async with self._hands:
             freed = await self._remove(download_id)
             return DownloadRemoved(download_id, freed)
@@ -167,11 +167,11 @@ class Downloads:
         return self._list[download_id].name if download_id in self._list else ""
 
     def owns(self, path: Path) -> str | None:
-        """The SHA-256 of a file that was downloaded here; None for any other."""
+        """Return the SHA-256 of a file that was downloaded here, or None for any other file."""
         return self._list.book.sha256_of(path)
 
     async def forget(self, path: Path) -> int:
-        """Delete a downloaded file that nobody wants, and its line; the bytes that freed. Raises AppError."""
+        """Delete an unneeded downloaded file and its record, and return the bytes freed. Raises AppError."""
         sha256 = self.owns(path)
         freed = await asyncio.to_thread(delete_model, path) if sha256 else 0
         for record in self._list:
@@ -181,7 +181,7 @@ class Downloads:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Meanwhile their files may be moved: those that go on wait."""
+        """Suspend active downloads during the block, so that their files can be moved."""
         await self._ready.wait()
         async with self._hands:
             self._holds = True
@@ -198,8 +198,8 @@ class Downloads:
                     self._go(record.id)
 
     async def try_again(self, codes: Collection[str], folders: Collection[str] | None = None) -> None:
-        """Retry downloads that failed for one of these reasons, and because of one of these folders if given; one
-        that still cannot go on reports why again."""
+        """Retry the downloads that failed for one of these reasons, limited to these folders if given. One that still
+        cannot continue reports why again."""
         for record in self._list:
             where = folders is None or record.facts.get("folder") in folders
             if record.standing == "failed" and record.code in codes and where:
@@ -221,7 +221,7 @@ class Downloads:
                     await self._fail(record.id, error)
 
     async def _turn_to(self, there: Record, wish: DownloadRequest) -> None:
-        """Switch a download to the source wanted now; the bytes that are here stay. Raises AppError."""
+        """Switch a download to the source now requested, keeping the bytes that are here. Raises AppError."""
         if there.standing == "done" or there.machine == (wish.copy.machine if wish.copy else None):
             return
         now = new_record(wish, self._around)
@@ -262,7 +262,7 @@ class Downloads:
         self._changed()
 
     async def _halt(self, download_id: str) -> None:
-        """End the work on it, and wait until its file is closed, even when cancelled; it is shown as paused."""
+        """Stop a download and wait until its file is closed, even if cancelled. It is shown as paused."""
         task = self._tasks.pop(download_id, None)
         try:
             if task is not None:
@@ -275,7 +275,7 @@ class Downloads:
             self._changed()
 
     async def _carry_out(self, download_id: str) -> None:
-        """A download from now to its end; whatever goes wrong becomes its sentence."""
+        """Carry out a download to its end. Any error is stored as its reason."""
         try:
             async with self._turns:
                 await self._fetch_and_shelve(download_id)
@@ -313,7 +313,7 @@ class Downloads:
         await self._pin(self._list[download_id], entry.model.file_bytes)
 
     async def _pin(self, record: Record, n_bytes: int) -> None:
-        """Keep what came of a file whose hash nobody knew; the next one has to be the same."""
+        """Pin the facts of a file with an unknown hash, so that later downloads must match."""
         listed = self._around.catalogue().find(record.repository, record.file)
         if record.machine is None and listed is not None and listed[1].whole_hash is None:
             pin = pin_of(record, n_bytes, time.time())
@@ -321,7 +321,7 @@ class Downloads:
                 await self._around.keep_pin(pin)
 
     def _told_of_pin(self, download_id: str, error: AppError) -> AppError:
-        """Other bytes than the household took before: that is the news, not what this app knows."""
+        """Return the error to report when the bytes differ from those that the household took before."""
         record = self._list[download_id]
         codes = ("download_other_file", "download_other_size")
         if record.hash_from != "household" or error.reason.code not in codes:
@@ -329,7 +329,7 @@ class Downloads:
         return Damaged("download_other_than_first", file=record.file, source=record.source)
 
     def _away_or(self, download_id: str, error: AppError) -> AppError:
-        """A disk that was unplugged is the cause of whatever failed on it."""
+        """Return the error, or the absence of the disk as its cause."""
         try:
             self.book.ensure(self.book.folder_of(self._list[download_id]))
         except Unreachable as away:
@@ -353,7 +353,7 @@ class Downloads:
         self._list.stopped(download_id)
 
     def _name_on_shelf(self, record: Record) -> str | None:
-        """Return the name of its file on the shelf, by its original name if that still exists; None: it is not
+        """Return the name of the download's file on the shelf, preferably its original name, or None if it is not
         there."""
         path = self._list.book.whole_of(record).absolute()
         if not whole_bytes(path):
@@ -362,7 +362,7 @@ class Downloads:
         return record.model if record.model in names else next(iter(names), None)
 
     def _without_use(self, record: Record) -> int:
-        """Delete a whole file that never came on the shelf and that no other download means; its bytes."""
+        """Delete a complete file that is not on the shelf and that no other download uses. Return the bytes freed."""
         if record.sha256 is None or any(other.sha256 == record.sha256 for other in self._list):
             return 0
         if self._name_on_shelf(record) is not None:
@@ -371,7 +371,7 @@ class Downloads:
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
-    """Wait for a task to its end, even when cancelled."""
+    """Wait until a task has ended, even if cancelled."""
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:

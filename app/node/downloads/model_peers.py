@@ -1,7 +1,8 @@
-"""Whole models that this machine gives to hosts of its household, where its owner allows that.
+"""Copies of whole models between machines of a household, where the owner allows that.
 
-Asked for by the SHA-256 of a file: nobody can list what is here. Only files whose hash was checked or taken when
-they came, by a download, a copy or an import, are given; the other side checks it again.
+A model is requested by the SHA-256 of its file, so that nobody can list the models of another machine. Only files
+are sent whose hash was checked or computed when they were downloaded, copied or imported here. The receiver checks
+it again.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ Has = Callable[[Sequence[str]], dict[str, tuple[Path, ...]]]
 
 @dataclass(slots=True)
 class OutgoingModel:
-    """The model that is on its way: how much of all of its files the other side has."""
+    """The model being sent, with the progress over all of its files."""
 
     machine: str  # its name
     model: str
@@ -71,9 +72,9 @@ class OutgoingModel:
 
 
 class ModelServer:
-    """The routes of it; the listener has checked that a member asks, and that it is a host.
+    """The routes that send models. The listener has checked that the requester is a member and a host.
 
-    called: the name of the model whose first file this is; changed: another part of one is on its way.
+    called: returns the name of the model with this first file; changed: called when the progress changes.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class ModelServer:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a model is being sent now."""
+        """Return whether a model is being sent."""
         return self._turn.locked()
 
     def application(self) -> web.Application:
@@ -107,14 +108,14 @@ class ModelServer:
         return made
 
     async def _held(self, request: web.Request) -> web.Response:
-        """Answer with the sizes of the files for the hashes that are here."""
+        """Answer with the file sizes for those of the hashes that are here."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         hashes = decode(raw, Asked)
         sizes = await asyncio.to_thread(self._sizes, hashes) if self._choices.now.share_models else {}
         return web.json_response({"held": sizes})
 
     async def _pinned(self, request: web.Request) -> web.Response:
-        """Answer with the pin of a file's first download, whether or not models are shared; `null` for none."""
+        """Answer with the pin of a file's first download, whether or not models are shared; `null` if there is none."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         repository, file = decode(raw, tuple[str, str])
         pin = await asyncio.to_thread(self._pin, repository, file)
@@ -128,7 +129,7 @@ class ModelServer:
         return sizes
 
     async def _give(self, request: web.Request) -> web.StreamResponse:
-        """The bytes of one file, from where the other side wants them; one file at a time."""
+        """Send one file from the requested position, one file at a time."""
         sha256, number = request.match_info["sha256"], request.match_info["number"]
         if not self._choices.now.share_models:
             raise Refused("copy_not_offered", name=self._choices.now.name)
@@ -148,7 +149,7 @@ class ModelServer:
                 self._changed()
 
     def _progress_at(self, member: Member, paths: Sequence[Path], number: str) -> OutgoingModel:
-        """Return the progress at the beginning: the files before this one are there already."""
+        """Return the initial progress. The files before this one have already been sent."""
         sizes = [_size(path) for path in paths]
         before = sum(sizes[: int(number)])
         return OutgoingModel(member.name, self._called(paths[0]), before, sum(sizes))
@@ -182,7 +183,8 @@ class ModelServer:
             file.close()
 
     async def _chunks(self, file: BinaryIO, start: int, total: int) -> AsyncGenerator[bytes, None]:
-        """Raises ConnectionError, which ends the line, where the owner gives it no more or the file is cut short."""
+        """Yield the file's bytes. Raises ConnectionError, which closes the connection, if sharing is turned off or the
+        file is truncated."""
         file.seek(start)
         while start < total:
             chunk = await to_its_end(lambda: file.read(CHUNK_BYTES))
@@ -193,7 +195,7 @@ class ModelServer:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file; 0 where it has just gone, which opening it reports."""
+    """Return the size of a file, or 0 if it has just disappeared, which opening it reports."""
     with suppress(OSError):
         return path.stat().st_size
     return 0
@@ -208,13 +210,13 @@ async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:
 
 
 class HeldFiles(msgspec.Struct, frozen=True):
-    """The hashes a machine has, with the size of each file."""
+    """The requested hashes that a machine has, with the sizes of their files."""
 
     held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
 
 
 class PinReply(msgspec.Struct, frozen=True):
-    """The pin of a file's first download on some machine."""
+    """The pin of a file's first download on another machine."""
 
     pin: Pin | None
 
@@ -226,7 +228,7 @@ class PeerCopies:
         self._network = network
 
     async def having(self, sha256: str) -> list[PeerCopy]:
-        """The machines that have this model and give it, by name. Raises nothing."""
+        """Return the machines that have this model and share it, sorted by name. Never raises."""
         async with asyncio.TaskGroup() as group:
             queries = [
                 (link, group.create_task(_has(machine, sha256), name="ask who has a model"))
@@ -235,7 +237,7 @@ class PeerCopies:
         return [PeerCopy(str(link.peer), link.name) for link, query in queries if query.result()]
 
     async def pin(self, repository: str, file: str) -> Pin | None:
-        """Return the household's pin of this file; None where no machine has one. Raises nothing."""
+        """Return the household's oldest pin of this file, or None if no machine has one. Never raises."""
         async with asyncio.TaskGroup() as group:
             queries = [
                 group.create_task(_pinned(machine, repository, file), name="ask for a pin")
@@ -255,13 +257,13 @@ class PeerCopies:
         return machine in self._network.links
 
     def files_of(self, record: Record) -> MemberFiles:
-        """Return the files that a copy is read from."""
+        """Return the files to read a copy from."""
         return MemberFiles(self._network, record)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberPlace:
-    """A machine, as sentences name it."""
+    """The machine that a copy comes from, as it is named in sentences."""
 
     host: str
 
@@ -271,7 +273,7 @@ class MemberPlace:
 
 
 class MemberFiles:
-    """The files of one model on another machine; the seam of app/catalog/transfers/file_transfer.py."""
+    """The files of one model on another machine, for app/catalog/transfers/file_transfer.py."""
 
     def __init__(self, network: Network, record: Record) -> None:
         self.place = MemberPlace(record.source)
@@ -279,7 +281,7 @@ class MemberFiles:
 
     @asynccontextmanager
     async def opened(self, file: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """No token goes there."""
+        """Open a file from `start`. The token is not sent to members."""
         machine = self._machine()
         number = part_names(self._record.file).index(file.file)
         headers = {"Range": f"bytes={start}-"} if start else {}
@@ -292,11 +294,11 @@ class MemberFiles:
                 yield Body(facts, begins, _Content(chunks))
 
     async def facts_of(self, file: FileRequest, token: str | None) -> FileFacts:
-        """A copy is begun only of files whose hashes and sizes are known."""
+        """Return no facts, because only files with known hashes and sizes are copied."""
         return FileFacts()
 
     def _machine(self) -> GuestClient:
-        """Raises Unreachable."""
+        """Return a client of the machine. Raises Unreachable."""
         network, ident = self._network, machine_id(self._record.machine or "")
         link, member = network.links.get(ident), network.members.get(ident)
         if link is None or member is None:
@@ -305,7 +307,7 @@ class MemberFiles:
 
 
 class _Content:
-    """The content of a file. A broken connection is asked again before it is reported."""
+    """The content of a file. A broken connection raises ConnectionResetError, so that the transfer retries."""
 
     def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
         self._chunks = chunks
@@ -322,7 +324,7 @@ def _client(member: Member, link: PeerLink) -> GuestClient:
 
 
 def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]:
-    """The size of the file, and where in it the answer begins. Raises Refused."""
+    """Return the size of the file, and the position at which the answer begins. Raises Refused."""
     begins, total = 0, answer.content_length
     if answer.status == 206:
         match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))

@@ -1,4 +1,4 @@
-"""The sources of models: the catalogue, the hub, other programs, and the downloads that bring them here."""
+"""The sources of models: the catalog, the hub, other programs, and the downloads that bring them here."""
 
 from __future__ import annotations
 
@@ -51,17 +51,18 @@ from app.node.downloads.downloads import Downloads
 from app.node.downloads.model_peers import ModelServer, PeerCopies
 from app.node.downloads.models_folder import FolderServices, ModelsFolder
 
-# The pins of models that no catalogue knows: the first download of this machine or another of the household.
-
 log = logging.getLogger(__name__)
 
 MAX_QUERY = 200
 
 
 class HouseholdPins:
-    """`others`: asks the other machines. A damaged list of this one is told once, by `note`, and never ends anything.
+    """The pins of models that no catalog knows, from the first download on this machine or on another of the
+    household.
 
-    It stays as it is until a person puts a copy back or deletes it.
+    `ask_others` asks the other machines. If this machine's list is damaged, `note` reports it once and nothing
+    fails. The
+    damaged file stays until a person restores or deletes it.
     """
 
     def __init__(
@@ -71,12 +72,12 @@ class HouseholdPins:
         self._is_told = False
 
     async def look(self) -> None:
-        """Tell of damage before anybody needs what is in the list."""
+        """Report a damaged list before anything needs it."""
         await asyncio.to_thread(self.here, "", "")
 
     async def of(self, repository: str, file: str) -> Pin | None:
-        """Return the pin of this machine's first download, else another machine's. Raises Damaged where only the
-        damaged list of this machine could tell."""
+        """Return the pin of this machine's first download, or else another machine's. Raises Damaged if this machine's
+        list is damaged and no other machine has a pin."""
         try:
             mine = await asyncio.to_thread(self._pins.of, repository, file)
         except Damaged as error:
@@ -95,7 +96,7 @@ class HouseholdPins:
             return None
 
     async def keep(self, pin: Pin) -> None:
-        """The model is whole and on the shelf, whatever becomes of its pin."""
+        """Save a pin. Errors are only reported, because the model is already on the shelf."""
         try:
             await asyncio.to_thread(self._pins.keep, pin)
         except Damaged as error:
@@ -110,7 +111,7 @@ class HouseholdPins:
 
 
 class ModelSources:
-    """Everything a face asks to find a model and to get it."""
+    """Everything needed to find and obtain models."""
 
     def __init__(
         self,
@@ -155,13 +156,13 @@ class ModelSources:
             group.create_task(self.folder.run(), name="look after the folder of models")
 
     async def catalogue(self) -> Catalogue:
-        """Return the catalogue that comes with the app; asks no server."""
+        """Return the catalog that ships with the app, without asking any server."""
         known = await asyncio.to_thread(shipped)
         on_shelf = await asyncio.to_thread(self._by_hash)
         return Catalogue(known.made, [self._catalogue_model(offer, on_shelf) for offer in known.models])
 
     async def search(self, text: str, limit: int) -> HubSearch:
-        """Repositories of the hub. Raises AppError."""
+        """Search the hub for repositories. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
         if len(text) > MAX_QUERY:
             raise BadInput("text_too_long", characters=len(text), most=MAX_QUERY)
@@ -171,7 +172,7 @@ class ModelSources:
         return HubSearch(hub.host, [models.HubModel(**_hub_facts(match, hub)) for match in matches])
 
     async def files(self, repository: str) -> HubListing:
-        """The GGUF files of one repository. Raises AppError."""
+        """Return the GGUF files of one repository. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
         self._contacted()
         listing = await online.listing(hub, repository, token)
@@ -180,7 +181,7 @@ class ModelSources:
         return HubListing(**_hub_facts(listing.about, hub), revision=listing.revision, files=files)
 
     async def start(self, order: requests.StartDownload) -> Download:
-        """Begin a download, or a copy from a machine of the household. Raises AppError."""
+        """Start a download, or a copy from a machine of the household. Raises AppError."""
         copy = None
         if order.machine is not None:
             name = self._network.link(machine_id(order.machine)).name
@@ -188,7 +189,7 @@ class ModelSources:
         return await self.downloads.start(order.repository, order.file, order.revision, order.name, copy)
 
     async def copies_of(self, order: requests.FindCopies) -> list[MachineRef]:
-        """The machines of the household that this very file can be copied from."""
+        """Return the machines of the household that have the same file."""
         file = part_names(order.file)[0]
         known = promised(shipped(), order.repository, file, order.revision)
         several = len(part_names(file)) > 1
@@ -197,7 +198,7 @@ class ModelSources:
         return [MachineRef(holder.machine, holder.name) for holder in holders]
 
     def complete_files(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
-        """The files of those models that were downloaded or imported here with these hashes. Reads the disk."""
+        """Return the files of the models with these hashes that were downloaded or imported here. Reads the disk."""
         files: dict[str, tuple[Path, ...]] = {}
         for entry in self.shelf.entries():
             path = Path(entry.path)
@@ -209,7 +210,7 @@ class ModelSources:
         return files
 
     async def other_apps(self) -> FoundFiles:
-        """Return the model files of other programs on this computer."""
+        """Return the model files of other programs."""
         return await asyncio.to_thread(self._files_of_other_apps)
 
     def _files_of_other_apps(self) -> FoundFiles:
@@ -219,7 +220,7 @@ class ModelSources:
         return FoundFiles([_found_file(other, taken.get(other.path.resolve())) for other in files], places)
 
     async def token(self) -> TokenState:
-        """Return whether there is a token, and where it is kept, but never the token itself."""
+        """Return whether there is a token and where it is stored, but never the token itself."""
         known = await self._tokens.get()
         where = await self._tokens.where()
         return TokenState(known is not None, said(where), where)
@@ -253,7 +254,7 @@ class ModelSources:
         )
 
     async def forget(self, entry: Entry) -> int | None:
-        """Delete the file of a model that is to leave the shelf if it is ours; the bytes freed, or None."""
+        """Delete the file of a model that leaves the shelf if it was downloaded here. Return the bytes freed if any."""
         path = Path(entry.path)
         if not self.downloads.owns(path) or self.shelf.why_away(path):
             return None
@@ -273,7 +274,7 @@ class ModelSources:
         self.last_contact = time.time()
 
     def _by_hash(self) -> dict[str, str]:
-        """The downloaded and imported models of the shelf: SHA-256 of the file -> name."""
+        """Return the names of the shelf's downloaded and imported models by the SHA-256 of their files."""
         names = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
         return {sha256: name for sha256, name in names if sha256}
 

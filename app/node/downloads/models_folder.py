@@ -1,4 +1,4 @@
-"""The folder of models as a face sees it: where it is, whether it can be reached, choosing another, the move."""
+"""The models folder: its location, whether it can be reached, and moving to another one."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class FolderServices:
 
 
 class Move:
-    """One run of it. What it has not come to stays where it is, and is used there."""
+    """One move of the models folder. Models not moved yet stay in place and remain usable."""
 
     def __init__(self, around: FolderServices, *, whole: bool) -> None:
-        """whole: also models that are whole; else only downloads that are not."""
+        """`whole` moves complete models too; otherwise only unfinished downloads move."""
         self._around, self._whole = around, whole
         self.name, self.waits_for = "", ""
         self.given_up: set[Path] = set()  # former folders that hold nothing more
@@ -79,7 +79,7 @@ class Move:
         )
 
     async def run(self) -> None:
-        """Move everything. Raises AppError; a cancelled move ends between two bytes and loses nothing."""
+        """Move everything. Raises AppError. A cancelled move stops at once and loses nothing."""
         every = await asyncio.to_thread(self._around.downloads.book.elsewhere)
         parts = [item for item in every if item.is_part]
         whole = [item for item in every if not item.is_part] if self._whole else []
@@ -133,14 +133,14 @@ class Move:
         self._around.changed()
 
     def _check_room(self, held: StoredModel) -> None:
-        """Check the free space before each model: the disk may have filled up. Raises AppError."""
+        """Check the free space before each model, since the disk may have filled up. Raises AppError."""
         around, folder = self._around, self._around.folders.now
         around.downloads.book.ensure(folder)
         if not same_disk(held.path, folder):
             check_room(folder, held.n_bytes, around.disk)
 
     async def _until_unloaded(self, path: Path) -> None:
-        """The file of a loaded model stays until it is unloaded."""
+        """Wait until the model with this file is unloaded."""
         try:
             while name := await asyncio.to_thread(self._user_of, path):
                 self.waits_for = name
@@ -150,7 +150,7 @@ class Move:
             self.waits_for = ""
 
     def _user_of(self, path: Path) -> str | None:
-        """The model that is loaded and may read this file; the same bytes may have another name, too."""
+        """Return the loaded model that may read this file, which may have several names."""
         used = self._around.in_use()
         entries = self._around.shelf.entries() if used else ()
         mine = (entry for entry in entries if entry.model.id in used and self._is_of(entry, path))
@@ -170,7 +170,7 @@ class Move:
             raise BadInput("models_move_left", path=str(path), why=os_cause(error)) from error
 
     def _tidy(self) -> None:
-        """A former folder that is empty is no more ours."""
+        """Give up a former folder once it is empty."""
         folders = self._around.folders
         for folder in folders.all:
             if folder not in (folders.now, folders.own):
@@ -182,7 +182,7 @@ class Move:
 
 
 def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
-    """Raises DoesNotFit where fewer than 5 GiB would stay free."""
+    """Raise DoesNotFit if fewer than 5 GiB would remain free."""
     free = disk.free_bytes(existing(folder))
     if n_bytes + LEFT_FREE_BYTES > free:
         raise DoesNotFit(
@@ -191,7 +191,7 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
 
 
 def same_disk(first: Path, other: Path) -> bool:
-    """Return whether a rename suffices, as far as the system can tell."""
+    """Return whether renaming suffices to move files, as far as the system can tell."""
     try:
         return first.stat().st_dev == existing(other).stat().st_dev
     except OSError:
@@ -199,12 +199,12 @@ def same_disk(first: Path, other: Path) -> bool:
 
 
 def existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
+    """Return the folder, or its nearest parent that exists."""
     return next((candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), folder)
 
 
 class ModelsFolder:
-    """One for each node; `run` looks whether the folders are there, and goes on with a move."""
+    """The models folder of a node. `run` watches whether its folders are reachable and continues an unfinished move."""
 
     def __init__(self, around: FolderServices, choices: Choices, root: Path) -> None:
         self._around, self._choices, self._root = around, choices, root
@@ -261,13 +261,13 @@ class ModelsFolder:
         return ModelsFolderRoom(**known, free_bytes=free, room_bytes=room_bytes(free))
 
     async def look(self, path: str) -> FolderChoice:
-        """Return the consequences of choosing this folder; nothing is changed. Raises AppError."""
+        """Return what choosing this folder would mean, without changing anything. Raises AppError."""
         return await asyncio.to_thread(self._judge, path)
 
     async def choose(self, path: str, *, move: bool, new: bool = False) -> ModelsFolderRoom:
-        """New files go to this folder ("": the one in the home) from now on. Unfinished downloads come along,
-        and with `move` the models, too; else they stay, and are used, where they are. With `new` it may be one
-        that is to be made. Raises AppError."""
+        """Use this folder ("" for the one in the home) for new files. Unfinished downloads move there, and with `move`
+        the models too; otherwise they stay in place and remain usable. `new` allows a folder that does not exist
+        yet. Raises AppError."""
         await self._begun.wait()
         async with self._hands:
             if self._move is not None:
@@ -291,7 +291,7 @@ class ModelsFolder:
             return await self.state()
 
     async def move(self) -> ModelsFolderRoom:
-        """Bring what lies elsewhere, or go on with that. Raises AppError."""
+        """Move the models that are elsewhere, or continue doing so. Raises AppError."""
         await self._begun.wait()
         async with self._hands:
             if self._move is None:
@@ -302,7 +302,7 @@ class ModelsFolder:
             return await self.state()
 
     async def stop(self) -> ModelsFolderRoom:
-        """Stop the move: moved models stay moved, the rest stays in place, and a partial copy is deleted."""
+        """Stop the move. Moved models stay moved, the rest stays in place, and a partial copy is deleted."""
         async with self._hands:
             if self._move is not None and self._task is not None:
                 self._task.cancel()
@@ -344,7 +344,7 @@ class ModelsFolder:
         await self._ended(why)
 
     async def _ended(self, why: Reason | None = None) -> None:
-        """Save that nothing moves now. The cause of the stop is reported when the move can go on, not before."""
+        """Record that the move has ended. The cause is reported only when the move can continue."""
         given_up = self._move.given_up if self._move else set[Path]()
         held = await asyncio.to_thread(self._former_left, given_up)
         try:
@@ -355,7 +355,7 @@ class ModelsFolder:
         self._around.changed()
 
     def _former_left(self, given_up: Collection[Path]) -> tuple[str, ...]:
-        """Former folders that hold models still, or cannot be looked at."""
+        """Return the former folders that still contain models or cannot be read."""
         away = self._folders.unreachable
         former = (folder for folder in map(Path, self._choice.former) if folder not in given_up)
         return tuple(
@@ -399,12 +399,12 @@ class ModelsFolder:
             check_room(folder, copied, self._around.disk)
 
     def _held(self, folder: Path) -> list[StoredModel]:
-        """Return the models that a move to that folder would bring."""
+        """Return the models that a move to that folder would transfer."""
         near = (near_folder for near_folder in self._folders.all if near_folder not in self._folders.unreachable)
         return [held for former_folder in near if former_folder != folder for held in stored_models(former_folder)]
 
     async def _look(self) -> None:
-        """Look which folders exist now. Report changes, and resume what waited for a folder."""
+        """Check which folders are reachable. Report changes, and resume what waited for a folder."""
         async with self._eyes:  # two at once would take each other's thread for one that hangs
             await self._look_at_all()
 
@@ -426,7 +426,8 @@ class ModelsFolder:
             self._around.changed()
 
     async def _looked(self, folder: Path) -> tuple[Reason | None, tuple[int, int]]:
-        """Why a folder is away, and what it holds. In a thread of its own, which may hang with its disk."""
+        """Return why a folder is unreachable and what it contains. Uses its own thread, which may hang together with
+        the disk."""
         away = Reason("models_folder_away", {"folder": str(folder)})
         known = self._elsewhere.get(folder, (0, 0))
         if (before := self._looks.get(folder)) and not before.is_set():
@@ -453,13 +454,13 @@ class ModelsFolder:
             return away, known
 
     def _sweep(self) -> None:
-        """Delete what an earlier move left half-way."""
+        """Delete the partial files of an earlier move."""
         for folder in self._folders.all:
             if folder not in self._folders.unreachable:
                 sweep_unfinished(folder)
 
     def _mend(self) -> None:
-        """A move may have broken off between a file and what the shelf says of it."""
+        """Update the shelf if a move was interrupted between moving a file and recording it."""
         folders, shelf = self._folders, self._around.shelf
         for entry in shelf.entries():
             path = Path(entry.path)
@@ -474,12 +475,12 @@ class ModelsFolder:
 
 
 def room_bytes(free: int | None) -> int | None:
-    """Return the bytes a download may take of the free space; None where that is not known."""
+    """Return the bytes of free space that a download may take, or None if they are unknown."""
     return None if free is None else max(0, free - LEFT_FREE_BYTES)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: object) -> None:
-    """Nobody may wait any more."""
+    """Set the result, unless the waiter is gone."""
 
     def told() -> None:
         if not done.done():

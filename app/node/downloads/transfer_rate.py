@@ -1,4 +1,4 @@
-"""The rate of a transfer over the last seconds."""
+"""The rate of a transfer over the last few seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEAST_SECONDS = 0.1
 
 
 class TransferRate:
-    """Told how many bytes are done, it says how many come in a second, and how long the rest takes."""
+    """Computes the current speed and the remaining time from marks of the bytes done."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -25,11 +25,11 @@ class TransferRate:
             self._marks.popleft()
 
     def clear(self) -> None:
-        """Forget the marks: the transfer stands still, or begins again."""
+        """Forget the marks, because the transfer has stopped or starts over."""
         self._marks.clear()
 
     def bytes_per_s(self) -> int | None:
-        """None while that is not known; 0 when nothing came lately."""
+        """Return the speed: None if it is unknown, 0 if nothing arrived lately."""
         if len(self._marks) < 2:
             return None
         (began, first), (latest, last) = self._marks[0], self._marks[-1]
@@ -39,6 +39,6 @@ class TransferRate:
         return int(max(0, last - first) / max(now - began, LEAST_SECONDS))
 
     def seconds_left(self, rest_bytes: int) -> int | None:
-        """Return the seconds for the remaining bytes; None while that is not known."""
+        """Return the seconds for the remaining bytes, or None if they are unknown."""
         speed = self.bytes_per_s()
         return round(max(0, rest_bytes) / speed) if speed else None

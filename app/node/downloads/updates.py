@@ -1,6 +1,6 @@
-"""The search for a newer release: on request, or once a day if the owner chose that.
+"""The search for a newer release, on request or once a day if the owner chose that.
 
-Only the place named in the build is asked, never a machine of the household. Nothing is downloaded.
+Only the server named in the build is asked, never a machine of the household. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ADDRESS = re.compile(r"https://github\.com/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-
 
 @dataclass(frozen=True, slots=True)
 class ReleasePlace:
-    """A repository, and the addresses of the service that it is on; other ones in tests."""
+    """A repository and the addresses of its service. Tests use others."""
 
     repository: str  # OWNER/NAME
     api: str = "https://api.github.com"
@@ -66,12 +66,13 @@ class ReleasePlace:
 
     @property
     def host(self) -> str:
-        """Return the host that people are shown."""
+        """Return the host to show to people."""
         return self.api.partition("://")[2]
 
 
 def place_among(urls: Iterable[str]) -> ReleasePlace | None:
-    """Return the place in the project's URLs: lines as the built package has them, `Repository, https://…`."""
+    """Return the release place among the project's URLs, given as lines of the package metadata such as
+    `Repository, https://…`."""
     for line in urls:
         label, _, address = line.partition(",")
         match = _ADDRESS.fullmatch(address.strip())
@@ -81,7 +82,7 @@ def place_among(urls: Iterable[str]) -> ReleasePlace | None:
 
 
 def release_place() -> ReleasePlace | None:
-    """The place of this copy; None: its build names none, so there is nobody to ask."""
+    """Return the release place of this build, or None if it names none."""
     try:
         return place_among(metadata.metadata("poolhouse").get_all("Project-URL") or ())
     except metadata.PackageNotFoundError:
@@ -89,14 +90,14 @@ def release_place() -> ReleasePlace | None:
 
 
 class Release(msgspec.Struct, frozen=True):
-    """The newest release as the service describes it; other fields are ignored."""
+    """The newest release as the service describes it. Other fields are ignored."""
 
     tag_name: Annotated[str, Meta(min_length=1, max_length=100)]
     html_url: Annotated[str, Meta(max_length=500)] = ""
 
 
 class SavedCheck(msgspec.Struct, frozen=True):
-    """The last result."""
+    """The result of the last check."""
 
     asked: float = 0.0  # Unix time of the last contact
     version: Annotated[str, Meta(max_length=100)] = ""  # "": none is published
@@ -105,7 +106,7 @@ class SavedCheck(msgspec.Struct, frozen=True):
 
 
 class Updates:
-    """Asks `place`; None: this copy names none."""
+    """Checks `place` for a newer release. None means that this build names no place."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class Updates:
         self._asking = asyncio.Lock()
 
     async def run(self) -> None:
-        """Once a day, while the owner wants that, until cancelled."""
+        """Check once a day while the owner wants that, until cancelled."""
         while True:
             if self.is_due():
                 try:
@@ -130,7 +131,7 @@ class Updates:
             await asyncio.sleep(LOOK_SECONDS)
 
     def is_due(self) -> bool:
-        """Return whether a search is due without a request; a clock that was set back makes it due too."""
+        """Return whether a daily check is due, as it also is after the clock was set back."""
         if self.place is None or not self._daily():
             return False
         return not 0 <= self._now() - self._kept.asked < DAY_SECONDS
@@ -148,7 +149,7 @@ class Updates:
         )
 
     async def check(self) -> UpdatesState:
-        """Ask now. Raises AppError."""
+        """Check now. Raises AppError."""
         place = self.place
         if place is None:
             raise BadInput("updates_no_place")
@@ -174,7 +175,7 @@ class Updates:
         return [web.get("/updates", state), web.post("/updates", check)]
 
     async def _keep(self, kept: SavedCheck) -> None:
-        """Save the result; one that the disk refuses lasts until the node ends."""
+        """Save the result. If that fails, it lasts until the node ends."""
         self._kept = kept
         try:
             content = msgspec.json.encode(kept)
@@ -184,7 +185,7 @@ class Updates:
 
 
 async def _newest(place: ReleasePlace) -> Release | None:
-    """The newest release; None: none is published. Raises AppError."""
+    """Return the newest release, or None if none is published. Raises AppError."""
     source = place.host
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=trusting()),
@@ -210,7 +211,7 @@ async def _newest(place: ReleasePlace) -> Release | None:
 
 
 def _version(release: Release | None, place: ReleasePlace) -> str:
-    """Its number as we write it; "" for none. Raises Unreachable."""
+    """Return the release's version in our notation, or "" if there is no release. Raises Unreachable."""
     if release is None:
         return ""
     try:
@@ -220,7 +221,7 @@ def _version(release: Release | None, place: ReleasePlace) -> str:
 
 
 def _page(release: Release | None, place: ReleasePlace) -> str:
-    """Its own page, where that is one of the place; else that of all releases."""
+    """Return the release's own page if it is on the expected site, or else the page of all releases."""
     theirs = release.html_url if release else ""
     return theirs if theirs.startswith(f"{place.page}/") else place.page
 

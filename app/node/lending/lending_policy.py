@@ -1,4 +1,4 @@
-"""The owner's side of lending: the rules, pauses by hand, and the watch that carries both out."""
+"""The owner's side of lending: the rules, manual pauses, and the watch that enforces both."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
 
 
 class MemoryRules:
-    """The limits of this machine's memory. The lent bytes bound others only; `limit_bytes`, where not 0, bounds this
-    machine's own models too."""
+    """The limits of this machine's memory. The lent bytes limit only others; `limit_bytes`, unless 0, also limits this
+    machine's own models."""
 
     def __init__(
         self, chosen_bytes: int | None, memory: Callable[[], devices.Memory] = devices.memory, limit_bytes: int = 0
@@ -88,7 +88,7 @@ class MemoryRules:
         self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
 
     def check(self, chosen_bytes: int) -> None:
-        """Raises BadInput for a choice that this machine can never keep, or that nobody can mean."""
+        """Raise BadInput for a value that this machine can never provide or that is obviously a mistake."""
         if 0 < chosen_bytes < LEAST_BYTES:
             raise BadInput("lend_too_little", asked_bytes=chosen_bytes, least_bytes=LEAST_BYTES)
         total = self._memory().total_bytes
@@ -96,10 +96,10 @@ class MemoryRules:
             raise BadInput("lend_more_than_there", asked_bytes=chosen_bytes, total_bytes=total)
 
     def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> LendableMemory:
-        """The memory now, as it bounds what others may use.
+        """Return the current memory as the basis of what others may use.
 
-        used_bytes: promised to others; unloaded_bytes: of what is promised, not taken from the free memory
-        yet; own_bytes: what this machine's own models hold.
+        used_bytes: promised to others; unloaded_bytes: promised but not yet taken from the free memory; own_bytes:
+        held by this machine's own models.
         """
         now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
@@ -109,10 +109,11 @@ class MemoryRules:
         )
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """Return the bytes that models of this machine's own user may use in all, in place of those they hold.
+        """Return the bytes that the models of this machine's own user may use in all, including those they already
+        hold.
 
-        The arguments are those of `room`. The use of others counts once: the limit is shared with them, and free
-        memory is what they left.
+        The arguments are those of `room`. Others' use counts once: they share the limit, and the free memory
+        excludes it.
         """
         if self.limit_bytes:  # a promise of the owner: it holds whatever is free at this moment
             limit = min(self.limit_bytes, self._memory().total_bytes)
@@ -120,8 +121,8 @@ class MemoryRules:
         return self._without_limit(unloaded_bytes, own_bytes)
 
     def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
-        """Return how much larger `own_bytes` would be without the limit; None where no limit below this machine's
-        memory is set.
+        """Return by how much `own_bytes` would grow without the limit, or None if no limit below this machine's memory
+        is set.
 
         The arguments are those of `room`.
         """
@@ -131,8 +132,8 @@ class MemoryRules:
         return max(0, self._without_limit(unloaded_bytes, own_bytes) - limited)
 
     def spare_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """Return the bytes that could still be loaded here for this machine's own user, beside everything in the
-        arguments of `room`."""
+        """Return the bytes that could still be loaded here for this machine's own user in addition to everything in
+        the arguments of `room`."""
         most = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
         return max(0, min(most - own_bytes, self._now().free_bytes - unloaded_bytes))
 
@@ -146,13 +147,13 @@ class MemoryRules:
 
 
 def own_uses(hosting: ModelManager, me: MachineId) -> tuple[int, int]:
-    """Bytes of this machine that its own models have, and those of them that are not loaded yet."""
+    """Return the bytes of this machine that its own models hold or will hold, and those of them not loaded yet."""
     (own, comes), (vectors, vectors_come) = hosting.loaded.uses(me), hosting.embeddings.uses()
     return own + vectors, comes + vectors_come
 
 
 class LentStages(Protocol):
-    """The use of this machine by others; app/node/lending/lending_service.py implements it."""
+    """Others' use of this machine, implemented by app/node/lending/lending_service.py."""
 
     def borrowers(self) -> Set[MachineId]: ...
     def quiet_s(self) -> float: ...
@@ -161,11 +162,11 @@ class LentStages(Protocol):
 
 
 class LendingPolicy:
-    """Says what may be lent at this moment, and takes back what may not be. Off until `begin`.
+    """Decides how much may be lent at the moment, and takes the rest back. Lending is off until `begin`.
 
-    uses: bytes promised to others, of these not loaded yet, and held by this machine's own model.
-    is_lender: whether the household lets this machine lend; used_by: names of those who have
-    layers here.
+    uses: returns the bytes promised to others, those of them not loaded yet, and those of this machine's own
+    models. is_lender: returns whether the household lets this machine lend. used_by: returns the names of the
+    machines with layers here.
     """
 
     def __init__(
@@ -199,7 +200,7 @@ class LendingPolicy:
         return self._choices.now.lending
 
     async def begin(self, borrowed: LentStages) -> None:
-        """Take up a pause of before, and look for the first time."""
+        """Resume an earlier pause, and read the sensors for the first time."""
         self._borrowed = borrowed
         self._limit_links(self.rules.link_mbit)
         pause, now_s = self._choices.now.pause, time.monotonic()
@@ -215,7 +216,7 @@ class LendingPolicy:
             tasks.create_task(self._keep_looking(), name="watch what is lent")
 
     def lent_bytes(self) -> int:
-        """Return the bytes that others may use in all, with the memory of this moment."""
+        """Return the bytes that others may use in all, given the current memory."""
         verdict = self._verdict_now()
         lends = isinstance(self.state, Ready | Working) and self._is_lender()
         if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
@@ -223,41 +224,41 @@ class LendingPolicy:
         return 0
 
     def threads(self) -> int:
-        """Return the processor threads for a run of others' layers; 0: all."""
+        """Return the processor threads for a run of others' layers; 0 means all."""
         return self.rules.threads
 
     def require(self) -> None:
-        """Raises Refused when nothing new may begin here, and says why."""
+        """Raise Refused with the reason if nothing new may begin here."""
         why = self.reason()
         if why is not None:
             raise Refused(why.code, **why.facts)
 
     def reason(self) -> Reason | None:
-        """Why nothing is lent now, or soon nothing will be."""
+        """Return why nothing is lent now or soon, or None."""
         return reason_of(self.state) or self._denial(self._verdict_now())
 
     def watts(self) -> int | None:
-        """Return the power this computer draws in watts, as far as its system reports it."""
+        """Return the power that this computer draws in watts, as far as its system reports it."""
         seen = self._senses.watts
         return None if seen is None else round(min(seen, 10_000))
 
     def used_by(self) -> tuple[MachineId, ...]:
-        """Machines whose models have layers here."""
+        """Return the machines whose models have layers here."""
         return tuple(sorted(self._borrowed.borrowers()))
 
     def hottest_c(self) -> int | None:
-        """The processor's heat in whole degrees; None where the system does not tell."""
+        """Return the processor's temperature in whole degrees Celsius, or None if the system does not report it."""
         seen = self._senses.hottest_c
         return None if seen is None else round(seen)
 
     def look_soon(self) -> None:
-        """Note that the lent layers or the household may have changed."""
+        """Judge again soon, since the lent layers or the household may have changed."""
         self._news.set()
 
     # what the owner asks
 
     async def change(self, order: requests.ChangeLending) -> LendingState:
-        """Change the rules; they hold at once. Raises BadInput, or DoesNotFit without a disk."""
+        """Change the rules with immediate effect. Raises BadInput, or DoesNotFit if they cannot be saved."""
         changes = {
             field: value for field in order.__struct_fields__ if (value := getattr(order, field)) is not msgspec.UNSET
         }
@@ -285,7 +286,8 @@ class LendingPolicy:
         return self.full_state()
 
     async def pause(self, seconds: float | None, at_once: bool) -> LendingState:
-        """Pause until resumed, or for so long. At once: by kill, and this waits for the end."""
+        """Pause for some seconds, or until resumed if None. If `at_once`, kill the workers and wait until they have
+        ended."""
         now_s = time.monotonic()
         until_s = None if seconds is None else now_s + seconds
         why, deadline_s = (STOPPED, now_s) if at_once else (OWNER, now_s + self.rules.drain_s)
@@ -301,16 +303,16 @@ class LendingPolicy:
         return self.full_state()
 
     async def resume(self) -> LendingState:
-        """End a pause by hand; the rules decide again."""
+        """End a manual pause, after which the rules decide again."""
         self._step(Resume())
         await self._keep_pause(None)
         await self._afresh()
         return self.full_state()
 
     async def leave(self, why: Reason = QUIT) -> None:
-        """Tell the hosts with layers here that this computer sleeps, or the computer or node ends, in a moment.
-        Return when no answer needs it any more, or after a few seconds; a host that still does is told that it is
-        over, since one that only loses the link would wait for the machine's return."""
+        """Tell the hosts with layers here that this computer is about to sleep, or that it or the node is about to
+        end. Return when no answer needs the layers anymore or after a few seconds. A host that still needs them is
+        told that its run is over; if it only lost the link, it would wait for this machine's return."""
         self._leaves = why
         self._judge()
         self._news.set()
@@ -324,14 +326,14 @@ class LendingPolicy:
                     await self._borrowed.stop_now(why)
 
     def _is_needed(self) -> bool:
-        """Return whether an answer still uses the layers here while this computer leaves."""
+        """Return whether an answer still uses the layers here while this computer is leaving."""
         if self._leaves is None:  # it stays after all
             return False
         lent = self._borrowed
         return bool(lent.borrowers()) and (lent.answers() or lent.quiet_s() < COMPUTED_SECONDS)
 
     def stay(self) -> None:
-        """Note that the computer is awake again, or did not end. A node that ends does so all the same."""
+        """Resume after a sleep or a cancelled shutdown. A node that is ending ends anyway."""
         if self._leaves == QUIT:
             return
         self._leaves = None
@@ -364,7 +366,7 @@ class LendingPolicy:
         )
 
     def state_word(self) -> StateWord:
-        """One word for faces and for the other machines: working only while something computes."""
+        """Return the state in one word, for faces and other machines. It is "working" only while something computes."""
         if not isinstance(self.state, Ready | Working):
             return state_word(self.state)
         if not (isinstance(self.state, Working) or self._uses()[0]):
@@ -429,7 +431,7 @@ class LendingPolicy:
                 self._changed()
 
     async def _afresh(self) -> None:
-        """Judge without what was before: the owner has just decided."""
+        """Judge independently of earlier states, because the owner has just decided."""
         self._verdict = None
         await self._sense()
         self._news.set()

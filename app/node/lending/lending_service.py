@@ -1,4 +1,4 @@
-"""The lender's side: members ask for room and send layers; this machine's own rules decide."""
+"""The lender's side: members request memory and send layers, within this machine's own rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ Send = Callable[[messages.Message], Awaitable[None]]
 
 
 def run_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> Wanted:
-    """Reads the file. Raises BadInput for an order that does not go with it."""
+    """Return the request that opens an offered stage. Reads its file. Raises BadInput if the order does not match the
+    offer."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
     if (why := unproved_stage(model.architecture)) is not None:
@@ -104,24 +105,25 @@ def _layers(order: messages.OpenStage) -> Layers:
 
 
 class SlowUploadBudget:
-    """The slow uploads of each member, counted together: many short uploads count like one long one."""
+    """The time that slow uploads of each member may take in all. Many short uploads count like one long one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._waited_s: dict[MachineId, float] = {}
 
     def has_ended(self, member: MachineId) -> bool:
-        """Return whether the budget is used up; enough bytes sent quickly renew it."""
+        """Return whether the budget is used up. Sending enough bytes quickly renews it."""
         return self._waited_s.get(member, 0.0) > MOST_WAITED_S
 
     def offered(self, member: MachineId) -> None:
-        """Layers, that is; they may never come."""
+        """Count an offer of layers, whose bytes may never come."""
         self._count(member, OFFER_S)
 
     async def of(
         self, member: MachineId, chunks: AsyncIterator[bytes], ended: Callable[[], None]
     ) -> AsyncGenerator[bytes]:
-        """The same bytes. `ended` is called when it has ended, once or again. Only the sender's time counts."""
+        """Yield the chunks unchanged. `ended` is called, possibly repeatedly, once the budget is used up. Only the
+        time spent waiting for the sender counts."""
         while True:
             began_s, chunk = self._clock(), None
             try:
@@ -141,9 +143,9 @@ class SlowUploadBudget:
 
 @dataclass(slots=True)
 class _Run:
-    """Layers that a host has here, from its order until their memory is given back.
+    """The layers that a host has here, from its order until their memory is freed.
 
-    Meanwhile its stage file is kept: once, from the making of this record to its dropping.
+    The stage file is kept for exactly as long as this record exists.
     """
 
     member: MachineId
@@ -157,29 +159,29 @@ class _Run:
         return self.opening is None or not self.opening.done()
 
     def again(self, member: Member, order: messages.OpenStage) -> bool:
-        """Return whether the host of this run asks for the same run with a newer epoch."""
+        """Return whether the host of this run orders the same run with a newer epoch."""
         same = msgspec.structs.replace(order, epoch=self.order.epoch) == self.order
         newer = order.epoch > self.order.epoch
         return self.member == member.id and not self.is_opening and same and newer
 
 
 class LendingTerms(Protocol):
-    """The owner's permissions at this moment; app/node/lending/lending_policy.py implements it."""
+    """The owner's current permissions, implemented by app/node/lending/lending_policy.py."""
 
     spare_memory: SpareMemory  # of this machine's own checks: they give way
 
     def lent_bytes(self) -> int: ...
     def threads(self) -> int:
-        """Return the processor threads for a run that begins now; 0: all."""
+        """Return the processor threads for a run that begins now; 0 means all."""
         ...
 
     def require(self) -> None:
-        """Raises Refused, with the reason, when nothing new may begin here."""
+        """Raise Refused with the reason if nothing new may begin here."""
         ...
 
 
 class LendingService:
-    """Carries out what hosts ask, within what the owner lends. One worker for each run."""
+    """Serves the requests of hosts within what the owner lends, with one worker per run."""
 
     def __init__(
         self,
@@ -215,7 +217,7 @@ class LendingService:
 
     @property
     def machine(self) -> str:
-        """The name of this machine, for the sentences that hosts read."""
+        """The name of this machine in the sentences that hosts read."""
         return self.stage_host.machine
 
     @machine.setter
@@ -224,15 +226,15 @@ class LendingService:
 
     @property
     def unloaded_bytes(self) -> int:
-        """Promised, and still among what the system calls free."""
+        """The promised bytes that the system still counts as free."""
         return self.stage_host.unloaded_bytes
 
     def work(self) -> tuple[int, float]:
-        """Steps answered since the start, and for how many seconds one is being computed now."""
+        """Return the steps answered since the start, and the seconds that the current one has been computing."""
         return self.stage_host.work()
 
     def busy(self) -> bool:
-        """Return whether layers are being loaded here, or an answer passes through them."""
+        """Return whether layers are being loaded here or are in use by an answer."""
         loading = any(run.is_opening for run in self._runs.values())
         return loading or self.stage_host.computed_within(ANSWER_GAP_SECONDS)
 
@@ -243,7 +245,7 @@ class LendingService:
         return {run.member for run in self._runs.values()}
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
-        """A manifest comes; which pieces are missing here goes back."""
+        """Accept a manifest, and return which of its pieces are missing here."""
         _must_host(member)
         if pipeline in self._runs:
             raise Refused("lend_twice")
@@ -254,14 +256,14 @@ class LendingService:
                 return await self._offers.offer(member.id, pipeline, body)
 
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
-        """Tensor bytes come, in the order they were asked for."""
+        """Accept tensor bytes in the order in which they were requested."""
         with redact_paths(self._stages.folder):
             async with self._disk_for(member) as enough:
                 sent = self._patience.of(member.id, self._while_lending(chunks), enough)
                 return await self._offers.pieces(member.id, pipeline, sent)
 
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
-        """Begin to load what was offered. The answer is StageReady or StageFailed."""
+        """Begin to load an offered stage. The reply is StageReady or StageFailed."""
         pipeline = pipeline_id(order.pipeline)
         held = self._runs.get(pipeline)
         if held is not None and held.again(member, order):
@@ -278,7 +280,7 @@ class LendingService:
         run.opening = self._group.create_task(work, name=f"load layers for {member.name}")
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:
-        """Raises Refused unless this host has that run here."""
+        """Raise Refused unless this host has that run here."""
         run = self._runs.get(pipeline)
         if run is None or run.member != member.id:
             raise Refused("lend_not_open")
@@ -290,9 +292,9 @@ class LendingService:
         await self.stage_host.serve(pipeline, channel)
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
-        """The host needs these layers no more, whether they are loaded or still loading.
+        """Free these layers, whether they are loaded or still loading.
 
-        Begun once, it is carried out to the end, also when the link to the host breaks meanwhile.
+        Once begun, this finishes even if the link to the host breaks.
         """
         self._offers.forget(member, pipeline)
         run = self._runs.get(pipeline)
@@ -300,13 +302,13 @@ class LendingService:
             await asyncio.wait({self._give_back_soon(pipeline, run)})
 
     def close_soon(self, member: MachineId) -> set[asyncio.Task[None]]:
-        """A member was removed, or started anew: nothing of it stays here. Tasks that see to it."""
+        """Free everything of a member that was removed or has restarted. Return the tasks that do so."""
         self._offers.forget(member)
         runs = [(key, run) for key, run in self._runs.items() if run.member == member]
         return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
 
     def host_came(self, member: MachineId, instance: str) -> set[asyncio.Task[None]]:
-        """Note a link to a host, and return the tasks that close what it held before it restarted."""
+        """Record a link to a host, and return the tasks that close what it had here before it restarted."""
         if (timer := self._unlinked.pop(member, None)) is not None:
             timer.cancel()
         before = self._instances.get(member, instance)
@@ -314,8 +316,8 @@ class LendingService:
         return self.close_soon(member) if before != instance else set()
 
     def host_left(self, member: MachineId) -> None:
-        """Its link has ended. The connections of one that stands still seem to live for ever: they keep nothing here
-        for longer than others do that wait for a host's return."""
+        """Record that a host's link has closed. The connections of a hung host can seem alive forever, so its layers
+        are kept no longer than those of any host that is waited for."""
         self._answering.discard(member)
         loop = asyncio.get_running_loop()
         if (timer := self._unlinked.pop(member, None)) is not None:
@@ -323,8 +325,8 @@ class LendingService:
         self._unlinked[member] = loop.call_later(KEEP_S, self.close_soon, member)
 
     def follow(self, members: Mapping[MachineId, Member]) -> None:
-        """Close the layers of members that may no longer use other machines. They stay connected, and would wait for
-        an answer to a stage that opens until that takes too long."""
+        """Close the layers of members that may no longer use other machines. They stay connected, and would otherwise
+        wait for a stage that is opening until it times out."""
         for member in members.values():
             if HouseholdRole.HOST in member.roles:
                 continue
@@ -340,22 +342,22 @@ class LendingService:
         return self.stage_host.quiet_s()
 
     def host_answers(self, member: MachineId, now: bool) -> None:
-        """Note a host's word that an answer of its own is under way, or that none is any more."""
+        """Record whether a host has an answer under way."""
         (self._answering.add if now else self._answering.discard)(member)
 
     def answers(self) -> bool:
-        """Return whether an answer passes through the layers here, by the word of a connected host."""
+        """Return whether a connected host reports an answer that uses the layers here."""
         return not self._answering.isdisjoint(self.borrowers())
 
     async def stop_now(self, why: Reason) -> None:
-        """Give all memory back, by kill; each host is told why. Returns when it is free."""
+        """Kill all workers and tell each host why. Return when their memory is free."""
         machine = self.stage_host.machine
         self._offers.close()
         reason = Reason("lend_taken_back", {"machine": machine, "why": why})
         await self.stage_host.stop_now(reason)
 
     def end(self) -> None:
-        """The node stops: what is being loaded or received is left there."""
+        """Abandon loads and uploads under way, because the node is stopping."""
         self._offers.close()
         for run in self._runs.values():
             if run.opening is not None:
@@ -365,7 +367,7 @@ class LendingService:
         self._executor.close()
 
     def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send) -> _Run:
-        """The record of a new run. No wait in between: whoever asks next finds it."""
+        """Create the record of a new run. Nothing is awaited in between, so that the next request finds it."""
         _must_host(member)
         if pipeline in self._runs:
             raise Refused("lend_twice")
@@ -396,7 +398,7 @@ class LendingService:
         await _answer(send, answer)
 
     async def _renew(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
-        """The host plays its answers again, on layers that stayed here."""
+        """Begin a new epoch on loaded layers, for a host that replays its answers."""
         try:
             opened = await self.stage_host.renew(pipeline_id(order.pipeline), order.epoch)
             run.order = order
@@ -431,20 +433,20 @@ class LendingService:
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
-        """Check `Terms.require`, for an answer that does not name this machine itself."""
+        """Check the owner's terms, and name this machine in the error because the reply does not."""
         try:
             self._terms.require()
         except Refused as error:
             raise Refused("lender_said", machine=self.stage_host.machine, what=error.reason) from None
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
-        """Give a member's upload the disk before this machine's own checks, as long as it comes quickly."""
+        """Give a member's upload priority on the disk over this machine's own checks, unless it is slow."""
         if self._patience.has_ended(member.id):
             return nullcontext(lambda: None)
         return self._terms.spare_memory.wanted()
 
     async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the uploaded chunks until nothing is lent any more."""
+        """Yield the uploaded chunks while lending is allowed."""
         async for chunk in chunks:
             self._require()
             yield chunk
@@ -453,7 +455,7 @@ class LendingService:
         return self._group.create_task(self._give_back(pipeline, run), name="give layers back")
 
     async def _give_back(self, pipeline: PipelineId, run: _Run) -> None:
-        """First its loading ends, then its worker; then nothing keeps its stage file."""
+        """End the run's loading, then its worker, so that nothing uses its stage file."""
         try:
             if run.opening is not None:
                 run.opening.cancel()
@@ -466,13 +468,13 @@ class LendingService:
             self._drop(pipeline, run)
 
     def _ended(self, pipeline: bytes) -> None:
-        """The lender gave a run's memory back, whoever wanted that."""
+        """Forget a run whose memory the stage host has freed for any reason."""
         run = self._runs.get(PipelineId(pipeline))
         if run is not None:
             self._drop(PipelineId(pipeline), run)
 
     def _drop(self, pipeline: PipelineId, run: _Run) -> None:
-        """Forget a run that has no memory here any more. Repeating is harmless."""
+        """Forget a run that has no memory here anymore. Repeating this is harmless."""
         if self._runs.get(pipeline) is run:
             del self._runs[pipeline]
             self._stages.release(run.offer.stage_id)

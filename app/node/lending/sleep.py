@@ -1,4 +1,4 @@
-"""Sleep: keeps this computer awake while it works, and tells the hosts with layers here before it sleeps or ends."""
+"""Sleep: keeps this computer awake while it works, and warns the hosts with layers here before it sleeps or ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHY = {PowerEvent.SLEEPS: Reason("pause_sleep"), PowerEvent.ENDS: Reason("pause_
 
 
 def is_needed(snapshot: Json, battery: Battery | None) -> bool:
-    """Return whether a sleep would interrupt work that somebody waits for (UX.md TC6)."""
+    """Return whether sleep would interrupt work that somebody waits for (UX.md TC6)."""
     if battery is not None and not battery.plugged:
         return False
     lending = snapshot["node"]["lending"]["state"]
@@ -44,7 +44,7 @@ async def stay_awake(
     awake: Awake | None = None,
     battery: Callable[[], Battery | None] = owner_activity.battery,
 ) -> None:
-    """Look again and again until cancelled; then the computer may sleep."""
+    """Keep the computer awake while needed, until cancelled."""
     held = awake or Awake()
     try:
         while True:
@@ -58,17 +58,17 @@ async def stay_awake(
 
 
 class Terms(Protocol):
-    """The owner's rules in force; app/node/lending/lending_policy.py has them."""
+    """The owner's rules in force, implemented by app/node/lending/lending_policy.py."""
 
     async def leave(self, why: Reason) -> None:
-        """Say so, and wait some seconds for those who compute with it now."""
+        """Announce the departure, and wait a few seconds for the hosts that compute with this machine."""
         ...
 
     def stay(self) -> None: ...
 
 
 async def follow(terms: Terms, going: PowerEvent) -> None:
-    """Do what the system's word asks for."""
+    """Act on a power event of the system."""
     if going is PowerEvent.STAYS:
         terms.stay()
     else:

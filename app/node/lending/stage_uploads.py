@@ -1,4 +1,4 @@
-"""Layers on their way here: what hosts offered, which pieces are missing, and the bytes that come."""
+"""Uploads of layers to this machine: what hosts offered, which pieces are missing, and the bytes that arrive."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
 
 
 class BoundedExecutor:
-    """A thread pool for the requests of others, so that they cannot take the threads this node needs. At most
-    `n_threads` calls run at once; more wait."""
+    """A thread pool for others' requests, so that they cannot take the threads that this node needs. At most
+    `n_threads` calls run at once, and more wait."""
 
     def __init__(self, n_threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix=name)
@@ -41,7 +41,7 @@ class BoundedExecutor:
         return await asyncio.wrap_future(self._pool.submit(work, *args, **more))
 
     def close(self) -> None:
-        """Take no more work, and wait for none."""
+        """Accept no more work, without waiting for work under way."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -57,14 +57,14 @@ class StageOffer:
     idle: asyncio.TimerHandle | None = None
 
     def take_receiver(self) -> Receiver | None:
-        """The receiver, for whoever writes to it or closes it now."""
+        """Return the receiver to write to or close, and stop the idle timer."""
         if self.idle is not None:
             self.idle.cancel()
         taken, self.receiver, self.idle = self.receiver, None, None
         return taken
 
     def close(self) -> None:
-        """Wait for pieces no more; what has arrived stays on the disk."""
+        """Stop waiting for pieces. Those that have arrived stay on the disk."""
         receiver = self.take_receiver()
         if receiver is not None:
             receiver.close()
@@ -72,7 +72,7 @@ class StageOffer:
 
 @dataclass(slots=True)
 class _Turn:
-    """One offer or upload of a member at a time, and one more that waits."""
+    """A lock for a member's offers and uploads, on which at most one may wait."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: bool = False
@@ -90,7 +90,7 @@ class StageOffers:
         self._turns: dict[MachineId, _Turn] = {}
 
     async def offer(self, member: MachineId, pipeline: PipelineId, body: bytes) -> bytes:
-        """A manifest comes; which pieces are missing here goes back."""
+        """Accept a manifest, and return which of its pieces are missing here."""
         async with self._turn(member):
             manifest = await self._threads.run(from_json, body, self._lent_bytes())
             stage_id = await self._threads.run(lambda: manifest.id)
@@ -103,7 +103,7 @@ class StageOffers:
                 raise
 
     async def pieces(self, member: MachineId, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
-        """Tensor bytes come, in the order they were asked for."""
+        """Accept tensor bytes in the order in which they were requested."""
         async with self._turn(member):
             offer = self._find(member, pipeline)
             receiver = offer.take_receiver()
@@ -119,7 +119,7 @@ class StageOffers:
             return msgspec.json.encode({"fetched_bytes": offer.fetched_bytes})
 
     def take(self, member: MachineId, pipeline: PipelineId, stage_id: str) -> StageOffer:
-        """The offer that is opened now; it can be opened once. Raises BadInput."""
+        """Return and forget the offer that is opened now. Raises BadInput."""
         offer = self._find(member, pipeline)
         if offer.stage_id != stage_id:
             raise BadInput("manifest_odd", what=Reason("manifest_mismatched"))
@@ -127,7 +127,7 @@ class StageOffers:
         return self._offers.pop(pipeline)
 
     def forget(self, member: MachineId, pipeline: PipelineId | None = None) -> None:
-        """One offer of a member, or all of them, will not be opened."""
+        """Drop one offer of a member, or all of them."""
         for key, offer in list(self._offers.items()):
             if offer.member == member and pipeline in (None, key):
                 offer.close()
@@ -151,7 +151,8 @@ class StageOffers:
         return wants_to_json(receiver.wants)
 
     def _begin(self, manifest: Manifest) -> Receiver | None:
-        """Copies what other stages and the shelf have. None: that was all. Runs in a thread."""
+        """Copy the pieces that other stages and the shelf have. Return the receiver of the rest, or None if nothing is
+        missing. Runs in a thread."""
         donors = self._shelf.donors(frozenset(piece.sha256 for piece in manifest.pieces))
         receiver = self._stages.accept(manifest, donors)
         if receiver.wants:
@@ -166,7 +167,7 @@ class StageOffers:
         return offer
 
     def _make_way(self, member: MachineId, pipeline: PipelineId) -> None:
-        """A host that offers and never opens, or never sends, does not fill this machine."""
+        """Limit the offers of a member, which may never send or open them."""
         there = self._offers.get(pipeline)
         if there is not None and there.member != member:
             raise Refused("lend_twice")
@@ -196,13 +197,13 @@ class StageOffers:
 
 
 def redacted_facts(reason: Reason, folder: Path) -> dict[str, Fact]:
-    """The facts for another machine: short, and without the places of files on this one."""
+    """Return the facts for another machine, shortened and without paths of this one."""
     return reason.mapped(lambda name, fact: NEUTRAL.get(name) or _short(fact, folder)).facts
 
 
 @contextmanager
 def redact_paths(folder: Path) -> Iterator[None]:
-    """Errors that go to another machine as they are say nothing about this machine's folders."""
+    """Remove this machine's paths from errors that go to another machine as they are."""
     try:
         yield
     except AppError as error:

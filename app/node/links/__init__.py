@@ -1,1 +1,1 @@
-"""Links to other machines: measured, remembered, told to others, and how machines are found."""
+"""Links to other machines: how machines are found, and how links are measured, remembered and reported."""

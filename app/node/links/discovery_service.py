@@ -1,4 +1,4 @@
-"""Finding others and being found: on which networks, who is near, and what stands in the way."""
+"""Discovery of nearby machines: the networks it uses, the machines it finds, and the problems it has."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EVERY_IPV4, EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104  compared, not bound
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The owner's choice of where the node listens, and which other interfaces it uses too."""
+    """The owner's choice of the listening address, and of further interfaces to use."""
 
     on: bool
     bind: str
@@ -49,13 +49,15 @@ class Choice:
 
 
 def choice_of(options: NodeOptions, saved: Settings) -> Choice:
-    """Saved and said on the command line: turned off by either, interfaces of both."""
+    """Return the choices of settings and command line combined. Either can turn discovery off; the interfaces of both
+    count."""
     extra = frozenset([*options.interfaces, *saved.interfaces])
     return Choice(options.discovery and saved.discovery, options.bind, extra)
 
 
 def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
-    """The port for members: the one asked for, or that of the last start: others look there first.
+    """Return the listening socket for members, on the requested port or else on that of the last start, where others
+    look first.
 
     Raises Unreachable or BadInput.
     """
@@ -70,7 +72,7 @@ def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
 
 
 class DiscoveryService:
-    """Runs discovery for one node. `tell` takes news of strangers."""
+    """Runs discovery for one node. `tell` receives events about strangers."""
 
     def __init__(self, network: Network, choices: Choices, choice: Choice, tell: Callable[[facts.Event], None]) -> None:
         self._network, self._choices, self.choice, self._tell = network, choices, choice, tell
@@ -80,7 +82,7 @@ class DiscoveryService:
         self._discovery = Discovery(network.id[:ID_DIGITS], network.port, self._heard, self._is_member)
 
     async def run(self) -> None:
-        """Run discovery until cancelled. Turned off, it only follows this machine's own addresses."""
+        """Run discovery until cancelled. When turned off, only follow this machine's own addresses."""
         self._network.calls.hears = self.hears
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_always(self._watch), name="watch the network interfaces")
@@ -88,7 +90,7 @@ class DiscoveryService:
                 tasks.create_task(_always(self._discovery.run), name="discovery")
 
     def pairing_changed(self, device: str = "") -> None:
-        """The pairing window opened or closed: only while it is open is announced who and what this is."""
+        """Announce this machine's name only while the pairing window is open."""
         window = self._network.window
         if window is not None and not window.ended and window.seconds_left:
             name, port = clean_name(self._choices.now.name), window.address.port
@@ -97,17 +99,17 @@ class DiscoveryService:
             self._discovery.window(None, None)
 
     def members_changed(self) -> None:
-        """Strangers may be members now, and the other way round."""
+        """Update the strangers, since some may have become members or the reverse."""
         for seen in self._near.values():
             self._tell(seen)
 
     @property
     def trouble(self) -> Reason | None:
-        """Why others cannot be found, or not well."""
+        """Return why others cannot be found, or only some of them."""
         return self._discovery.trouble if self.choice.on and self._looked else None
 
     def hears(self, machine: MachineId) -> bool | None:
-        """Return whether announcements of a machine arrive here; None while that cannot be known."""
+        """Return whether announcements of a machine arrive here, or None if that cannot be known."""
         if not self.choice.on or not self._looked or not self._discovery.has_listened:
             return None
         return any(seen.is_of(machine) for seen in self._near.values())
@@ -149,7 +151,7 @@ class DiscoveryService:
         return any(machine.startswith(id16) for machine in self._network.members)
 
     async def _watch(self) -> None:
-        """Follow the addresses of this computer; the full look only when something moved."""
+        """Follow the addresses of this computer, with a full look only if something changed."""
         before: Glance | None = None
         while True:
             now = await asyncio.to_thread(_glance)
@@ -168,13 +170,13 @@ class DiscoveryService:
 
 
 def system_name() -> str:
-    """The kind of system that this computer runs."""
+    """Return the operating system of this computer."""
     system = platform.system()
     return "macOS" if system == "Darwin" else system
 
 
 async def reach(network: Network, machine: Machine, address: str) -> Reached:
-    """Link to a machine of the household where a person says it is. Raises Unreachable or Refused."""
+    """Connect to a machine of the household at an address that a person gave. Raises Unreachable or Refused."""
     if machine.id == network.id:
         raise BadInput("peer_is_this", name=machine.name)
     await network.calls.reach(network.members[machine.id], Address.parse(address))
@@ -182,7 +184,7 @@ async def reach(network: Network, machine: Machine, address: str) -> Reached:
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:
-    """A node goes on without discovery, whatever the system or a packet makes of it; and it tries again."""
+    """Run discovery again whenever it fails. The node continues without it."""
     while True:
         try:
             await work()
@@ -192,7 +194,7 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
 
 
 def served(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Addresses where a node that listens at `bind` is reached, and one of them an interface."""
+    """Return the addresses at which a node that listens at `bind` can be reached, and their interfaces."""
     if bind not in (EVERY_IPV4, EVERY_ADDRESS):
         return (bind,), (bind,)
     addresses: list[str] = []
@@ -208,7 +210,7 @@ def served(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...],
 
 
 def likeliest(addresses: Sequence[str]) -> str | None:
-    """Return the address on the way out, of those of this machine; where that is a VPN's, the first."""
+    """Return the address of the default route if it is one of these and not a VPN's, else the first."""
     on_the_way = own_host()
     return on_the_way if on_the_way in addresses else next(iter(addresses), None)
 
@@ -228,8 +230,8 @@ def stranger(seen: Announced) -> Stranger:
 
 
 def _hosts(seen: Glance) -> frozenset[str]:
-    """All addresses of interfaces that are up, whoever may reach this computer there. Linux names a further address
-    of eth0 by its label, as eth0:1, and tells of eth0 alone that it is up."""
+    """Return all addresses of interfaces that are up. Linux names a secondary address of eth0 by its label, such as
+    eth0:1, but reports only eth0 as up."""
     addresses, up = seen
     return frozenset(
         address.partition("%")[0] for name, address in addresses if name in up or name.partition(":")[0] in up
@@ -237,7 +239,7 @@ def _hosts(seen: Glance) -> frozenset[str]:
 
 
 def _glance() -> Glance:
-    """Return the addresses and the interfaces that are up: cheap, to compare with the last look."""
+    """Return the addresses and the interfaces that are up, a cheap snapshot to compare with the last one."""
     addresses = psutil.net_if_addrs().items()
     stats = psutil.net_if_stats().items()
     return (

@@ -1,4 +1,4 @@
-"""The owner's choice of interface for each machine, and whether it is in use."""
+"""The interface for connections to each machine: the owner's choice, and better ones found by trying."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ By = dict[MachineId, Through]
 
 
 class BetterInterfaces:
-    """Tries with some kilobytes; what did not lead there is not tried again until `forget`."""
+    """Looks for better interfaces by sending a few kilobytes. An interface that did not reach a machine is not tried
+    again until `forget`."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -41,7 +42,7 @@ class BetterInterfaces:
         self.found: dict[MachineId, tuple[LinkEnd, Reason]] = {}  # what to use, and the sentence
 
     def forget(self) -> None:
-        """Other interfaces are there: all may be different."""
+        """Forget all results, because the interfaces have changed."""
         self._tried.clear()
         self.found.clear()
 
@@ -53,7 +54,7 @@ class BetterInterfaces:
     async def look(
         self, machine: MachineId, link: Link, interfaces: Sequence[Interface], addresses: Iterable[Address]
     ) -> None:
-        """See whether the interface that this link uses is the right one."""
+        """Check whether this link could use a better interface."""
         used = LinkEnd(link.kind, link.interface, link.negotiated_bits_per_s)
         ends = [
             LinkEnd(interface.kind, interface.name, interface.negotiated_bits_per_s)
@@ -113,7 +114,7 @@ def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, be
 
 
 class InterfaceChoice:
-    """Kept in `file`. `apply` says by which interface each machine is dialled."""
+    """The owner's chosen interface for each machine, saved in `file`."""
 
     def __init__(self, file: Path, note: Callable[[Reason], None] = lambda _: None) -> None:
         self._file = file
@@ -122,11 +123,11 @@ class InterfaceChoice:
         self.unheeded: dict[MachineId, Reason] = {}  # why a choice is not followed now
 
     def of(self, machine: MachineId) -> str | None:
-        """The chosen interface; None: whichever is best."""
+        """Return the chosen interface, or None if the best one is used."""
         return self._chosen.get(machine)
 
     def choose(self, machine: MachineId, interface: str | None) -> None:
-        """Remember it. Raises DoesNotFit when the disk does not take it; then nothing changes."""
+        """Save the choice. Raises DoesNotFit if that fails; then nothing changes."""
         chosen = {key: name for key, name in self._chosen.items() if key != machine}
         if interface is not None:
             chosen[machine] = interface
@@ -138,11 +139,11 @@ class InterfaceChoice:
         self._no_way.discard(machine)
 
     def leads_nowhere(self, machine: MachineId) -> None:
-        """The chosen interface does not reach that machine, until something changes."""
+        """Record that the chosen interface does not reach that machine until something changes."""
         self._no_way.add(machine)
 
     def try_again(self, machine: MachineId | None = None) -> None:
-        """Something changed: interfaces, or where that machine is."""
+        """Try the chosen interfaces again, because interfaces or the machine's address changed."""
         if machine is None:
             self._no_way.clear()
         else:
@@ -157,7 +158,7 @@ class InterfaceChoice:
                 log.warning("a choice cannot be forgotten: %s", error.reason)
 
     def apply(self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]) -> None:
-        """Set in `by` how to dial each machine, with the interfaces that exist now."""
+        """Set in `by` how to dial each machine with the interfaces that exist now."""
         every = tuple(interfaces)
         self.unheeded.clear()
         for machine in by.keys() - self._chosen.keys():
@@ -175,7 +176,7 @@ class InterfaceChoice:
 
 
 def checked(interfaces: Iterable[Interface], name: str) -> None:
-    """Raises BadInput unless connections can leave by that interface now."""
+    """Raise BadInput unless connections can leave through this interface now."""
     every = tuple(interfaces)
     if name not in {interface.name for interface in every}:
         raise BadInput("interface_unknown", name=name)
@@ -184,7 +185,7 @@ def checked(interfaces: Iterable[Interface], name: str) -> None:
 
 
 def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
-    """Return that interface, if connections can leave by it now."""
+    """Return the interface if connections can leave through it now."""
     match = next((interface for interface in interfaces if interface.name == name), None)
     if match is None or not match.is_up or not match.addresses:
         return None
@@ -192,7 +193,7 @@ def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
 
 
 def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:
-    """Return the saved choices. Where the file is damaged the best way is used, and the owner is told to choose
+    """Return the saved choices. If the file is damaged, the best interfaces are used and the owner is told to choose
     again."""
 
     def lost(aside: Path) -> None:

@@ -1,6 +1,7 @@
-"""The measured links that the machines of a household tell each other: shown, never planned with.
+"""The measured links that the machines of a household report to each other. They are shown but never used for
+planning.
 
-Each machine measures only its own links; every machine tells the others its own, so that one map shows all of them.
+Each machine measures and reports only its own links, so that one map can show all of them.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ Key = tuple[tuple[MachineId, float], ...]
 
 
 def key_of(measured: Mapping[MachineId, Known]) -> Key:
-    """Changes when there is something new to tell; ages alone are no news."""
+    """Return a key that changes when there is something new to report. A measurement's age alone is not new."""
     return tuple(sorted((key, known.measured_at) for key, known in measured.items()))
 
 
 def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured:
-    """Return the message about this machine's links. now: Unix time here; clocks of machines differ."""
+    """Return the message about this machine's links. `now` is this machine's Unix time; the clocks of machines differ."""
     chosen = sorted(measured.items())[:MOST_TOLD_MACHINES]
     return LinksMeasured(links=[_measured_link(key, known, now) for key, known in chosen])
 
 
 class LinkGossip:
-    """The links that have this machine at neither end, by the word of those who have."""
+    """The links between other machines, as those machines report them."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._measured_link: dict[MachineId, dict[MachineId, Known]] = {}
 
     def receive(self, teller: MachineId, message: LinksMeasured, members: Set[MachineId]) -> None:
-        """All that `teller` knows of its links; of those that lead to none of these others nothing is kept."""
+        """Store the links that `teller` reports, limited to those between members."""
         now = self._clock()
         by_machine = {MachineId(link.machine): _known(link, now) for link in message.links}
         self._measured_link = {key: links for key, links in self._measured_link.items() if key in members}
@@ -88,7 +89,7 @@ def _measured_link(machine: MachineId, known: Known, now: float) -> MeasuredLink
 
 
 def _known(measured: MeasuredLink, now: float) -> Known:
-    """Return the link by this machine's clock, in whole seconds: telling it twice is no news."""
+    """Return the link with its time by this machine's clock in whole seconds, so that a repeated report is not new."""
     link = Link(
         round_trip_s=measured.round_trip_s,
         round_trip_p95_s=measured.round_trip_p95_s,
@@ -107,7 +108,7 @@ def _known(measured: MeasuredLink, now: float) -> Known:
 
 
 def _short(name: str) -> str:
-    """Fit to be sent, and to be shown."""
+    """Return the link with its texts shortened for sending and showing."""
     return "".join(filter(str.isprintable, name))[:MOST_INTERFACE]
 
 

@@ -1,4 +1,4 @@
-"""The measured links, and when each is measured again. Kept across restarts."""
+"""The measured links and their schedule of measurements. They are saved across restarts."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
 
 
 class LinkLimits:
-    """Ours is in force here; theirs is what they tell."""
+    """The speed limits of links, of which this machine's owner sets one and the other machine reports the other."""
 
     def __init__(self, ours: LinkPace, household: KnownHousehold) -> None:
         self._ours, self._household = ours, household
 
     def of(self, machine: MachineId) -> float | None:
-        """The smaller of both limits, in bytes a second; None: neither owner chose one."""
+        """Return the lower of both limits in bytes per second, or None if neither owner set one."""
         there = self._household.now.machines.get(machine)
         theirs = there.about.link_mbit * BYTES_OF_MBIT if there else 0
         return min((float(limit) for limit in (self._ours.bytes_per_s, theirs) if limit), default=None)
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One link as it was measured: to which address, and when (Unix time)."""
+    """A measured link, its address, and the time of the measurement (Unix time)."""
 
     link: Link
     address: str
@@ -68,7 +68,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
-    """A measured path and the interface that carries it, as the planner takes it."""
+    """Return the link for the planner from a measured path and the interface that carries it."""
     figures = path.measured
     return Link(
         round_trip_s=figures.round_trips.median_s,
@@ -109,13 +109,13 @@ def with_measurement(described: L, known: Known) -> L:
 
 
 def load(file: Path) -> dict[MachineId, Known]:
-    """Return the links that an earlier start measured. A damaged file is no loss: they are measured again."""
+    """Return the saved links. If the file is damaged, they are measured again."""
     read = read_json_or_default(file, dict[str, Known], "measured links")
     return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
 
 
 def save(file: Path, known: Mapping[MachineId, Known]) -> None:
-    """Save the links for the next start, which would otherwise measure them again."""
+    """Save the links, so that the next start need not measure them again."""
     try:
         write_atomically(file, msgspec.json.encode(known))
     except OSError as error:
@@ -123,7 +123,7 @@ def save(file: Path, known: Mapping[MachineId, Known]) -> None:
 
 
 def is_sound(known: Known) -> bool:
-    """Return whether these figures can have been measured."""
+    """Return whether these figures are plausible."""
     link = known.link
     rates = link.out_bytes_per_s, link.in_bytes_per_s
     times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
@@ -131,7 +131,7 @@ def is_sound(known: Known) -> bool:
 
 
 class LinkRegistry:
-    """Measures the links of one node while nothing else is done. `run` keeps at it."""
+    """Measures the links of one node while it is idle, repeatedly in `run`."""
 
     def __init__(
         self,
@@ -161,19 +161,19 @@ class LinkRegistry:
         self._news = asyncio.Event()
 
     def link(self, machine: MachineId) -> Link | None:
-        """Return the known link to `machine` under the limit of now; None before the first measurement."""
+        """Return the measured link to `machine` under the current limit, or None before the first measurement."""
         known = self._known.get(machine)
         return known.link.held_to(self._limit(machine)) if known else None
 
     async def known(self, machines: Iterable[MachineId]) -> None:
-        """Measure now what was never measured of these links; what cannot be stays unknown."""
+        """Measure those of these links that were never measured. A link that cannot be measured stays unknown."""
         for machine in machines:
             if machine not in self._known and machine in self._network.links:
                 with suppress(AppError):
                     await self._insistently(machine)
 
     def measured(self) -> dict[MachineId, Known]:
-        """The links that are up and were measured."""
+        """Return the links that are up and have been measured."""
         return {key: known for key, known in self._known.items() if key in self._network.links}
 
     def snapshot(self) -> dict[str, links.Link]:
@@ -190,16 +190,16 @@ class LinkRegistry:
         return with_choice(measured, machine, self._preferred, self._better)
 
     def end(self, own: str, other: str) -> LinkEnd:
-        """Our interface behind a connection between these addresses."""
+        """Return this machine's interface behind a connection between these addresses."""
         carrier = carrying_interface(self._interfaces, own, other)
         return LinkEnd(carrier.kind, carrier.name, carrier.negotiated_bits_per_s) if carrier else LinkEnd()
 
     # news
 
     def connected(self, machine: MachineId) -> None:
-        """A link came up. It is measured soon; where the way is known, first its round trips alone.
+        """Schedule the measurement of a new link, at first only of its round trips if its address is known.
 
-        So links that a busy moment broke are not measured by all ends at once, which breaks more.
+        If a busy moment broke many links, this keeps all ends from measuring at once, which would break more.
         """
         self._preferred.try_again(machine)
         known, link = self._known.get(machine), self._network.links.get(machine)
@@ -209,7 +209,7 @@ class LinkRegistry:
             self._measure_soon(machine)
 
     def doubt(self, machine: MachineId) -> None:
-        """A forecast that rests on this link was wrong: measure it again when there is time."""
+        """Measure this link again when there is time, because a forecast based on it was wrong."""
         now = time.monotonic()
         if now - self._doubted_at.get(machine, -math.inf) >= DOUBT_SECONDS:
             self._doubted_at[machine] = now
@@ -239,7 +239,7 @@ class LinkRegistry:
                     await self._news.wait()
 
     async def _round(self) -> float:
-        """Do what is due now; seconds until the next round, unless there is news."""
+        """Do what is due now. Return the seconds until the next round."""
         await self._look()
         await self._try_new_ways()
         await self._try_better_interfaces()
@@ -251,8 +251,9 @@ class LinkRegistry:
         return max(0.0, min(waits, LOOK_SECONDS))
 
     async def measure_now(self, only: MachineId | None = None) -> links.LinkReports:
-        """Measure every connected link completely, or only the one to a machine, for a person. Links that could not
-        be measured report why. Raises BadInput when there is no link, Unreachable without that one."""
+        """Measure every connected link completely, or only the one to a machine, at a person's request. A link that
+        could not be measured reports why. Raises BadInput if there is no link at all, and Unreachable if there is
+        none to the machine."""
         if only is not None:
             self._network.link(only)
         elif not self._network.links:
@@ -271,10 +272,10 @@ class LinkRegistry:
         return self._described(machine, report)
 
     async def prefer(self, machine: MachineId, interface: str | None) -> links.LinkReport:
-        """Dial that machine by this interface from now on; None: by whichever is best.
+        """Dial that machine through this interface from now on, or through the best one if None.
 
-        What was found by it, or why it could not be measured. Raises BadInput for an interface that
-        is not there, DoesNotFit when the choice cannot be kept.
+        Return the new measurement or why there is none. Raises BadInput if the interface does not exist, and
+        DoesNotFit if the choice cannot be saved.
         """
         await self._look()
         if interface is not None:
@@ -299,7 +300,7 @@ class LinkRegistry:
         self._found.pop(machine, None)
 
     async def _insistently(self, machine: MachineId) -> None:
-        """Try again for a moment when another measurement is in the way. Raises AppError."""
+        """Measure a link, retrying for a moment while other measurements run. Raises AppError."""
         self._found.pop(machine, None)
         for tried in range(TRIES_BY_HAND):
             try:
@@ -312,7 +313,7 @@ class LinkRegistry:
             await asyncio.sleep(BY_HAND_SECONDS * (1 + self._chance.random()))
 
     async def _tend(self, machine: MachineId) -> None:
-        """Measure one link that is due, and say when next."""
+        """Measure one link that is due, and schedule its next measurement."""
         try:
             async with self._one_at_a_time:
                 if machine in self._whole:
@@ -336,7 +337,7 @@ class LinkRegistry:
             self._later(machine, FAILED_SECONDS)
 
     async def _has_changed(self, machine: MachineId) -> bool:
-        """Return whether the round trips differ much from before. Raises AppError."""
+        """Return whether the round trips differ much from the last measurement. Raises AppError."""
         known = self._known.get(machine)
         if known is None:
             return True
@@ -345,9 +346,9 @@ class LinkRegistry:
         return high > CHANGED_FACTOR * low and high - low > CHANGED_SECONDS
 
     async def _measure(self, machine: MachineId) -> None:
-        """Measure the ways there are, each once, and take the best from now on. Raises AppError.
+        """Measure each address of the machine once, and use the best from now on. Raises AppError.
 
-        After a Busy the next call goes on where this one ended.
+        After a Busy, the next call continues where this one stopped.
         """
         present = self._network.link(machine).address
         addresses = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
@@ -385,7 +386,7 @@ class LinkRegistry:
         self._note(machine, best)
 
     def _may_use(self, machine: MachineId, way: Address) -> bool:
-        """Return whether an address is worth a try: it leads over no interface that is used only when chosen."""
+        """Return whether an address is worth a try. It must not need an interface that is used only by choice."""
         if not self._ways.get((machine, way), True):
             return False
         if through := self._network.calls.through.get(machine):
@@ -406,9 +407,9 @@ class LinkRegistry:
         self._changed()
 
     async def _look(self) -> None:
-        """Notice links that are gone, and interfaces that came or went: then all is measured anew.
+        """Forget closed links. If interfaces appeared or disappeared, schedule all links to be measured again.
 
-        What changes by itself is no news: the rate of a Wi-Fi, the cables of a virtual machine.
+        Frequent changes do not count, such as the rate of a Wi-Fi or the cables of a virtual machine.
         """
         before, self._interfaces = self._interfaces, await asyncio.to_thread(interfaces)
         if self._serving(before) != self._serving(self._interfaces):
@@ -428,7 +429,7 @@ class LinkRegistry:
         }
 
     async def _try_new_ways(self) -> None:
-        """An address that is heard of is tried with some kilobytes; if it leads there, all is measured."""
+        """Try newly announced addresses with a few kilobytes, and schedule a full measurement if one works."""
         if len(self._ways) > MOST_WAYS_KEPT:  # forged announcements may name many
             self._ways.clear()
         for machine, link in list(self._network.links.items()):
@@ -444,7 +445,7 @@ class LinkRegistry:
                 await self._try(machine, way)
 
     async def _try_better_interfaces(self) -> None:
-        """Look for a better interface where a link uses Wi-Fi, a VPN or a virtual network."""
+        """Look for a better interface for links that use Wi-Fi, a VPN or a virtual network."""
         for machine, link in list(self._network.links.items()):
             known = self.link(machine)
             if known is None or self._preferred.of(machine) is not None:
@@ -481,7 +482,8 @@ class LinkRegistry:
         self._plan(machine, waits)
 
     def _plan(self, machine: MachineId, seconds: float) -> None:
-        """Due after that long, and up to as long again for a short wait, a tenth for a long one."""
+        """Schedule a measurement after these seconds plus a random delay, of up to the same time for a short wait and
+        up to a tenth for a long one."""
         spread = min(seconds, 0.1 * seconds + 1.0) * self._chance.random()
         self._due[machine] = time.monotonic() + seconds + spread
         self._news.set()

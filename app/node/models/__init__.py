@@ -1,1 +1,1 @@
-"""The models of this host: loading them, asking them, and comparing their answers with the forecasts."""
+"""The models of this host: loading them, generating answers, and comparing these with the forecasts."""

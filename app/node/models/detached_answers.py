@@ -1,4 +1,4 @@
-"""Answers that outlive their client: a window that was killed takes them up again where they are by then."""
+"""Answers that outlive their client: a restarted window resumes them at their current position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_OVER = 16  # that have ended and were not fetched
 
 @dataclass(eq=False)
 class _Kept:
-    """One answer as far as it has come, held in memory only."""
+    """One answer so far, held in memory only."""
 
     pieces: list[str] = field(default_factory=list)  # of its text
     thoughts: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class _Kept:
 
 
 class DetachedAnswers:
-    """The detached answers by key. A follower that leaves one does not stop it."""
+    """The detached answers by key. They continue even if nothing follows them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: dict[str, _Kept] = {}
@@ -76,12 +76,12 @@ class DetachedAnswers:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the answers under way, and of those not yet fetched to their end."""
+        """The keys of the answers under way and of those not yet fetched completely."""
         self._forget_old()
         return list(self._kept)
 
     async def begin(self, key: str, work: Lines) -> None:
-        """Let `work` write the answer. One with the same key is stopped first."""
+        """Start collecting an answer from `work`, stopping one with the same key first."""
         await self.stop(key)
         self._forget_old()
         assert self._group is not None
@@ -89,9 +89,10 @@ class DetachedAnswers:
         kept.task = self._group.create_task(self._written(kept, work), name="an answer that is kept")
 
     async def follow(self, key: str) -> Lines:
-        """Yield the answer so far in one piece, then each line as it comes. Fetched to the end, it is forgotten.
+        """Yield the answer so far in one piece, then each line as it comes. The answer is forgotten once fetched
+        completely.
 
-        Raises BadInput when there is none, and the error that ended it.
+        Raises BadInput if there is no such answer, and the error that ended it.
         """
         kept = self._kept.get(key)
         if kept is None:
@@ -115,7 +116,7 @@ class DetachedAnswers:
         self._forget(key, kept)
 
     async def stop(self, key: str) -> None:
-        """Stop the answer: its rest is not wanted."""
+        """Stop the answer and forget it."""
         kept = self._kept.pop(key, None)
         if kept is not None and kept.task is not None:
             kept.task.cancel()

@@ -1,4 +1,4 @@
-"""The embedding model or reranker: whole on this machine beside the writing model, and unloaded when idle."""
+"""The embedding model or reranker: loaded whole on this machine beside the chat models, and unloaded when idle."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Ranked:
 
 @dataclass(slots=True, eq=False)
 class HeldModel:
-    """A model that is loaded or loading. wished: loaded by a person, so it stays."""
+    """A model that is loaded or loading. wished: a person loaded it, so it stays."""
 
     entry: Entry
     plan: Plan
@@ -84,7 +84,7 @@ class HeldModel:
         return mine == (model.id, context) and not self.is_gone
 
     def json(self) -> Json:
-        """Return the JSON of the model, with the same fields as a writing model's as far as they apply."""
+        """Return the JSON of the model, with those fields of a chat model that apply."""
         (machine,) = self.plan.machines
         return {
             **plan_json(self.plan, self.entry.model, {machine.id: machine.lends_bytes}),
@@ -96,9 +96,9 @@ class HeldModel:
 
 
 class Embeddings:
-    """The embedding models of this host, one at a time; another one replaces it.
+    """The embedding models of this host, one at a time. Loading another replaces it.
 
-    here: this machine with the memory its own models may use, and how much of that the writing models have.
+    here: returns this machine, with the memory its own models may use, and the bytes that chat models take of it.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class Embeddings:
 
     @property
     def held(self) -> HeldModel | None:
-        """The model that has memory of this machine now."""
+        """The model that occupies memory now."""
         return None if self._held is None or self._held.is_gone else self._held
 
     def uses(self) -> tuple[int, int]:
-        """Return the bytes it holds or will hold, and how many of them are not allocated yet."""
+        """Return the bytes that the model holds or will hold, and how many of them are not allocated yet."""
         held = self.held
         if held is None:
             return 0, 0
@@ -137,7 +137,7 @@ class Embeddings:
         return with_limits(self.held.json(), self._here()[0]) | {"asks": self.n_asks}
 
     async def model(self, name: str) -> Entry:
-        """Return the embedding model of this name; without a name, the only one there is. Raises BadInput."""
+        """Return the embedding model of this name, or the only one if no name is given. Raises BadInput."""
         name = name.removesuffix(":latest")
         entries = await asyncio.to_thread(self._shelf.entries)
         embed = [entry for entry in entries if entry.model.embeds]
@@ -159,7 +159,7 @@ class Embeddings:
         return entry
 
     async def reranker(self, name: str) -> Entry:
-        """Return the reranker of this name; without a name, the only one there is. Raises BadInput."""
+        """Return the reranker of this name, or the only one if no name is given. Raises BadInput."""
         name = name.removesuffix(":latest")
         entries = await asyncio.to_thread(self._shelf.entries)
         rank = [entry for entry in entries if entry.model.ranks]
@@ -178,11 +178,11 @@ class Embeddings:
         return entry
 
     def plan(self, entry: Entry, order: requests.PlanModel) -> Json:
-        """Return the memory a load would take. Raises BadInput or DoesNotFit."""
+        """Return the memory that a load would take. Raises BadInput or DoesNotFit."""
         return HeldModel(entry, self._planned(entry.model, order)).json()
 
     async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> Json:
-        """Load a model for a person: it stays until it is unloaded, or until a writing model needs its memory.
+        """Load a model for a person. It stays until it is unloaded or a chat model needs its memory.
 
         Raises AppError.
         """
@@ -216,7 +216,7 @@ class Embeddings:
     async def rank(
         self, entry: Entry, query: str, texts: Sequence[str], read: Callable[[int], None] = lambda _: None
     ) -> Ranked:
-        """Return the relevance of each text to the query; arguments and errors are those of `embed`."""
+        """Return the relevance of each text to the query. Arguments and errors are as for `embed`."""
 
         async def one(embedder: Embedder, text: str) -> Score:
             return await embedder.rank(query, text)
@@ -225,7 +225,7 @@ class Embeddings:
         return Ranked(entry.name, scores)
 
     async def unload(self, model_id: str | None = None) -> str | None:
-        """Unload this model, or any, at once; a load or embedding under way ends. Return the name of the model."""
+        """Unload this model, or any, at once, ending a load or embedding under way. Return the name of the model."""
         was = self._coming or (self.held.entry if self.held else None)
         if was is None or model_id not in (None, was.model.id):
             return None
@@ -239,13 +239,13 @@ class Embeddings:
         return was.name
 
     def close(self) -> None:
-        """End all work and load nothing any more; `unload` then waits for the end."""
+        """End all work and refuse further loads. Call `unload` to wait for the end."""
         self._n_ending += 1
         self._end()
 
     async def make_room(self, own_bytes: int) -> None:
-        """Unload if a writing model that takes these bytes does not fit beside it. A load ends for that, and so does
-        the check of a sample; the text being read is finished."""
+        """Unload the model if a chat model that takes these bytes does not fit beside it. A load or the check of a
+        sample is ended for that; the text being read is finished."""
         async with self._spare_memory.wanted():
             await self._make_room(own_bytes)
 
@@ -269,8 +269,8 @@ class Embeddings:
         compute: Callable[[Embedder, T], Awaitable[R]],
         count: Callable[[R], None],
     ) -> tuple[R, ...]:
-        """Return `compute` of each text, taking turns with other requests. `count` receives each result as it is
-        made."""
+        """Return `compute` of each text, taking turns with other requests. `count` receives each result as soon as it
+        is done."""
         self._count(1)
         try:
             async with self._turn:
@@ -356,7 +356,7 @@ class Embeddings:
         return held
 
     def _planned(self, model: Model, order: requests.PlanModel) -> Plan:
-        """Plan the whole model on this machine, beside the writing models. Raises BadInput, DoesNotFit."""
+        """Plan the whole model on this machine, beside the chat models. Raises BadInput or DoesNotFit."""
         here, taken = self._here()
         if order.split is not None or order.shape not in (None, "one"):
             raise BadInput("embedding_only_whole", model=model.name)

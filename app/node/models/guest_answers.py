@@ -1,4 +1,4 @@
-"""A guest's side: its hosts, their models, and requests forwarded to them."""
+"""A guest's side of guest answers: its hosts, their models, and the requests forwarded to them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Text = Annotated[str, Meta(max_length=200)]
 
 
 class OfferedModel(msgspec.Struct, frozen=True):
-    """A model that a host answers with."""
+    """A model that a host offers."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     id: Text = ""
@@ -49,7 +49,7 @@ class OfferedModel(msgspec.Struct, frozen=True):
 
 
 class HostOffers(msgspec.Struct, frozen=True):
-    """A host's offer to its guests. loaded, beside: models that answer at once."""
+    """A host's offer to its guests. loaded, beside: models that can answer at once."""
 
     models: Annotated[list[OfferedModel], Meta(max_length=4096)]
     loaded: Text | None = None
@@ -73,17 +73,17 @@ class GuestAnswers:
         return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
     async def offered(self) -> list[api.OfferedModel]:
-        """Return the models that its hosts offer to a guest; none for any other machine."""
+        """Return the models that the hosts offer to this machine if it is a guest."""
         return await self.listed() if self._rights.is_guest() else []
 
     def check_alone(self, order: requests.PlanModel) -> None:
-        """Check that a guest places a model on itself only. Raises Refused."""
+        """Check that a guest places a model only on itself. Raises Refused."""
         several = len(order.split or ()) > 1 or order.shape in ("split", "replicas")
         if several and self._rights.is_guest():
             raise Refused("guest_alone", name=self._rights.name())
 
     def hosts(self) -> list[GuestClient]:
-        """Return the connected hosts, by name."""
+        """Return the connected hosts, sorted by name."""
         network = self._network
         peers = [
             (member, link)
@@ -96,7 +96,8 @@ class GuestAnswers:
         ]
 
     async def host_for(self, model: str) -> GuestClient:
-        """Return the host that has the model loaded, or on disk, or the first host. Raises Unreachable, Refused."""
+        """Return a host that has the model loaded, else one that has it on disk, else the first. Raises Unreachable or
+        Refused."""
         hosts = self.hosts()
         if not hosts:
             raise Unreachable("guest_no_host")
@@ -105,7 +106,7 @@ class GuestAnswers:
         return _best(model, await _all_offers(hosts)) or hosts[0]
 
     async def listed(self) -> list[api.OfferedModel]:
-        """Return the models of all hosts that answer, each from the host that would be asked for it."""
+        """Return the models of all hosts that reply, each from the host that would answer."""
         models: dict[str, api.OfferedModel] = {}
         offers_by_host = await _all_offers(self.hosts())
         for host, offers in offers_by_host:
@@ -116,7 +117,7 @@ class GuestAnswers:
         return list(models.values())
 
     async def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
-        """Yield one answer of a host as lines. Raises the host's AppError, Unreachable or Refused."""
+        """Yield a host's answer as lines. Raises the host's AppError, Unreachable or Refused."""
         host = await self.host_for(order.model or "")
         async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
             if answer.status != 200:
@@ -135,7 +136,7 @@ class GuestAnswers:
 
 
 def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) -> GuestClient | None:
-    """Return the host to ask for a model: one that has it loaded before one that has it on disk."""
+    """Return the host to use for a model: preferably one that has it loaded, else one that has it on disk."""
     for host, offers in offers_by_host:
         if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
             return host
@@ -144,7 +145,7 @@ def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) 
 
 
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, HostOffers]]:
-    """Return the offers of the hosts that answer; the others explain themselves when they are asked."""
+    """Return the offers of the hosts that reply. The others will give a reason when they get a request."""
     async with asyncio.TaskGroup() as group:
         machines_in_use = [(host, group.create_task(_offers_soon(host), name="ask what a host has")) for host in hosts]
     return [(host, offers) for host, task in machines_in_use if (offers := task.result()) is not None]
@@ -178,7 +179,7 @@ async def _whole(host: GuestClient, answer: Any) -> bytes:
 
 
 async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, None]:
-    """Yield the lines of an answer. Raises Refused for lines that cannot be decoded."""
+    """Yield the lines of an answer. Raises Refused if a line cannot be decoded."""
     cutter = LineCutter(MOST_BYTES)
     async with aclosing(chunks):
         async for chunk in chunks:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class LoadLock(asyncio.Lock):
-    """The lock of a host's loads. A request for a model that the load spares need not wait for it."""
+    """The lock of a host's loads. Requests for models that the load keeps need not wait for it."""
 
     def __init__(self, loaded: LoadedModels) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class LoadLock(asyncio.Lock):
 
     @contextmanager
     def sparing(self, stays: tuple[Placement, ...]) -> Iterator[None]:
-        """Keep these placements while the block runs. Call it with the lock held."""
+        """Keep these placements during the block. Call it with the lock held."""
         before = self.spared, self._first_goes
         self.spared, self._first_goes = stays, self._loaded.first not in stays
         try:
@@ -44,14 +44,14 @@ class LoadLock(asyncio.Lock):
             self.spared, self._first_goes = before
 
     def concerns(self, running: Placement, *, by_name: bool) -> bool:
-        """Return whether the load under way may replace this placement, which a request wants."""
+        """Return whether the load under way may replace the placement that a request wants."""
         stays = running in self.spared and (by_name or not self._first_goes)
         return self.locked() and not stays
 
 
 @dataclass(slots=True, eq=False)
 class Load:
-    """A load that waits or is under way. model: the name as given, and the full name as soon as that is known."""
+    """A load that is waiting or under way. model: the name as given, later the full name."""
 
     model: str
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -59,7 +59,7 @@ class Load:
 
 
 class LoadQueue:
-    """The loads of one host. `turn`: one load at a time."""
+    """The loads of one host. `turn` lets one run at a time."""
 
     def __init__(self, loaded: LoadedModels, journal: Journal) -> None:
         self.turn, self._journal = LoadLock(loaded), journal
@@ -70,7 +70,7 @@ class LoadQueue:
         return len(self._under_way)
 
     async def stoppable(self, load: Load, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a load that `stop` and `close` can end while it waits, hashes or opens stages."""
+        """Return the result of a load. `stop` and `close` can end it while it waits, hashes or opens stages."""
         if self._closed:
             work.close()
             raise StageLost("node_stops")
@@ -88,20 +88,20 @@ class LoadQueue:
             load.over.set()
 
     def stop(self, name: str | None = None) -> list[asyncio.Event]:
-        """End the loads of this model, or all; each returned event is set when one has ended."""
+        """Stop the loads of this model, or all. Each returned event is set when one has ended."""
         ending = [load for load in self._under_way if name in (None, load.model)]
         for load in ending:
             load.stop.set()
         return [load.over for load in ending]
 
     def close(self) -> None:
-        """End all loads, and refuse new ones."""
+        """Stop all loads and refuse new ones."""
         self._closed = True
         self.stop()
 
 
 class LoadRetries:
-    """The failed tries of one load. model: its name."""
+    """The failed tries of one load. model: the name of the model."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -116,11 +116,11 @@ class LoadRetries:
         self._harmed: set[str] = set()  # other machines that say the model does them harm
 
     def begin(self, plan: Plan) -> None:
-        """Note the machines of the next try."""
+        """Record the machines of the next try."""
         self.lost, self._machines = None, list(dict.fromkeys(stage.name for stage in plan.stages))
 
     def go_on(self, error: AppError) -> bool:
-        """Note the error of a try, and return whether another try may succeed."""
+        """Record the error of a try, and return whether another try may succeed."""
         self._n += 1
         before, self._error = self._error, error
         if isinstance(error, DoesNotFit):
@@ -134,7 +134,7 @@ class LoadRetries:
 
     @property
     def without(self) -> frozenset[MachineId]:
-        """The machines that failed, which the next try leaves out."""
+        """The machines that failed, which the next try avoids."""
         return frozenset(self._failed)
 
     def explained(self, plan: Plan) -> Plan:
@@ -142,7 +142,7 @@ class LoadRetries:
         return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
 
     def events(self, plan: Plan) -> list[Reason]:
-        """Return the journal entries about machines that failed, once the model is loaded without them."""
+        """Return the journal entries about failed machines, for a model that is now loaded without them."""
         used = {stage.machine for stage in plan.stages}
         return [
             Reason("log_machine_failed", {"model": self._model, **why.facts})
@@ -151,7 +151,7 @@ class LoadRetries:
         ]
 
     def check_may_repeat(self) -> None:
-        """Raise the last error again where the next try would need the machines that failed, and end the same."""
+        """Raise the last error again if the next try would need the machines that failed and end in the same way."""
         if self._error is not None and self.without and not self._may_repeat:
             self._n = MAX_RECOVERIES
             raise self._error
@@ -159,7 +159,7 @@ class LoadRetries:
     def final_error(self, error: AppError) -> AppError:
         """Return the error that explains why the model could not be loaded.
 
-        The word of one other machine alone makes no file damaged: either may be at fault, and both are named.
+        One other machine's word does not prove that the file is damaged. Either may be at fault, so both are named.
         """
         if self._no_memory is not None and isinstance(error, DoesNotFit):
             return self._no_memory
@@ -179,7 +179,7 @@ class LoadRetries:
         return lost if lost is not None and lost.machine and lost.why == error.reason else None
 
     def _goes_elsewhere(self, error: AppError) -> bool:
-        """Leave out the other machine that caused the error, where that may help."""
+        """Exclude the other machine that caused the error if that may help, and return whether it was excluded."""
         if (other := self._other(error)) is None:
             return False
         is_by_model = may_be_by_model(error)
@@ -196,8 +196,8 @@ class LoadRetries:
         return False
 
     def _may_fit(self, error: DoesNotFit) -> bool:
-        """Return whether less memory may do: without the models beside it, or with a lender that has less than it
-        reported."""
+        """Return whether the model may fit at the next try: after a neighbor took the memory, or with the memory that
+        a lender really has."""
         if error.reason.code == "beside_no_room":
             return True
         short = short_lender(error)
@@ -210,13 +210,13 @@ class LoadRetries:
 
 
 def of_model(error: AppError, model: str) -> AppError:
-    """Return why this model could not be loaded here; harm that its file did to an engine is blamed on the file."""
+    """Return why this model could not be loaded here. If its file harmed the engine, the error names the file."""
     code = OF_THE_FILE.get(fault_table.cause_code(error.reason))
     return StageFailed(code, model=model) if code else error
 
 
 def may_be_by_model(error: AppError) -> bool:
-    """Return whether the model may be the cause: no request has reached it yet."""
+    """Return whether the model may be the cause, given that no request has reached it yet."""
     return fault_table.classify(Reason(fault_table.cause_code(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
@@ -229,13 +229,13 @@ def worth_again(error: AppError, before: AppError | None = None) -> bool:
 
 
 def _may_be_chance(error: AppError) -> bool:
-    """Return whether the error may be chance, which is believed only once. A hang took minutes to be noticed."""
+    """Return whether the error may be chance, which is assumed only once because a hang takes minutes to notice."""
     is_hung = fault_table.cause_code(error.reason) == "worker_hung"
     return is_hung or fault_table.classify(error.reason).retry is Retry.ONCE
 
 
 def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
-    """Return the lender that had less memory than expected and its free bytes; 0 where it gives no number."""
+    """Return the lender that had less memory than expected and its free bytes, 0 if it gave no number."""
     facts = error.reason.facts
     machine = facts.get("machine_id")
     if error.reason.code != "lender_said" or machine is None:

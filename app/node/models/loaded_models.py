@@ -1,4 +1,4 @@
-"""The models that are loaded or loading: a few at once, each with its own placement."""
+"""The models that are loaded or loading, a few at a time, each with its own placement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_MODELS = 4  # each has workers, a queue and a recovery; memory ends it befo
 
 
 def line_json(loaded: LoadedModels) -> list[Json]:
-    """Return the requests waiting for a slot: chat, position and approximate seconds, None while unknown."""
+    """Return the requests waiting for a slot, with conversation, position and estimated seconds (None if unknown)."""
     return [
         {
             "conversation": waiter.conversation,
@@ -44,11 +44,12 @@ class HostMemory:
         self.choosing, self._idle = asyncio.Lock(), idle
 
     def of(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]]) -> Reservation:
-        """Return the reservation of one placement. `shrink_embeddings` leaves this many bytes to it."""
+        """Return the reservation of one placement. `shrink_embeddings` makes the embedding model leave this many bytes
+        to it."""
         return Reservation(partial(self._make, running, shrink_embeddings), self.choosing, self._idle.transfer)
 
     async def _make(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]], plan: Plan) -> None:
-        """Free memory for a plan. Raises DoesNotFit where another model has taken it meanwhile."""
+        """Free memory for a plan. Raises DoesNotFit if another model has taken it in the meantime."""
         neighbors = alive(self._loaded.except_for(running))
         await shrink_embeddings(bytes_on(plan.host, plan.stages))
         if machines := _of_spares(plan, standby_bytes(neighbors)):
@@ -60,15 +61,15 @@ class HostMemory:
                 raise DoesNotFit("beside_no_room", model=running.entry.name)
 
     def here(self) -> tuple[Candidate, int]:
-        """Return this machine with the memory all its own models may use, and the bytes that the writing models
-        have."""
+        """Return this machine, with the memory that all its own models may use, and the bytes that chat models take of
+        it."""
         released = released_bytes(self._loaded)
         host, _ = self._outlook.machines(released, {})
         return host, released.get(host.id, 0)
 
 
 def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineId]:
-    """Return the machines where a plan counts on the standby layers of other placements."""
+    """Return the machines on which a plan needs the memory of other placements' standby layers."""
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     return frozenset(
         machine
@@ -78,7 +79,7 @@ def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineI
 
 
 class LoadedModels:
-    """The loaded models in the order of their loads. No model is in it twice."""
+    """The loaded models, each once, in the order of their loads."""
 
     def __init__(self) -> None:
         self._held: list[Placement] = []
@@ -91,7 +92,7 @@ class LoadedModels:
 
     @property
     def first(self) -> Placement | None:
-        """The model for a request without a name: the last one loaded. One that loads beside others counts once it
+        """The model for requests without a name: the last one loaded. A model that loads beside others counts once it
         answers."""
         there = [placement for placement in self._held if placement.completer is not None or placement.ended.is_set()]
         line = there or self._held
@@ -103,11 +104,11 @@ class LoadedModels:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the models."""
+        """The IDs of the models."""
         return [placement.entry.model.id for placement in self._held]
 
     def named(self, name: str | None) -> Placement | None:
-        """Return the placement with this full name or id; without a name, the first."""
+        """Return the placement with this full name or ID, or the first one if no name is given."""
         if not name:
             return self.first
         named = (placement for placement in self._held if placement.entry.name == name)
@@ -121,7 +122,7 @@ class LoadedModels:
         return tuple(placement for placement in self._held if placement not in excluded)
 
     def add(self, running: Placement, first: bool = True) -> None:
-        """Add a placement. first: it answers requests without a name; else only once the others are gone."""
+        """Add a placement. first: it answers requests without a name; otherwise only once the others are gone."""
         self._held.insert(len(self._held) if first else 0, running)
 
     def drop(self, running: Placement) -> None:
@@ -129,14 +130,14 @@ class LoadedModels:
         self._held = [placement for placement in self._held if placement is not running]
 
     def restore_order(self, before: Sequence[str]) -> None:
-        """Restore the earlier order of models, in front of new ones."""
+        """Restore the earlier order of models, ahead of new ones."""
         places = {model_id: place for place, model_id in enumerate(before)}
         self._held.sort(key=lambda placement: places.get(placement.entry.model.id, len(places)))
 
     # what they have together
 
     def json(self, extend: Callable[[Json], Json] = lambda described: described) -> tuple[Json | None, list[Json]]:
-        """Return the JSON of the first model, and of those beside it. extend: adds facts to each."""
+        """Return the JSON of the first model, and of those beside it. `extend` adds facts to each."""
         first = self.first
 
         def shown(placement: Placement) -> Json:
@@ -146,30 +147,30 @@ class LoadedModels:
 
     @property
     def n_answering(self) -> int:
-        """The number of answers that have a slot."""
+        """The number of answers that occupy a slot."""
         return sum(placement.n_answering for placement in self._held)
 
     @property
     def answering(self) -> bool:
-        """Return whether an answer is being computed now."""
+        """Return whether an answer is being generated."""
         return self.n_answering > 0
 
     def machines_in_use(self) -> frozenset[MachineId]:
-        """Return the machines that hold layers of a model with requests now."""
+        """Return the machines that hold layers of a model that has requests."""
         in_use = (placement for placement in self._held if placement.n_requests)
         return frozenset(stage.machine for placement in in_use for stage in placement.plan.stages)
 
     def uses(self, me: MachineId) -> tuple[int, int]:
-        """Return the bytes they hold on this machine, and how many of them are not allocated yet."""
+        """Return the bytes that the models hold on this machine, and how many of them are not allocated yet."""
         own = [placement.here(me) for placement in self._held]
         return sum(n for n, _ in own), sum(comes for _, comes in own)
 
     def kept_bytes(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
-        """Return the bytes they keep on this machine when this much is freed."""
+        """Return the bytes that the models keep on this machine after freeing `released`."""
         return max(0, self.uses(me)[0] - released.get(me, 0))
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
-        """Return the layers each machine holds."""
+        """Return the layers on each machine."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
         for placement in self._held:
             for machine, runs in placement.layers().items():
@@ -177,24 +178,24 @@ class LoadedModels:
         return held
 
     def replaced(self) -> dict[MachineId, Reason]:
-        """Return the reasons why others take over the layers of a machine."""
+        """Return the machines whose layers others take over, with the reasons."""
         return {machine: why for placement in self._held for machine, why in placement.state.replaced.items()}
 
 
 def entry_to_load(shelf: Shelf, order: requests.LoadModel, there: Sequence[str]) -> Entry:
-    """Return the model to load. Part of a name neither replaces nor reloads a loaded model. Raises BadInput."""
+    """Return the model to load. A partial name neither replaces nor reloads a loaded model. Raises BadInput."""
     entry = shelf.get(order.model, () if there and not order.beside else None)
     return shelf.get(order.model, ()) if entry.name in there else entry
 
 
 def alive(some: Iterable[Placement]) -> list[Placement]:
-    """Return the placements that have not ended. Ended ones wait to be loaded again."""
+    """Return the placements that have not ended. An ended one waits to be loaded again."""
     return [placement for placement in some if not placement.ended.is_set()]
 
 
 def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
-    """Return the bytes each machine will free beyond its reported free memory if these placements go; the host
-    itself knows at once. stays: placements of which only standby layers can be freed."""
+    """Return the bytes that each machine will free beyond what it reported as free if these placements end. The host's
+    own figures are always current. stays: placements of which only standby layers can be freed."""
     back = standby_bytes(stays)
     for placement in goes:
         for machine, n_bytes in placement.releases().items():
@@ -204,7 +205,7 @@ def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -
 
 
 def standby_bytes(some: Iterable[Placement]) -> dict[MachineId, int]:
-    """Return the bytes of standby layers on each machine, which any model may have."""
+    """Return the bytes of standby layers on each machine, which any model may claim."""
     n_bytes: dict[MachineId, int] = {}
     for stage in (stage for placement in alive(some) for stage in placement.claims.ahead()):
         n_bytes[stage.machine] = n_bytes.get(stage.machine, 0) + stage.total_bytes
@@ -212,7 +213,7 @@ def standby_bytes(some: Iterable[Placement]) -> dict[MachineId, int]:
 
 
 def with_neighbors(chosen: Plan, stays: Sequence[Placement]) -> Plan:
-    """Return the plan with a reason that names the models it leaves in memory."""
+    """Return the plan with a reason that names the models that stay loaded."""
     names = ", ".join(placement.entry.name for placement in alive(stays))
     if not names:
         return chosen

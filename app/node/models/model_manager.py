@@ -1,4 +1,4 @@
-"""The host's side: models placed over the pool, kept while wanted, asked by any client of this machine."""
+"""The host's models: placed over the pool, kept while needed, and available to any client of this machine."""
 
 from __future__ import annotations
 
@@ -53,18 +53,16 @@ Json = dict[str, Any]
 Ask = Callable[[Placement], Awaitable[GenerationRequest]]
 STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
 
-# New places for a model that was placed before: as it was ordered if possible, else freely.
-
 
 class Replanner:
-    """Plans lost models and stages again. Other models keep their memory, except standby layers: a lost model needs
-    them more."""
+    """Replans lost models and stages. Other models keep their memory, except standby layers, which a lost model needs
+    more."""
 
     def __init__(self, planner: Planner, planner_inputs: PlannerInputs, loaded: LoadedModels) -> None:
         self._planner, self._outlook, self._loaded = planner, planner_inputs, loaded
 
     async def order(self, lost: Placement) -> requests.LoadModel:
-        """Return how the lost model was ordered; without its split when the machines for that are gone."""
+        """Return the lost model's order, without its split if the machines for that are gone."""
         try:
             back = released_bytes([lost], self._loaded.except_for(lost))
             await self._planner.plan(lost.entry.model, lost.order, back, {})
@@ -75,8 +73,8 @@ class Replanner:
     async def options(
         self, running: Placement, without: frozenset[MachineId], part: Plan | None = None
     ) -> list[Option]:
-        """Return where the lost layers of the placement, or of one part, may go: as ordered if possible, else
-        freely. Raises AppError."""
+        """Return the plans for the lost layers of the placement, or of one part: as ordered if possible, else freely.
+        Raises AppError."""
         entry, was = running.entry, running.order
         shape = None if running.state.is_several else was.shape  # of one of several, the split
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
@@ -94,17 +92,15 @@ class Replanner:
         return [(option, plan_json(option, entry.model, lent_bytes_by_machine(option))) for option in (chosen, *kept)]
 
 
-# The last status of each lender, as far as plans depend on it: other changes are no reason to plan again.
-
-
 class LenderChanges:
-    """The last status of each linked lender, as far as plans depend on it. Watts and degrees change all the time."""
+    """The last status of each connected lender, reduced to what affects plans. Watts and temperatures change
+    constantly."""
 
     def __init__(self) -> None:
         self._known: dict[MachineId, Known] = {}
 
     def is_new(self, news: Described) -> bool:
-        """Return whether plans may change after this status."""
+        """Return whether this status may change plans."""
         about = (news.name, news.lends_bytes, news.used_bytes, news.lending, news.about.engine)
         before, self._known[news.id] = self._known.get(news.id), about
         return about != before
@@ -115,14 +111,14 @@ class LenderChanges:
 
 
 def memory_reclaimed(news: Described) -> StageLost | None:
-    """Return the error that ends a run on this lender if its owner takes the memory back."""
+    """Return the error that ends a run on this lender if its owner is taking the memory back."""
     if news.lending != "draining":
         return None
     return StageLost("lend_taken_back", machine=news.name, why=news.lending_reason or "")
 
 
 class ModelManager:
-    """Holds one model, or a few beside each other. A load ends those before it unless it is ordered beside them."""
+    """Holds one model, or several side by side. A load replaces the loaded models unless it is ordered beside them."""
 
     def __init__(
         self,
@@ -154,8 +150,8 @@ class ModelManager:
         self._n_measuring = 0  # plans and loads that measure now
 
     def busy(self) -> bool:
-        """Return whether answers are computed or wanted, or a model loads or unloads. A load that still measures
-        does not count: it must not prevent the measurement."""
+        """Return whether answers are generated or pending, or a model loads or unloads. A load that is still measuring
+        does not count, since it would prevent its own measurement."""
         is_wanted = self.n_asks > 0 or self._loads.turn.locked() or self.embeddings.n_asks > 0
         return self.loaded.answering or (is_wanted and not self._n_measuring)
 
@@ -165,7 +161,8 @@ class ModelManager:
         return len(self._loads) > 0
 
     async def plan(self, order: requests.PlanModel, report: Report) -> Json:
-        """Return the placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
+        """Return the placement that a load would choose now, and the changes that would help most. Raises DoesNotFit
+        or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not entry.model.writes:
             return self.embeddings.plan(entry, order)
@@ -180,7 +177,7 @@ class ModelManager:
 
     async def load(self, order: requests.LoadModel, report: Report) -> Json:
         """Place the model and wait until it answers. A cancelled load leaves nothing loaded. Embedding models load
-        beside it."""
+        beside the others."""
         entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
@@ -203,7 +200,7 @@ class ModelManager:
             self._changed()
 
     async def unload(self, name: str | None = None) -> list[str]:
-        """Unload this model, or all, at once: loads and answers under way end. Return the names of the models."""
+        """Unload this model, or all, at once, ending loads and answers under way. Return the names of the models."""
         only = await asyncio.to_thread(self._shelf.get, name) if name else None
         self._load_failed = None
         vectors = await self.embeddings.unload(only.model.id if only else None)
@@ -214,14 +211,13 @@ class ModelManager:
         return [*(placement.entry.name for placement in was), *([vectors] if vectors else [])]
 
     def machine_lost(self, machine: MachineId, why: StageLost) -> None:
-        """Record that a machine is no longer available: what it holds of placements is lost."""
+        """Treat a machine and the layers it holds as lost."""
         for running in self.loaded:
             if running.uses(machine):
                 running.give_up(why, machine)
 
     def lender_changed(self, news: Described) -> None:
-        """Handle a lender's status. One that drains gets its memory back: its answers go on without it, or it waits
-        for them."""
+        """Handle a lender's status. If it is draining, answers continue without it, or it waits for them."""
         is_new, why = self._lender_changes.is_new(news), memory_reclaimed(news)
         for running in self.loaded:
             if is_new:
@@ -232,24 +228,24 @@ class ModelManager:
                 self._group.create_task(leaving, name=f"do without {news.name}")
 
     def lender_left(self, machine: MachineId) -> None:
-        """Note that the link to a lender has ended."""
+        """Record that the link to a lender has closed."""
         self._lender_changes.left(machine)
 
     def close(self) -> None:
-        """End all work and load nothing any more; `unload` then waits for the end."""
+        """End all work and refuse further loads. Call `unload` to wait for the end."""
         self.embeddings.close()
         self._loads.close()
         self._end_soon()
 
     def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
-        """Yield one answer as lines: progress while a model loads first, deltas, and a summary."""
+        """Yield one answer as lines: progress if a model must load first, then deltas and a summary."""
         return self.answer(order.model, always(question_of(order)))
 
     async def answer(self, name: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[Json, None]:
-        """Yield an answer whose request depends on the model, as `ask` does. `brings` False: no model is loaded for
-        it.
+        """Yield an answer to the request that `ask` makes for the model. `brings` tells whether a model may be loaded
+        for it.
 
-        The first line names the model where it is another than the one asked for, or the Guide unasked.
+        The first line names the model if it is not the requested one, or if it is the Guide and none was requested.
         """
         self.n_asks += 1
         try:
@@ -281,7 +277,7 @@ class ModelManager:
             self._changed()
 
     def loaded_models_json(self) -> Json:
-        """Return the loaded models, with the limits each machine has now: its owner may have changed them since."""
+        """Return the loaded models, with the current limit of each machine, which its owner may have changed since."""
         here = self.planner_inputs.machines(self.released(), {})
         first, beside = self.loaded.json(lambda described: with_limits(described, *here))
         failed = self._load_failed if self.loaded.first is None else None
@@ -289,12 +285,12 @@ class ModelManager:
         return {"loaded": first, "beside": beside, "load_failed": failure}
 
     def answers(self) -> Json:
-        """Return the number of answers being computed, and of those that wait for a model, their text or a slot."""
+        """Return the number of answers being generated, and of those waiting for a model, their text or a slot."""
         running = min(self.n_asks, self.loaded.n_answering)
         return {"running": running, "waiting": self.n_asks - running}
 
     def state_word(self, lending_word: str) -> str:
-        """Return the state of this machine: an answer of its own counts as work too."""
+        """Return the state of this machine. Its own answers count as work too."""
         own = self.answers()["running"] or self.embeddings.n_asks
         return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
 
@@ -322,7 +318,7 @@ class ModelManager:
                         yield {"done": ended}
 
     def _at_hand(self, name: str | None, use: ExitStack) -> Placement | None:
-        """Return the placement if it is ready, unless a request waits for another model in its place."""
+        """Return the placement if it is ready and no load under way may replace it."""
         running = self.loaded.named(name)
         if running is None or not running.is_ready:
             return None
@@ -332,7 +328,7 @@ class ModelManager:
         return running
 
     async def _brought(self, name: str | None, brings: bool, use: ExitStack, report: Report) -> Placement | None:
-        """Return the wanted model, loaded if it may be. It stays until `use` ends."""
+        """Return the requested model, loading it if allowed. It stays loaded until `use` is closed."""
         first = self.loaded.first
         load = Load(name or (first.entry.name if first else GUIDE))
         return await self._loads.stoppable(load, self._used(name, load, brings, use, report))
@@ -361,7 +357,7 @@ class ModelManager:
             return running
 
     async def _comes(self, name: str | None) -> str:
-        """Return the name of the model that will be loaded, to announce it; empty where there is none."""
+        """Return the name of the model that will be loaded, so that it can be announced; empty if there is none."""
         if (running := self.loaded.named(name)) is not None:
             return running.entry.name
         with suppress(AppError):  # the load raises the same, and notes it
@@ -369,22 +365,22 @@ class ModelManager:
         return ""
 
     async def _meant(self, name: str | None) -> Entry:
-        """Return the model to load for a request. Raises BadInput, also after a failed load: the Guide does not
-        stand in for that model."""
+        """Return the model to load for a request. Raises BadInput, also after a failed load, because the Guide does
+        not stand in for the model that failed."""
         if not name:
             self.require_load_not_failed()
         there = self.loaded.names or None
         return await asyncio.to_thread(self._shelf.get, name or GUIDE, there)
 
     def require_load_not_failed(self) -> None:
-        """Check that the last load did not fail and leave nothing loaded. Raises BadInput."""
+        """Raise BadInput if the last load failed and left nothing loaded."""
         if self._load_failed is not None and self.loaded.first is None:
             raise BadInput(self._load_failed.code, **self._load_failed.facts)
 
     async def _swapped(
         self, entry: Entry, lost: Placement | None, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
-        """Load for a request. `lost`: the lost placement of the same model."""
+        """Load a model for a request. `lost` is the lost placement of the same model, if there is one."""
         if lost is None:
             brought = await self._load(entry, requests.LoadModel(model=entry.name), stays, report)
             brought.loaded_by_request = True
@@ -410,7 +406,7 @@ class ModelManager:
     async def _load(
         self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
-        """Load in place of all but the placements in `stays`. Call it with the lock held."""
+        """Load a model, replacing all placements except `stays`. Call it with the lock held."""
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
         with self._loads.turn.sparing(stays), self._idle.request(), self._outcomes.concurrent.count():
@@ -482,7 +478,7 @@ class ModelManager:
     async def _chosen(
         self, entry: Entry, order: requests.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
     ) -> Plan:
-        """Choose the placement, without machines that failed it just now where possible. Raises AppError."""
+        """Choose the placement, if possible without machines that failed recently. Raises AppError."""
         often = self.planner_inputs.failures.left_out()
         for failed in dict.fromkeys((often | tries.without, tries.without)):
             if not (failed := failed - set(order.without)):
@@ -498,12 +494,12 @@ class ModelManager:
         return await self._planner.plan(entry.model, order, back, speeds, tries.limits)
 
     def give_back(self, running: Placement) -> None:
-        """Unload an unused placement in the background; it takes no more requests."""
+        """Unload an unused placement in the background. It accepts no more requests."""
         running.stop()
         self._group.create_task(self._end([running]), name=f"unload {running.entry.name}")
 
     def _end_soon(self, name: str | None = None) -> list[Placement]:
-        """Stop the placements of this name, or all, at once: their answers end."""
+        """Stop the placements of this name, or all, which ends their answers."""
         ending = [placement for placement in self.loaded if name in (None, placement.entry.name)]
         for placement in ending:
             placement.stop()
@@ -520,11 +516,12 @@ class ModelManager:
             self._changed()
 
     def released(self, stays: Sequence[Placement] = ()) -> Mapping[MachineId, int]:
-        """Return the bytes each machine frees when the loaded models go; of those in `stays`, only standby layers."""
+        """Return the bytes that each machine frees if the loaded models end. Those in `stays` free only standby
+        layers."""
         return released_bytes(self.loaded.except_for(*stays), stays)
 
     async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Report, *, measure: bool) -> Speeds:
-        """Return the speed of each machine; known speeds only, where nothing is to be chosen."""
+        """Return the speed of each machine. Unknown speeds are measured only if the load has a choice."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:

@@ -1,4 +1,4 @@
-"""The outcome of an answer next to its forecast: reported at its end, and learned from for later plans."""
+"""The outcome of each answer compared with its forecast: reported at its end, and used to correct later forecasts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Part = Delta | Notice | Summary
 
 
 def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
-    """Recompute its forecast from these speeds and links; where one was not measured, the forecast stays."""
+    """Recompute the placement's forecast from the machines' current speeds and links. It stays if one is unmeasured."""
     seen = {machine.id: machine for machine in machines}
     plan = replace(
         running.plan, machines=tuple(_as_seen(machine, seen.get(machine.id)) for machine in running.plan.machines)
@@ -50,8 +50,8 @@ def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
 
 
 async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:
-    """Measure the doubted speeds again as soon as the model is idle, and refresh the forecast; return whether all
-    could be measured."""
+    """Measure the doubtful speeds again as soon as the model is idle, and refresh the forecast. Return whether all
+    were measured."""
     used = {stage.machine for stage in running.plan.stages}
     for _ in range(MOST_TRIES):
         await asyncio.sleep(REST_S)
@@ -68,13 +68,13 @@ async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:
 
 @dataclass(slots=True, eq=False)
 class AnswerSpan:
-    """An answer while it is made."""
+    """An answer under way."""
 
     alone: bool  # so far
 
 
 class ConcurrentAnswers:
-    """The answers made now. Only an answer that had the pool to itself can be compared with its forecast."""
+    """The answers under way. Only an answer that had the pool to itself can be compared with its forecast."""
 
     def __init__(self) -> None:
         self._guests: list[AnswerSpan] = []
@@ -95,7 +95,7 @@ class ConcurrentAnswers:
 async def counted_answer(
     completer: Completer, question: GenerationRequest, left: Callable[[Json], None]
 ) -> AsyncGenerator[Part, None]:
-    """Yield the same answer. `left` receives the token counts of an answer that was cut off, as for complete ones."""
+    """Yield the answer unchanged. If it is cut off, `left` receives its token counts in place of a summary."""
     n_read, ids, is_whole = 0, list[int](), False
 
     def read(n_tokens: int) -> None:
@@ -118,14 +118,14 @@ async def counted_answer(
 
 
 class Outcomes:
-    """The outcomes of all answers of this host. `group` outlives the answers; `concurrent`: those made now."""
+    """The outcomes of all answers of this host. `group` outlives the answers; `concurrent` are those under way."""
 
     def __init__(self, planner_inputs: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]) -> None:
         self._outlook, self._group, self._changed = planner_inputs, group, changed
         self.concurrent = ConcurrentAnswers()
 
     def ended(self, summary: Summary, running: Placement, alone: bool) -> Json:
-        """Return the end of an answer; its outcome is kept when it had the pool to itself."""
+        """Return the end of an answer as JSON. Its outcome is kept if it had the pool to itself."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
         forecasts = self._outlook.forecasts
@@ -143,7 +143,7 @@ class Outcomes:
         return answer | with_reasons("doubted", why)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
-        """Save the outcome, and doubt the measurements behind the forecast if it is far off."""
+        """Save the outcome, and doubt the measurements behind the forecast if it was far off."""
         forecasts = self._outlook.forecasts
         await asyncio.to_thread(forecasts.save, forecasts.content())
         used = {stage.machine for stage in chosen.stages}

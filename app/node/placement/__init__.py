@@ -1,1 +1,1 @@
-"""The life of a placement: its stages, memory, failover, standby copies and replicas."""
+"""The life of a placement: its stages, memory, failover, standby layers and replicas."""

@@ -1,4 +1,4 @@
-"""Failover: replans a model under its running answers for app/inference/pipeline/recovery_loop.py, on real machines."""
+"""Failover of a pipeline onto the machines that remain, as app/inference/pipeline/recovering.py requires it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 
 
 class Failover:
-    """The failover of one pipeline, number `place` of its placement. `replan` returns the placements possible without
-    some machines."""
+    """The failover of one pipeline, number `place` of its placement."""
 
     def __init__(
         self,
@@ -46,7 +45,9 @@ class Failover:
         place: int,
         failures: RecentFailures | None = None,
     ) -> None:
-        """`failures` counts failures by machine; all models of a host share it."""
+        """`replan` returns the placements possible without the given machines. `failures` counts failures by machine
+        and is
+        shared by all models of a host."""
         self.stage_set, self._replan, self._state, self._place = stage_set, replan, state, place
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
@@ -56,8 +57,7 @@ class Failover:
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
     def wanted(self) -> bool:
-        """Return whether somebody asks, or is about to. In a placement of several pipelines, the others take over the
-        requests."""
+        """Return whether the pipeline has, or is about to have, requests that no other pipeline can take over."""
         if self._state.is_several:
             return self.intends
         return self._state.n_requests > 0 or self._state.is_moving
@@ -89,7 +89,7 @@ class Failover:
         self.failures.forgive(machines)
 
     def left_out(self) -> frozenset[MachineId]:
-        """Return the machines that failed repeatedly in the last minutes."""
+        """Return the machines that failed repeatedly in the last few minutes."""
         return frozenset(map(MachineId, self.failures.left_out()))
 
     async def alone(self) -> bool:
@@ -109,8 +109,8 @@ class Failover:
         return False
 
     async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
-        """Return the placements possible without these machines, the planner's choice first; they also avoid machines
-        that failed repeatedly where that is possible."""
+        """Return the placements possible without these machines, the planner's choice first. Machines that failed
+        repeatedly are avoided too if possible."""
         failed = self.left_out() - without
         if failed:
             try:
@@ -124,8 +124,8 @@ class Failover:
         return self._first(await self.options(without))
 
     async def _soonest(self, without: frozenset[MachineId]) -> Option:
-        """Return the same as `soonest`, also considering that another machine may already hold the layers that were
-        lost."""
+        """Return the placement that can be ready first. Unlike `soonest`, it may use another machine that already
+        holds the lost layers."""
         options = list(await self.options(without))
         if lost := self.stage_set.lost() - without:
             with suppress(AppError):
@@ -137,9 +137,9 @@ class Failover:
         return options[soonest(plans, [self._moving_s(plan) for plan in plans])]
 
     async def hand_over(self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]) -> None:
-        """Prepare a placement without these machines and move to it at the next replan. Other machines load the layers
-        while these still compute. `say` receives the names of the machines that must load and the seconds that takes.
-        Raises AppError when no such placement exists."""
+        """Prepare a placement without these machines, and move to it at the next replan. These machines keep computing
+        while others load their layers. `say` receives the names of the machines that must load and the expected
+        seconds. Raises AppError if no such placement exists."""
         option = await self.soonest(without)
         if taking := self.missing(option[0]):
             say(list(dict.fromkeys(stage.name for stage in taking)), self._moving_s(option[0]))
@@ -156,7 +156,7 @@ class Failover:
         return self._intended is not None
 
     def intend(self, option: Option) -> None:
-        """Place this option at the next replan, unless one of its machines is lost by then."""
+        """Use this placement at the next replan, unless one of its machines is lost by then."""
         self._intended = option
 
     def missing(self, plan: Plan) -> list[PlannedStage]:
@@ -165,7 +165,8 @@ class Failover:
         return [stage for stage in self.stage_set.moving(plan) if stage.machine != here]
 
     async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
-        """Make other machines store those layers on disk and, if `load`, load them into memory. Raises AppError."""
+        """Make other machines store those layers on disk and, if `load` is set, load them into memory. Raises
+        AppError."""
         for stage in [only] if only else self.missing(plan):
             if load or not self.stage_set.was_sent(stage):
                 await self.stage_set.prepare(stage, load=load)
@@ -200,7 +201,7 @@ class Failover:
 
 
 def notice_json(notice: Notice) -> Mapping[str, Any]:
-    """Return a notice as it appears in a stream and in the snapshot."""
+    """Return a notice as it appears in streams and in the snapshot."""
     return {
         "state": notice.state,
         "machine": notice.machine,

@@ -1,4 +1,4 @@
-"""The lenders as a placement sees them: links, uploads of layers, answers to opened stages, and pending closes."""
+"""The lenders of a placement: links, uploads of layers, replies to requests to open stages, and pending closes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ SendProgress = Callable[[int, int, int], None]  # bytes of a chunk, sent so far,
 
 
 class PendingCloses:
-    """Tells a lender to close stages at once, and again on each new link, because the old one may have lost the
-    message.
+    """Tells lenders to close stages, and repeats it on every new link because the old link may have lost the message.
 
-    A lender closes stages by itself when their host has been gone for KEEP_S; until then the message is repeated.
+    A lender closes stages by itself once their host has been gone for KEEP_S; the message is repeated until then.
     """
 
     def __init__(self, link: Callable[[MachineId], LenderLink], clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,14 +51,14 @@ class PendingCloses:
         self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # when it was closed
 
     async def close(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """Make the lender free these layers, now or when it can be reached again."""
+        """Make the lender free these layers, now or as soon as it can be reached."""
         self._recent(machine)[pipeline] = self._clock()
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(TELL_SECONDS):
                 await self._link(machine).send(_order(pipeline))
 
     async def linked(self, machine: MachineId, link: LenderLink) -> None:
-        """Send the pending closes over a new link before anything else."""
+        """Send the pending closes over a new link, before any other message."""
         with suppress(AppError):
             for pipeline in list(self._recent(machine)):
                 await link.send(_order(pipeline))
@@ -75,17 +74,17 @@ def _order(pipeline: PipelineId) -> messages.CloseStage:
 
 
 class StageAnswers:
-    """The futures of stages that are opening, one per stage."""
+    """The lenders' pending replies to requests to open stages."""
 
     def __init__(self) -> None:
         self._waiting: dict[Key, asyncio.Future[messages.StageReady]] = {}
 
     @contextmanager
     def expect(self, machine: MachineId, pipeline: PipelineId) -> Iterator[Ready]:
-        """Start waiting before the request is sent, so that a quick answer is not missed.
+        """Register for the reply before the request is sent, so that a quick reply is not missed.
 
-        The yielded function returns the lender's StageReady; it raises the lender's error, or StageLost when the link
-        is gone.
+        The yielded function returns the lender's StageReady. It raises the lender's error, or StageLost if the link
+        breaks or no reply comes in time.
         """
         future: asyncio.Future[messages.StageReady] = asyncio.get_running_loop().create_future()
         self._waiting[machine, pipeline] = future
@@ -107,7 +106,7 @@ class StageAnswers:
             future.set_exception(_error(machine, name, message))
 
     def link_lost(self, machine: MachineId, name: str) -> None:
-        """Fail what still waits for this lender: its link is down."""
+        """Fail all pending replies of this lender."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
@@ -122,8 +121,8 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
-    """Return the lender's own reason, with its name, as far as this version has a sentence for it: the lender names
-    itself nowhere."""
+    """Return the lender's reason together with its name, because lenders do not name themselves. A reason that this
+    version has no sentence for is generalized."""
     reason = fault_table.limited_to_sender(messages.understood(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
     if fault_table.classify(reason).fault is not Fault.MEMORY:
@@ -135,7 +134,7 @@ def _error(machine: MachineId, name: str, message: messages.StageFailed | messag
 
 
 class LenderLink(Protocol):
-    """The part of a link to a lender that a placement uses; app/network/peer/peer_link.py implements it."""
+    """The part of a link to a lender that a placement uses, implemented by app/network/peer/peer_link.py."""
 
     async def send(self, message: messages.Message) -> None: ...
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes: ...
@@ -144,32 +143,32 @@ class LenderLink(Protocol):
     ) -> bytes: ...
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
     async def inquire(self) -> None:
-        """Ask the peer how far its workers are, and wait for the answer."""
+        """Ask the peer about the progress of its workers, and wait for the reply."""
         ...
 
     def computes(self) -> bool:
-        """Return whether the peer reported lately that one of its workers computes."""
+        """Return whether the peer recently reported that one of its workers is computing."""
         ...
 
 
 class Lenders(Protocol):
-    """The links to lenders, and their answers."""
+    """The links to lenders, and the lenders' replies."""
 
     def link(self, machine: MachineId) -> LenderLink:
-        """Return the live link. Raises Unreachable."""
+        """Return the live link. Raises Unreachable if there is none."""
         ...
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether no node runs there now, as opposed to a network failure."""
+        """Return whether no node is running on that machine, as opposed to a network failure."""
         ...
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
-        """Expect the answer to an OpenStage that is about to be sent; the yielded function waits for it and raises its
-        error."""
+        """Register for the reply to an OpenStage that is about to be sent. The yielded function waits for it and
+        raises the lender's error."""
         ...
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """Make the lender free these layers as soon as it can be told. Raises nothing."""
+        """Make the lender free these layers as soon as it can be reached. Never raises."""
         ...
 
 
@@ -200,8 +199,8 @@ class LenderReconnector:
         self._lenders, self._machine, self._pipeline = lenders, machine, pipeline
 
     async def reopen(self) -> FrameChannel:
-        """Try until a new channel opens. Raises Refused when the run no longer exists, and Unreachable when no node
-        runs there."""
+        """Retry until a new channel opens. Raises Refused if the run no longer exists, and Unreachable if no node is
+        running there."""
         n_stalled = 0
         while True:
             try:
@@ -225,9 +224,9 @@ class LenderReconnector:
 
 
 async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut: Cut, tell: SendProgress) -> None:
-    """Send only the pieces that the lender lacks; an interrupted upload resumes.
+    """Send the pieces that the lender lacks, so that an interrupted upload resumes.
 
-    Raises StageLost when the lender answers heartbeats but takes no bytes.
+    Raises StageLost if the lender answers heartbeats but accepts no bytes.
     """
     whole = cut.manifest.total_bytes
     try:
@@ -244,7 +243,7 @@ async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut:
 async def _chunks(
     cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tell: SendProgress
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of the pieces as the lender takes them; each chunk taken extends `limit`."""
+    """Yield the bytes of the pieces. Each chunk that the lender accepts extends `limit`."""
     clock = asyncio.get_running_loop().time
     sent, total, source = 0, wanted_bytes(wants, cut.manifest), read_pieces(cut, wants)
     while chunk := await asyncio.to_thread(next, source, b""):
@@ -256,15 +255,16 @@ async def _chunks(
 
 
 def _answer_seconds(total_bytes: int) -> float:
-    """Return the seconds for a lender to take the last bytes and answer; app/network/peer/peer_client.py gives up
-    earlier."""
+    """Return the seconds that a lender gets to receive the last bytes and reply. The limit in
+    app/network/peer/peer_client.py is shorter."""
     return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND
 
 
 async def send_or_explain(
     link: LenderLink, pipeline: PipelineId, machine: str, entry: Entry, cut: Cut, tell: SendProgress
 ) -> None:
-    """Run `send_layers`. Raises AppError that names the machine, or Damaged for a file that has changed."""
+    """Send the layers with `send_layers`. Raises an AppError that names the machine, or Damaged if the model file
+    changed."""
     try:
         await send_layers(link, pipeline, machine, cut, tell)
     except AppError as error:
@@ -279,7 +279,7 @@ async def send_or_explain(
 
 
 def _changed(cut: Cut, piece: object) -> bool:
-    """Return whether these bytes differ from the imported ones although size and time do not."""
+    """Return whether the piece's bytes differ from those imported, although the file's size and time are the same."""
     if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
         return False
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""A placement through its life: loading, ready, recovering, lost, ended. One task runs it."""
+"""A placement through its life, run by one task: loading, ready, recovering, lost, ended."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NEWS_SECONDS = 10.0
 
 
 class Placement:
-    """A loaded model, or one that is loading, recovering or lost."""
+    """A model that is loaded, loading, recovering or lost."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class Placement:
 
     @property
     def order(self) -> requests.LoadModel:
-        """The order that the model was loaded with."""
+        """The order to load the model."""
         return self.state.order
 
     @property
     def _replicas(self) -> Replicas | None:
-        """The open pipelines; None until the placement answers. One machine or a split is a single replica."""
+        """The open pipelines, or None until the placement answers. A single machine or a split counts as one replica."""
         return self.state.pipelines if self._supervisor is not None else None
 
     @property
     def plan(self) -> Plan:
-        """The stages by machine, and the facts that the plan was made from."""
+        """The stages with their machines, and the facts on which the plan is based."""
         return self.state.plan
 
     @property
@@ -120,15 +120,15 @@ class Placement:
         await asyncio.shield(self._outcome)
 
     def stop(self) -> None:
-        """Make `run` end; `ended` is set when all memory has been freed."""
+        """Make `run` end. `ended` is set once all memory has been freed."""
         self._stop.set()
 
     def uses(self, machine: MachineId) -> bool:
-        """Return whether this machine holds layers of the model, or is about to."""
+        """Return whether this machine holds or will hold layers of the model."""
         return any(stage.machine == machine for stage in self.plan.stages)
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
-        """Record that a machine is gone, for a reason known before the network shows it, or better than it would."""
+        """Treat a machine as gone for a reason that is known before the network notices, or is more precise."""
         match self.life:
             case Loading():
                 self._fail(why)
@@ -147,17 +147,18 @@ class Placement:
         return Loss(machine or "", name, why.reason, time.monotonic(), is_gone=True)
 
     def household_changed(self) -> None:
-        """Note that a machine came or its memory changed: layers that did not fit before may fit now."""
+        """Record a change in the household. Layers that did not fit before may fit now."""
         self.state.household_changed()
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request to it or a model beside it (monotonic clock); now, while one runs."""
+        """The time of the last request for this or any other model of the host (monotonic clock). During a request,
+        the current time."""
         return self.state.last_request_s
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
-        """Leave a machine that wants its memory back. Other machines load its layers while it still computes; then
-        running answers change over between two tokens."""
+        """Vacate a machine that wants its memory back. It keeps computing while other machines load its layers;
+        running answers then switch over between two tokens."""
         if self._replicas is None or self._supervisor is None or machine in self._leaving:
             return
         self._leaving.add(machine)
@@ -173,8 +174,8 @@ class Placement:
         self._give_up_unused()
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
-        """Give up the placement once no answer needs it, for a machine that wants its memory back; `leave` is tried
-        first. `why` None withdraws that."""
+        """Give up the placement once no answer needs it, because this machine wants its memory back and `leave` may
+        fail. If `why` is None, withdraw that."""
         if self.state.is_several:
             return  # its replica leaves at once, and the others go on
         self._wanted_back.pop(machine, None)
@@ -184,15 +185,14 @@ class Placement:
             self._give_up_unused()
 
     def _give_up_unused(self) -> None:
-        """Give up for a machine that still waits for its memory; a machine that the placement has left already has it
-        back."""
+        """Give up the unused placement if a machine is still waiting for its memory."""
         back = [machine for machine in self._wanted_back if self.uses(machine) and machine not in self._leaving]
         if back and not (self.n_requests or self.state.is_moving):
             self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Count a request; a request for another model waits until it ends."""
+        """Count a request while the block runs. Requests that need another model wait until it ends."""
         try:
             with self.state.in_use():
                 yield
@@ -202,26 +202,27 @@ class Placement:
 
     @property
     def n_requests(self) -> int:
-        """The number of requests now."""
+        """The number of current requests."""
         return self.state.n_requests
 
     def releases(self) -> dict[MachineId, int]:
-        """Return the bytes each machine will still free beyond its reported free memory."""
+        """Return the bytes that each machine will free beyond what it reported as free."""
         if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
             return {}
         return self.claims.released(self._present(), over=self.ended.is_set())
 
     def here(self, me: MachineId) -> tuple[int, int]:
-        """Return the bytes of this machine that it holds or will hold, and how many of them are not allocated yet."""
+        """Return the bytes of this machine that the placement holds or will hold, and how many of them are not
+        allocated yet."""
         return (0, 0) if self.ended.is_set() else self.claims.here(me)
 
     def _present(self) -> list[PlannedStage]:
-        """Return its stages without those of lost replicas."""
+        """Return the stages except those of lost replicas."""
         supervisor = self._supervisor if self.state.is_several else None
         return [stage for stage in self.plan.stages if not (supervisor and supervisor.is_lost(stage.machine))]
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
-        """Return the layers each machine holds of this model, once it is ready."""
+        """Return the layers of this model on each machine; none until it is ready."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
         for stage in self._present() if self.is_ready else ():
             held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
@@ -229,12 +230,12 @@ class Placement:
 
     @property
     def slots(self) -> int:
-        """The number of answers that can be made at once."""
+        """The number of answers that can be generated at once."""
         return self._sizes.slots * max(1, self._replicas.n_serving if self._replicas else 1)
 
     @property
     def context(self) -> int:
-        """The most positions of one answer, its prompt included."""
+        """The maximum number of positions of one answer, including its prompt."""
         return self._sizes.context
 
     def figures(self) -> tuple[StageFigures, ...]:
@@ -243,16 +244,16 @@ class Placement:
 
     @property
     def n_answering(self) -> int:
-        """The number of answers that have a slot."""
+        """The number of answers that occupy a slot."""
         return self._replicas.n_running if self._replicas else 0
 
     def waiting_requests(self) -> tuple[QueuedRequest, ...]:
-        """Return the requests that wait for a slot."""
+        """Return the requests waiting for a slot."""
         return self._replicas.line() if self._replicas and self.is_ready else ()
 
     @property
     def notice(self) -> Notice | None:
-        """The last notice of the recovery under way; None while there is none."""
+        """The latest notice of the recovery under way, or None if there is none."""
         return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
     def json(self) -> Json:
@@ -294,7 +295,8 @@ class Placement:
         return self.life.why if isinstance(self.life, Lost | Ended) else None
 
     def _template_facts(self) -> Json:
-        """Return the abilities of its chat template; None before it is read, and for a file without one."""
+        """Return what the chat template supports. The values are None until it is read, and for a file without a
+        template."""
         known = self.completer.vocabulary if self.completer else None
         if known is None or not known.has_template:
             return {"tools": None, "thinks": None}
@@ -306,7 +308,7 @@ class Placement:
         return self._replicas.held if self._replicas and self.state.is_several else ()
 
     async def run(self, sources: PlacementServices, report: Report, replan: ReplanPlacement) -> None:
-        """Open, prove and serve until stopped or lost, then close. Never raises."""
+        """Open the pipelines, verify them, serve until stopped or lost, then close them. Never raises."""
 
         def tell(progress: Progress) -> None:
             self._progress[str(progress.machine)] = progress

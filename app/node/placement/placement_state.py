@@ -1,4 +1,4 @@
-"""The state that all parts of a placement share: its plan, its pipelines and its requests."""
+"""The state shared by all parts of a placement: its plan, its pipelines and its requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class IdleTracker:
-    """Tracks whether any model of this host is asked, and since when none is."""
+    """Tracks whether any model of this host is in use, and since when all are idle."""
 
     def __init__(self) -> None:
         self.busy = asyncio.Event()  # somebody asks, or layers move
@@ -31,7 +31,7 @@ class IdleTracker:
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request (monotonic clock); now, while one runs."""
+        """The time of the last request (monotonic clock). While busy, the current time."""
         return time.monotonic() if self.busy.is_set() else self.since_s
 
     @contextmanager
@@ -49,8 +49,8 @@ class IdleTracker:
 
     @contextmanager
     def transfer(self) -> Iterator[None]:
-        """Count a transfer of layers while the block runs: background work waits for it and goes on right
-        afterwards."""
+        """Count a transfer of layers while the block runs. Background work pauses for it and continues right
+        afterward."""
         self._n_moves += 1
         self.busy.set()
         try:
@@ -92,7 +92,7 @@ class PlacementState:
 
     @property
     def is_several(self) -> bool:
-        """Return whether the placement has several pipelines, one of which takes each request."""
+        """Return whether the placement consists of several pipelines, each of which can take a request."""
         return self.plan.topology is Topology.REPLICAS
 
     @property
@@ -100,7 +100,7 @@ class PlacementState:
         return len(self._parts)
 
     def part(self, place: int) -> Plan:
-        """Return the plan of one of its pipelines."""
+        """Return the plan of one pipeline."""
         return self._parts[place] if self.n_parts > 1 else self.plan
 
     def place(self, place: int, part: Plan, described: Json) -> None:
@@ -115,18 +115,19 @@ class PlacementState:
         self.n_changes += 1
 
     def household_changed(self) -> None:
-        """Note that a machine came or its memory changed: layers that did not fit before may fit now."""
+        """Record a change in the household. Layers that did not fit before may fit now."""
         self.n_changes += 1
         self.news.set()
 
     @property
     def busy(self) -> asyncio.Event:
-        """The event set while this model or one beside it is asked, or is about to be."""
+        """The event that is set while any model of this host has requests or moves layers."""
         return self.idle.busy
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request to it or a model beside it (monotonic clock); now, while one runs."""
+        """The time of the last request for this or any other model of the host (monotonic clock). During a request or
+        a move, the current time."""
         return time.monotonic() if self.is_moving else max(self.made_s, self.idle.last_request_s)
 
     @contextmanager
@@ -143,7 +144,7 @@ class PlacementState:
                 self.unused.set()
 
     def replace_slow(self, machine: MachineId | None) -> None:
-        """Record that others take over the layers of this machine because it became far slower; None ends that."""
+        """Record that others take over this machine's layers because it became much slower. None withdraws that."""
         now = {machine: Reason("machine_replaced")} if machine else {}
         if self.replaced != now:
             self.replaced = now

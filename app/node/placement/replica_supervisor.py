@@ -1,4 +1,4 @@
-"""The supervisor of a placement's pipelines: opens each, and reopens one of several when its machine is back."""
+"""The supervisor of a placement's pipelines: it opens them, and reopens a replica when its machine is back."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before one that was lo
 
 
 class PipelineOpener:
-    """Opens the pipelines of one placement. The stack given to `open` closes them; until then they are in
-    `stage_sets`."""
+    """Opens the pipelines of one placement. Their stage sets stay in `stage_sets` until the stack given to `open`
+    closes."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class PipelineOpener:
         self.failed: Loss | None = None  # what the last `open` that failed was about
 
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
-        """Open pipeline number `place` of the placement, with its failover. Raises AppError."""
+        """Open pipeline number `place` of the placement and its failover. Raises AppError."""
         began, sources, plan = time.monotonic(), self._sources, self._state.part(place)
         stage_set = StageSet(self._entry, sources, self._sizes, stack, self._report)
         self._stage_sets.append(stage_set)
@@ -97,8 +97,8 @@ class PipelineOpener:
         return pipeline
 
     async def _prove(self, plan: Plan, pipeline: Pipeline, shape: PipelineConfig) -> None:
-        """Accept the pipeline only after a known answer; that answer is known once the model has run on this machine
-        alone."""
+        """Accept the pipeline only if it reproduces a known answer, if there is one. Running the model on this machine
+        alone yields the known answer."""
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
         pipeline.is_tried = True
@@ -110,8 +110,8 @@ class PipelineOpener:
 
 
 class ReplanPlacement(Protocol):
-    """Returns where the placement, or one of several parts, may go without these machines: the planner's choice first,
-    then the current runs. Raises AppError."""
+    """Returns the plans possible without these machines for the placement, or for one of its parts: the planner's
+    choice first, then plans that keep the current runs. Raises AppError."""
 
     def __call__(self, without: frozenset[MachineId], part: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
 
@@ -121,8 +121,8 @@ def _machines(part: Plan) -> frozenset[MachineId]:
 
 
 class ReplicaSupervisor:
-    """Runs one task per pipeline of a placement; cancelling the tasks closes everything. `changed` is called when a
-    replica comes or goes."""
+    """Runs one task for each pipeline of a placement. Cancelling the tasks closes everything. `changed` is called
+    whenever a replica opens or is lost."""
 
     def __init__(
         self, state: PlacementState, opener: PipelineOpener, replan: ReplanPlacement, changed: Callable[[], None]
@@ -137,7 +137,8 @@ class ReplicaSupervisor:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
-        """Open all pipelines, this machine's first: its answers are the reference for the others. Raises AppError."""
+        """Open all pipelines, this machine's first because its answers are the reference for the others. Raises
+        AppError."""
         loop = asyncio.get_running_loop()
         state = self._state
         opened: list[asyncio.Future[None]] = [loop.create_future() for _ in range(state.n_parts)]
@@ -157,11 +158,11 @@ class ReplicaSupervisor:
 
     @property
     def only(self) -> Failover | None:
-        """The failover of the only pipeline; None where there are several, which take over each other's answers."""
+        """The failover of the only pipeline, or None if there are several, which take over each other's answers."""
         return self._failover
 
     def is_lost(self, machine: MachineId) -> bool:
-        """Return whether this machine's replica is gone, and its memory freed."""
+        """Return whether this machine's replica is gone and its memory freed."""
         return any(machine in _machines(self._state.part(place)) for place in self._lost)
 
     async def _keep(self, place: int, opened: asyncio.Future[None]) -> None:
@@ -205,8 +206,8 @@ class ReplicaSupervisor:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
     async def _until_lost(self, place: int, pipeline: Pipeline, failover: Failover) -> StageLost:
-        """Return why the pipeline ended. Standby runs meanwhile, except for a whole replica of several, which has
-        nowhere to move."""
+        """Wait until the pipeline is lost and return why. Standby work runs until then, except for an unsplit replica,
+        which has nowhere to move."""
         if self._state.is_several and place not in self._splits:
             return await pipeline.wait_lost()
         ahead = StandbyManager(self._state, place, pipeline, failover)
@@ -218,8 +219,8 @@ class ReplicaSupervisor:
                 looking.cancel()
 
     async def _pause(self, place: int, seconds: float) -> None:
-        """Wait until another try makes sense: for news of the household where another machine is involved. A split may
-        do without the machine it lost."""
+        """Wait until another try makes sense, which may be a change in the household if other machines are involved. A
+        split may do without the machine it lost."""
         self._state.news.clear()
         is_split = place in self._splits
         await asyncio.sleep(LEAST_PAUSE_SECONDS if is_split else seconds)
@@ -230,13 +231,13 @@ class ReplicaSupervisor:
                     await self._state.news.wait()
 
     async def _place(self, place: int, *, again: bool) -> None:
-        """Choose the machines of this pipeline: a lost split may move to others. Raises AppError."""
+        """Choose the machines of this pipeline again if it is a lost split, which may move. Raises AppError."""
         if again and place in self._splits:
             [(part, described), *_] = await self._elsewhere(place, frozenset())
             self._state.place(place, part, described)
 
     async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
-        """Return where a split may go on machines that hold nothing else. Raises AppError."""
+        """Return the plans for a split on machines that hold no other part. Raises AppError."""
         state = self._state
         other_parts = [state.part(other) for other in range(state.n_parts) if other != place]
         return await self._replan(without.union(*map(_machines, other_parts)), state.part(place))
@@ -250,7 +251,7 @@ class ReplicaSupervisor:
         part = self._state.part(place)
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
-            """Return the same plan, while no other replica can take over: a dead worker is restarted."""
+            """Return the same plan, so that a dead worker is restarted, unless a machine of it is gone."""
             for stage in part.stages:
                 if stage.machine in without:
                     raise Unreachable("peer_offline", name=stage.name)

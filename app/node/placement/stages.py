@@ -1,4 +1,4 @@
-"""The stages of a pipeline: stage files made or sent, runs opened, channels connected."""
+"""The stages of a pipeline: their files are cut or sent, their runs opened and their channels connected."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ MOST_STEP_SECONDS = 300.0  # for one step of a sample; so much longer than any m
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The memory of a plan that is about to open.
+    """The memory for a plan that is about to open.
 
-    make: has others free memory for the plan before its stages open; raises DoesNotFit. choosing: held from reading the
-    free memory until the choice is claimed, so that the next choice counts it. stirred: entered while stages open, so
-    that background work waits.
+    make: makes others free memory for the plan before its stages open; raises DoesNotFit. choosing: a lock held
+    from reading the free memory until the choice is claimed, so that the next choice takes it into account.
+    transfer: entered while stages open, to pause background work.
     """
 
     make: Callable[[Plan], Awaitable[None]]
@@ -51,7 +51,7 @@ class Reservation:
 
 
 async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """Run all coroutines at once; the first AppError cancels the others and is raised as it is."""
+    """Run all coroutines concurrently. The first AppError cancels the others and is raised unwrapped."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work_item, name="open a stage") for work_item in work]
@@ -64,7 +64,7 @@ async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
 
 
 async def end_group(group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None) -> None:
-    """End a task group that was entered by hand. An error from outside cancels its tasks and is not wrapped by the
+    """Exit a task group that was entered by hand. An error from outside cancels its tasks and is not wrapped by the
     group."""
     if error is not None:
         for task in tasks:
@@ -82,8 +82,8 @@ def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
 
 @dataclass(frozen=True, slots=True)
 class PlacementServices:
-    """The services a placement uses, shared by all models. outlook: the quarantine and the memory of sample checks;
-    room: frees memory for the plan."""
+    """The services of a placement, shared by all models. planner_inputs: the quarantine and the memory for checks of
+    samples; room: frees memory for the plan."""
 
     shelf: Shelf
     stages: StageStore
@@ -104,9 +104,9 @@ class OpenRun:
 
 
 class StageSet:
-    """Opens the stages of a plan, and later those of another plan with as little work as possible.
+    """Opens the stages of a plan, and later those of another plan with as few changes as possible.
 
-    `stack` closes all that it opens.
+    Everything it opens is closed by `stack`.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class StageSet:
         self.failed: PlannedStage | None = None  # which stage the last `open` could not have
 
     async def open(self, plan: Plan) -> list[StageClient]:
-        """Open the stages in order. Raises AppError; stages opened by then are closed by the stack, or kept for the
-        next plan."""
+        """Open the stages in order. Raises AppError; the stack closes the stages already opened, or the next plan
+        keeps them."""
         self.claimed = plan
         try:
             with self.room.transfer():
@@ -159,9 +159,9 @@ class StageSet:
         return await gather_first_error(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
-        """Make another machine store layers that may be needed, and load them if `load`.
+        """Make another machine store layers that may be needed and, if `load` is set, load them.
 
-        Serving goes on meanwhile. Ends early when stages are needed. Raises AppError.
+        The pipeline keeps serving. Ends early when stages must open. Raises AppError.
         """
         async with self._turn:
             await run_until(self._hurry, self._ahead(stage, load), StageLost("pipeline_closed"))
@@ -178,7 +178,7 @@ class StageSet:
                 self._keep(held, closing.pop_all())
 
     def is_here(self, stage: PlannedStage) -> bool:
-        """Return whether this machine holds the stage, or is to."""
+        """Return whether this machine holds or will hold the stage."""
         return stage.machine == self._host
 
     def held(self) -> list[PlannedStage]:
@@ -186,14 +186,13 @@ class StageSet:
         return [held.stage for held in self._held.values() if self._stays(held)]
 
     def ahead(self, plan: Plan) -> list[PlannedStage]:
-        """Return the stages that other machines hold beside those that serve; this machine only keeps what it moves
-        from."""
+        """Return the stages that other machines hold as standby. Stages on this machine are never standby."""
         serving = {_key(stage) for stage in plan.stages}
         remote = {key: held for key, held in self._held.items() if key[0] != plan.host}
         return [held.stage for key, held in remote.items() if key not in serving]
 
     async def give_up_ahead(self, plan: Plan, machines: Collection[MachineId]) -> None:
-        """Close what these machines hold beside the stages that serve."""
+        """Close the standby stages on these machines."""
         serving = {_key(stage) for stage in plan.stages}
         async with self._at_once():
             for key in [held_key for held_key in self._held if held_key[0] in machines and held_key not in serving]:
@@ -201,7 +200,7 @@ class StageSet:
 
     @asynccontextmanager
     async def _at_once(self) -> AsyncGenerator[None, None]:
-        """Take the turn before anything that is opened in advance, which ends for it."""
+        """Take the turn, interrupting any standby work that has it."""
         self._n_hurried += 1
         self._hurry.set()
         try:
@@ -213,14 +212,14 @@ class StageSet:
                 self._hurry.clear()
 
     def stage_of(self, run: Run) -> PlannedStage | None:
-        """Return the stage of that run, if it is open."""
+        """Return the stage of that run, or None if it is not open."""
         return next((h.stage for h in self._held.values() if h.run.pipeline == run.pipeline), None)
 
     async def computed_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
-        """Return the result of a step on another machine that holds the same layers as standby; None where there is
-        none.
+        """Run a step on another machine that holds the same layers as standby. Return its stage and the result, or
+        None if there is no such machine.
 
-        Ends early when stages are needed. Raises AppError.
+        Ends early when stages must open. Raises AppError.
         """
         async with self._turn:
             computing = self._elsewhere(like, step)
@@ -243,22 +242,22 @@ class StageSet:
         return frozenset(held.stage.machine for held in middle if not self._stays(held))
 
     def was_sent(self, stage: PlannedStage) -> bool:
-        """Return whether the layers are on the disk of their machine."""
+        """Return whether the layers are on their machine's disk."""
         return _key(stage) in self._on_disk
 
     def moving(self, plan: Plan) -> list[PlannedStage]:
-        """Return the stages of a plan that have to be loaded for it."""
+        """Return the stages of a plan that would have to be loaded."""
         return [stage for stage in plan.stages if not self._stays(self._held.get(_key(stage)))]
 
     def _stays(self, held: OpenRun | None) -> bool:
-        """Return whether a run can go on serving."""
+        """Return whether a run can keep serving."""
         if held is None or _is_lost(held.client):
             return False
         worker_died = self._worker is None or self._worker.died is not None
         return not (worker_died and held.stage.machine == self._host)
 
     async def _give_back_but(self, plan: Plan) -> None:
-        """Close stages that the plan does not have, and lost ones, before their memory is needed."""
+        """Close lost stages and those that the plan does not use, before their memory is needed."""
         keys, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
         for key, held in list(self._held.items()):
             if key not in keys or not self._stays(held):
@@ -272,14 +271,14 @@ class StageSet:
         await self._has_left(machines)
 
     def _leave(self, held: OpenRun) -> None:
-        """Close a stage in the background: a hanging machine takes seconds, for which nothing waits."""
+        """Close a stage in the background, because a hung machine takes seconds to do so."""
         name = f"give layers back on {held.stage.name}"
         task = self._leaving.create_task(self._given_back(held), name=name)
         self._left[task] = held.stage.machine
         task.add_done_callback(self._left.pop)
 
     async def _has_left(self, machines: Collection[MachineId]) -> None:
-        """Wait until the stages being closed on these machines are closed: their memory is needed."""
+        """Wait until the stages that are being closed on these machines are closed, because their memory is needed."""
         if tasks := [task for task, machine in self._left.items() if machine in machines]:
             await asyncio.wait(tasks)
 
@@ -300,7 +299,7 @@ class StageSet:
         return self._worker
 
     async def _stage(self, stage: PlannedStage, worker: Worker | None) -> StageClient:
-        """Open one stage, on the local `worker` or on another machine; an open run is reused."""
+        """Open one stage on the local `worker` or on another machine, reusing an open run."""
         try:
             held = self._held.get(_key(stage))
             if held is not None:
@@ -326,7 +325,7 @@ class StageSet:
         self._stack.push_async_callback(closing.aclose)
 
     async def _renewed(self, held: OpenRun, worker: Worker | None) -> StageClient:
-        """Renew an open run for this epoch: its weights stay, its KV cache is empty."""
+        """Renew an open run for this epoch. Its weights stay and its KV cache is emptied."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
             config = self._sizes.config(stage, self._entry, held.source)
@@ -354,7 +353,8 @@ class StageSet:
         return StageClient(run, link, name, machine=stage.name)
 
     async def _cut_out(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
-        """Return the stage's own file, held open in the store, made from the model's unless it exists."""
+        """Return the path of the stage's own file, cut from the model file if needed and kept in the store until
+        `closing`."""
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
 
@@ -379,7 +379,7 @@ class StageSet:
         return OpenRun(stage, run, cut.manifest.id, client, closing)
 
     async def _ordered(self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack) -> StageClient:
-        """Make the lender load the stage, or begin an epoch on one that is loaded, and connect to it."""
+        """Make the lender load the stage, or begin an epoch if it is loaded, and connect to it."""
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
         with self._sources.lenders.expect(stage.machine, pipeline) as ready:
@@ -392,7 +392,7 @@ class StageSet:
         return client
 
     async def _sent(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
-        """Send the layers to the lender's disk, as far as its limits allow."""
+        """Send the layers to the lender's disk, within its limits."""
         link = self._sources.lenders.link(stage.machine)
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         pace = TransferRate()
@@ -428,19 +428,19 @@ def _key(stage: PlannedStage) -> Key:
 
 
 def _is_lost(client: StageClient) -> bool:
-    """Return whether the run itself is gone; the end of its pipeline or a broken connection does not harm it."""
+    """Return whether the run itself is gone. The end of its pipeline or a broken connection does not harm it."""
     return client.lost is not None and client.lost.reason.code not in RUN_STAYS
 
 
 async def _close_here(worker: Worker, run: Run) -> None:
-    """Free the memory of a run, unless the worker is gone or going."""
+    """Free the memory of a run, unless the worker has died."""
     if worker.died is None:
         with suppress(AppError):
             await close_run(worker, run)
 
 
 async def forwarded(client: StageClient, step: Step) -> bytes:
-    """Return the result of one step of a run outside any pipeline. Raises StageLost, also when it takes too long."""
+    """Return the result of one step of a run outside any pipeline. Raises StageLost, also after MOST_STEP_SECONDS."""
     lost: AppError | None = None
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(client.listen(), name=f"listen to {client.name}")
@@ -473,14 +473,14 @@ class MemoryClaims:
         return [stage for stage_set in self.stage_sets for stage in stage_set.ahead(self._state.plan)]
 
     async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
-        """Free the standby layers on these machines for another model; they can be loaded again later."""
+        """Free the standby layers on these machines for another model. They can be loaded again later."""
         if any(stage.machine in machines for stage in self.ahead()):  # else it is not waited for
             for stage_set in list(self.stage_sets):
                 await stage_set.give_up_ahead(self._state.plan, machines)
 
     def here(self, me: MachineId) -> tuple[int, int]:
-        """Return the bytes of this machine that it holds or is about to, and how many of them are not allocated yet. A
-        stage that moves counts once."""
+        """Return the bytes of this machine that the pipelines hold or will hold, and how many of them are not
+        allocated yet. A stage that moves counts once."""
         if not self.is_loaded:
             planned = bytes_on(me, self._state.plan.stages)
             return planned, planned
@@ -492,12 +492,12 @@ class MemoryClaims:
         return own, comes
 
     def end(self) -> None:
-        """Keep the last stages known: lenders free them, and report it, a little later."""
+        """Keep the final list of stages, because lenders take a moment to free them and report it."""
         self.stage_sets = list(self.stage_sets)  # whoever opened them forgets them in the old one
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
-        """Return the bytes each machine will free beyond its reported free memory. present: the stages of the plan that
-        are not lost; over: the placement has ended."""
+        """Return the bytes that each machine will free beyond what it reported as free. present: the stages of the
+        plan that are not lost; over: the placement has ended."""
         if over or not self.is_loaded:
             return _sums((*present, *self.ahead()))
         host = self._state.plan.host
@@ -513,5 +513,5 @@ def _sums(stages: Iterable[PlannedStage]) -> dict[MachineId, int]:
 
 
 def bytes_on(machine: MachineId, stages: Iterable[PlannedStage]) -> int:
-    """Return the bytes these stages take on that machine."""
+    """Return the bytes that these stages take on that machine."""
     return sum(stage.total_bytes for stage in stages if stage.machine == machine)

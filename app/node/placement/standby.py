@@ -1,4 +1,4 @@
-"""Background work while the placement is idle: standby layers, moves to better machines, replacement of slow or wrong
+"""Background work while a placement is idle: standby layers, moves to better machines, replacement of slow or faulty
 ones, and checks of samples."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from app.node.placement.placement_state import PlacementState
 
 
 class Slowness:
-    """The slow machines of one placement. A new placement of its layers starts a new baseline; slow machines are
-    remembered."""
+    """The slow machines of one placement. Moving its layers starts a new baseline but does not clear the slow
+    machines."""
 
     def __init__(self) -> None:
         self._best: dict[MachineId, float] = {}
@@ -32,7 +32,7 @@ class Slowness:
         self._slow: dict[MachineId, tuple[float, float]] = {}  # since when, and how many times
 
     def look(self, steps: Mapping[MachineId, float], placed_s: float, now_s: float) -> None:
-        """Update from the seconds per token of each machine."""
+        """Update from the current seconds per token of each machine."""
         if placed_s != self._placed_s:
             self._placed_s, self._best = placed_s, {}
         self._best = best_steps(self._best, steps)
@@ -47,7 +47,7 @@ class Slowness:
 
     @property
     def slow(self) -> dict[MachineId, float]:
-        """The slowdown factor of each slow machine; nothing is placed there meanwhile."""
+        """The slowdown factor of each slow machine. Nothing is placed on these."""
         return {machine: times for machine, (_, times) in self._slow.items()}
 
 
@@ -59,7 +59,7 @@ LONGEST_BETWEEN_SECONDS = 240.0  # where it fails again and again
 
 
 class StandbyManager:
-    """The standby work of pipeline number `place` of a placement, until cancelled."""
+    """The standby work of pipeline number `place` of a placement. `run` does it until cancelled."""
 
     def __init__(
         self,
@@ -86,14 +86,15 @@ class StandbyManager:
         return self._placement.part(self._place)
 
     def _steps_s(self) -> dict[MachineId, float]:
-        """Return the seconds per token of each machine. Of several pipelines, a slow one gets fewer requests anyway."""
+        """Return the seconds per token of each machine; empty with several pipelines, where a slow one gets fewer
+        requests."""
         if self._placement.is_several:
             return {}
         steps = self._pipeline.steps_s()
         return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
 
     def _move(self, option: Option) -> None:
-        """Move to a better placement while idle; a request that comes meanwhile waits for it."""
+        """Move to a better placement while idle. A request that arrives during the move waits for it."""
         placement, now = self._placement, self._plan
         why = _why_moved(now, option[0])
         if slow := [stage.name for stage in now.stages if stage.machine in placement.replaced]:
@@ -114,8 +115,8 @@ class StandbyManager:
             await self._quietly(self.check())
 
     def _look_again(self, is_done: bool) -> None:
-        """Schedule the next look, also when nothing is new: a doubted machine still serves, a request interrupted the
-        work, or a refusal may not last; after refusals less and less often."""
+        """Schedule the next look even if nothing changes, since a faulty machine may still serve, a request may have
+        interrupted the work, or a refusal may be temporary. Refusals double the pause."""
         was_refused = not is_done and self._placement.last_request_s <= self._looked_s
         longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
         self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
@@ -123,7 +124,7 @@ class StandbyManager:
         self._again_s = math.inf if settled else self._looked_s + self._pause_s
 
     async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do the work until a request comes; return whether it was finished."""
+        """Do the work until a request comes. Return whether it was finished."""
         try:
             await run_until(self._placement.busy, work, StageLost("pipeline_closed"))
         except AppError as error:
@@ -135,12 +136,12 @@ class StandbyManager:
         return False
 
     async def check(self) -> None:
-        """Compare a waiting sample of a lender's work, if there is one."""
+        """Check a waiting sample of a lender's work, if there is one."""
         if self._failover.verifier is not None:
             await self._failover.verifier.check_oldest(self._plan)
 
     async def look(self) -> None:
-        """Look once: first for a better placement, then for layers that the loss of a machine would leave missing."""
+        """Look for a better placement, then prepare for the loss of each other machine."""
         try:
             if (right := await self._without_doubted()) is not None:
                 await self._failover.prepare(right[0])
@@ -167,7 +168,7 @@ class StandbyManager:
             raise failed
 
     def _is_time(self) -> bool:
-        """Return whether it is idle, and something has changed since the last look or a retry is due."""
+        """Return whether the host is idle and either something changed since the last look or a retry is due."""
         now, placement = self._clock(), self._placement
         if now - placement.last_request_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
@@ -182,12 +183,13 @@ class StandbyManager:
         return checks is not None and checks.is_due and now - self._placement.last_request_s >= QUIET_S
 
     def _doubted(self) -> frozenset[MachineId]:
-        """Return its machines that computed wrong numbers."""
+        """Return the pipeline's machines that computed wrong numbers."""
         checks, stages = self._failover.verifier, self._plan.stages
         return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.quarantine)
 
     async def _without_doubted(self) -> Option | None:
-        """Return a placement without machines that computed wrong numbers; the planner leaves those out."""
+        """Return a placement without the machines that computed wrong numbers, which the planner avoids. None if there
+        are no such machines or nothing else fits."""
         if not self._doubted():
             return None
         try:
@@ -199,7 +201,7 @@ class StandbyManager:
         return may_move(self._clock(), self._placement.last_request_s, self._placement.placed_s)
 
     async def _better(self) -> Option | None:
-        """Return today's best placement if it is clearly better than the current one."""
+        """Return the best placement possible now if it is clearly better than the current one."""
         if not self._may_move() or self._doubted():
             return None
         now = self._plan
@@ -215,7 +217,7 @@ class StandbyManager:
         return best_steps if is_clearly_better(same[0].forecast, best_steps[0].forecast) else None
 
     async def _without_slow(self) -> Option | None:
-        """Return a placement without a machine that became far slower, if it is clearly better than keeping that
+        """Return a placement without a machine that became much slower, if it is clearly better than keeping that
         machine."""
         if not self._may_move():
             return None
@@ -232,7 +234,7 @@ class StandbyManager:
         return None
 
     async def _cover(self, machine: MachineId) -> None:
-        """Store the layers that a loss of this machine would move where they would be needed."""
+        """Store the layers of this machine where they would be needed if it were lost."""
         plan = await self._soonest_without(machine)
         if plan is None:
             return
@@ -242,8 +244,8 @@ class StandbyManager:
             await self._failover.prepare(plan, only=stage, load=load)
 
     async def _soonest_without(self, machine: MachineId) -> Plan | None:
-        """Return the placement without this machine, on slow machines too where nothing else fits; None where nothing
-        fits."""
+        """Return the placement without this machine that can be ready first. Slow machines are used only if nothing
+        else fits. None if nothing fits."""
         slow = frozenset({machine, *self._slowness.slow}) - {self._plan.host}
         for without in dict.fromkeys((slow, frozenset({machine}))):
             try:

@@ -1,4 +1,4 @@
-"""The outcomes of forecasts: kept, shown and learned from."""
+"""The outcomes of forecasts: saved, shown and learned from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An answer that had the pool to itself: its forecast and its measured times."""
+    """The forecast and the measured times of an answer that had the pool to itself."""
 
     at: float  # Unix time
     model: str
@@ -55,18 +55,18 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def errors(self) -> tuple[float, float]:
-        """The errors of the forecast, as shares of the measured times: first token, decoding."""
+        """The relative errors of the forecast for the first token and for decoding, as shares of the measured times."""
         first = self.forecast_ttft_s / self.ttft_s - 1 if self.ttft_s else 0.0
         return first, self.forecast_tok_s / self.tok_s - 1 if self.tok_s else 0.0
 
     @property
     def is_far_off(self) -> bool:
-        """Return whether the measurements behind the forecast no longer hold."""
+        """Return whether the measurements behind the forecast are no longer valid."""
         return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(self.forecast_tok_s, self.tok_s)
 
 
 def far_off(forecast_s: float, measured_s: float) -> bool:
-    """Return whether a forecast missed so far that the speeds behind it must be measured again."""
+    """Return whether a forecast missed by so much that the speeds behind it must be measured again."""
     low, high = sorted((forecast_s, measured_s))
     return high > FAR_OFF * low
 
@@ -93,12 +93,12 @@ class ForecastHistory:
         return self._corrections.corrected(machine)
 
     def with_corrections(self, plan: Plan) -> Plan:
-        """Return the plan with its machines' corrections of now: it was made some answers ago."""
+        """Return the plan with the current corrections of its machines, which may have changed since it was made."""
         return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
 
     def expected(self, plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-        """Return the forecast of such an answer made alone: from this placement's own answers, else from its
-        machines' corrections."""
+        """Return the forecast of such an answer if it has the pool to itself, based on this placement's own answers or
+        else on its machines' corrections."""
         habit = self._habits.get(key_of(plan, model))
         if habit is None:
             return forecast_alone(self.with_corrections(plan), model, prompt, output)
@@ -106,7 +106,7 @@ class ForecastHistory:
         return habit.expects(plain) if plain else None
 
     def unlearn(self, machines: Container[MachineId]) -> None:
-        """Forget what was learned about these machines: the measurements behind it no longer hold."""
+        """Forget the corrections of these machines, because the measurements behind them are no longer valid."""
         self._corrections = self._corrections.without(machines)
         self._habits = {
             key: habit
@@ -115,8 +115,8 @@ class ForecastHistory:
         }
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Compare an answer that had the pool to itself with its forecast. Return None without a forecast, or where
-        speculation changed the speed."""
+        """Compare an answer that had the pool to itself with its forecast. Return None if there is no forecast, the
+        answer is too short, or speculation changed its speed."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = forecast_alone(self.with_corrections(plan), model, computed, n_tokens)
         expected = self.expected(plan, model, computed, n_tokens)
@@ -131,7 +131,7 @@ class ForecastHistory:
         return outcome
 
     def interrupted(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Return the outcome of an interrupted answer; nothing is learned from it. None without a forecast."""
+        """Return the outcome of an interrupted answer, or None without a forecast. Nothing is learned from it."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         expected = self.expected(plan, model, computed, n_tokens)
         return self._outcome(plan, model, summary, expected) if expected and n_tokens >= FEWEST_TOKENS else None
@@ -151,8 +151,8 @@ class ForecastHistory:
         )
 
     def reading_ratio(self, model: str) -> float | None:
-        """Return the measured over the forecast time of reading this model's prompts; None before one worth counting
-        was read."""
+        """Return the measured time of reading this model's prompts over the forecast time, or None if no sufficiently
+        long prompt was read."""
         ratios = [
             outcome.ttft_s / outcome.forecast_ttft_s
             for outcome in self._outcomes
@@ -185,7 +185,7 @@ class ForecastHistory:
         )
 
     def _correct(self, plan: Plan, known: Forecast, summary: Summary) -> None:
-        """Correct each machine, and the way to it, by the time its stages took together."""
+        """Correct each machine and its link by the total time of its stages."""
         measured: dict[MachineId, float] = {}
         for stage, figures in zip(plan.stages, summary.stages, strict=True):
             measured[stage.machine] = measured.get(stage.machine, 0.0) + figures.busy_s
@@ -196,7 +196,7 @@ class ForecastHistory:
             )
 
     def _learn_habit(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
-        """Update the placement's own habit from its answer."""
+        """Update what is known of this placement from its answer."""
         plain, key = (forecast_alone(_plain(plan), model, computed, len(summary.token_ids)), key_of(plan, model))
         if plain is not None:
             habit = self._habits.pop(key, Habit())
@@ -210,7 +210,7 @@ class ForecastHistory:
         return msgspec.json.encode(_File(list(self._outcomes), dict(machines), dict(links), self._habits))
 
     def save(self, content: bytes) -> None:
-        """Write the file; call it in a thread."""
+        """Write the file. Call it in a thread."""
         try:
             write_atomically(self._file, content)
         except OSError as error:
@@ -218,8 +218,8 @@ class ForecastHistory:
 
 
 def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-    """Return the forecast of an answer with these token counts, made alone; None where part of the plan was not
-    measured."""
+    """Return the forecast of an answer with these token counts that has the pool to itself, or None if part of the
+    plan was not measured."""
     prompt, output = max(1, prompt), max(1, output)
     work = replace(
         plan.workload,
@@ -232,14 +232,14 @@ def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Foreca
 
 
 def load(file: Path) -> _File:
-    """Return the saved history. A damaged file is no loss."""
+    """Return the saved history. A damaged file counts as empty."""
     read = read_json_or_default(file, _File, "what came of forecasts")
     habits = {key: habit for key, habit in read.placements.items() if _is_sound(habit)}
     return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
 
 
 def key_of(plan: Plan, model: Model) -> str:
-    """Return the key of a model's placement: which machine holds how many layers, in order."""
+    """Return the key of a model's placement, which lists each machine and its number of layers in order."""
     return " ".join([model.id, *(f"{stage.machine}:{len(stage.layers)}" for stage in plan.stages)])
 
 

@@ -50,7 +50,7 @@ Answer = messages.SpeedMeasured | messages.SpeedRefused
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The shape to measure; `effort`: the effort of the model's own layers, where the shape only stands for them."""
+    """The shape to measure. `effort` is that of the model's own layers if the shape is only a stand-in for them."""
 
     shape: ModelShape
     effort: Effort | None = None
@@ -62,7 +62,7 @@ class Basis:
         return self.effort is not None
 
     def speed(self, measured: Speed | None, batch_rows: int) -> Speed | None:
-        """Return the model's speed from the measured one."""
+        """Return the model's speed, derived from the measured one."""
         if measured is not None and self.near is not None:
             return windowed(measured, self.near)
         if measured is None or self.effort is None:
@@ -72,7 +72,7 @@ class Basis:
 
 
 def basis_of(header: Header, model: Model) -> Basis:
-    """Return layers of the model itself, or a plain layer where those are too large to be made up anywhere.
+    """Return the model's own layers as the basis, or a plain layer if they are too large to be synthesized anywhere.
 
     Raises BadInput with the reason why the model's speed cannot be forecast.
     """
@@ -91,7 +91,7 @@ def basis_of(header: Header, model: Model) -> Basis:
 
 
 def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
-    """Return a plain layer in the place of the model's, or why nothing can be told from one."""
+    """Return a plain layer as a stand-in for the model's, or the error that explains why there is none."""
     try:
         effort = effort_of(header, model)
     except BadInput as error:
@@ -100,8 +100,8 @@ def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
 
 
 def windowed(measured: Speed, effort: Effort) -> Speed:
-    """Return the speed with the cost of earlier positions split by window: a window holds no more than its length.
-    The measurement had up to DEPTH positions, on layers of both kinds."""
+    """Return the speed with the cost of earlier positions split into full and windowed attention, as a window is
+    limited to its length. Up to DEPTH positions were measured, on layers of both kinds."""
     near = min(effort.window, DEPTH) / DEPTH
     looked = effort.position + near * effort.window_position
     if not looked:
@@ -125,7 +125,7 @@ class LenderLink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpeedRequest:
-    """A shape to measure, and the receiver of the progress."""
+    """A shape to measure, and the callback that receives the progress."""
 
     shape: ModelShape
     batch_rows: int
@@ -136,7 +136,7 @@ class SpeedRequest:
 
 
 class Measuring:
-    """The speeds by machine, as the planner needs them. A known speed costs nothing."""
+    """The speeds of all machines for the planner. Known speeds are not measured again."""
 
     def __init__(
         self, own: OwnSpeed, shelf: Shelf, link: Callable[[MachineId], LenderLink], group: asyncio.TaskGroup
@@ -166,13 +166,14 @@ class Measuring:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """Return the speeds of this machine and the lenders (names by id) with this model, all asked at once.
+        """Return the speeds of this machine and of the lenders (names by ID) with this model, asking all of them at
+        once.
 
-        one_by_one: for nodes that share one computer, which would slow each other down. known_only: no lender is
-        asked, and nothing is measured.
+        one_by_one: for nodes that share one computer and would slow each other down. known_only: no lender is asked
+        and nothing is measured.
 
-        None: it did not answer in time, is busy, or cannot measure this model. Never raises for a machine or a model
-        that cannot be measured.
+        A speed is None if the machine gave no answer in time, is busy, or cannot measure this model. Never raises
+        for such a machine or model.
         """
         try:
             basis = await asyncio.to_thread(self._basis, entry)
@@ -183,11 +184,11 @@ class Measuring:
         return await self.speeds_like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
 
     def unforecast(self, model_id: str) -> Reason | None:
-        """Return why a model's speed cannot be forecast; None where it can, or no forecast was wanted."""
+        """Return why a model's speed cannot be forecast. None if it can be, or no forecast was requested."""
         return self._unforecast.get(model_id)
 
     def unmeasured(self, name: str) -> Reason | None:
-        """Return why a machine could not be measured the last time."""
+        """Return why the last measurement of a machine failed."""
         return self._failed.get(name)
 
     async def speeds_like(
@@ -201,7 +202,7 @@ class Measuring:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """Return the same as `speeds` for any model with this basis."""
+        """Return the same as `speeds`, for any model with this basis."""
         if known_only:
             everybody = (me[0], *lenders)
             return {key: await self._known(key, me[0], basis, batch_rows) for key in everybody}
@@ -230,7 +231,7 @@ class Measuring:
     async def table(
         self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Report
     ) -> Speeds:
-        """Return the speeds of all machines here with their numbers, for a person or a script."""
+        """Return the measured speeds of all connected machines, for a person or a script."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not order.known_only:  # a person asks: whoever was silent is asked once more
             self._silent_until.clear()
@@ -278,7 +279,7 @@ class Measuring:
     # what comes by the network
 
     async def answer_request(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
-        """Answer a host's question when the speed is known. One question of a member at a time."""
+        """Answer a host's request once the speed is known. Each member may have one request at a time."""
         if member.id in self._answering:
             reason = Reason("speed_busy")
         elif Role.HOST not in member.roles:
@@ -291,7 +292,7 @@ class Measuring:
         await _send(send, self._refused(order, reason))
 
     def receive(self, machine: MachineId, answer: Answer) -> None:
-        """Take a lender's answer. One that nothing waits for changes nothing."""
+        """Accept a lender's answer. One that nothing waits for is ignored."""
         if self._unanswered.get(machine) == answer.request:
             del self._unanswered[machine]
             self._silent_until.pop(machine, None)
@@ -300,7 +301,7 @@ class Measuring:
             future.set_result(answer)
 
     def link_lost(self, machine: MachineId, name: str) -> None:
-        """Note that the link is down: no answer will come, and the machine may return as another build."""
+        """Fail the requests to this machine, which will not answer them. It may return with another build."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
@@ -309,7 +310,7 @@ class Measuring:
     # inside
 
     async def _known(self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int) -> Speed | None:
-        """Return the last speed measured of a machine."""
+        """Return the last measured speed of a machine."""
         shape = basis.shape
         if machine == me:
             speed = await self._own.known(shape, batch_rows)
@@ -320,7 +321,7 @@ class Measuring:
         return basis.speed(speed, batch_rows)
 
     def _had_no_room(self, name: str) -> bool:
-        """Return whether the layers were too large to be measured on a machine the last time."""
+        """Return whether the last measurement of a machine failed because the layers were too large."""
         why = self._failed.get(name)
         return why is not None and why.code == "speed_no_room"
 
@@ -423,8 +424,8 @@ def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasu
 
 
 def _speed(answer: messages.SpeedMeasured) -> Speed:
-    """Return the speed in the message: its bounds are those of the message, and its forecasts are compared with what
-    happens."""
+    """Return the speed in the message. The message type bounds its numbers, and forecasts based on it are checked
+    against actual times."""
     return Speed(
         layer_s=answer.layer_s,
         layer_row_s=answer.layer_row_s,

@@ -48,7 +48,7 @@ SomeSeconds = Annotated[float, Meta(gt=0, le=1e4)]
 
 
 class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A Speed with the bounds of each number."""
+    """A Speed with bounds for each number."""
 
     measured_at: Annotated[float, Meta(ge=0)]  # seconds since 1970
     layer_s: SomeSeconds
@@ -81,7 +81,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The facts beside the model that a speed depends on."""
+    """What a speed depends on besides the model."""
 
     engine: str  # build and features, as app/machine/hardware/engines.py tells them
     device: str
@@ -96,7 +96,7 @@ def key_of(setup: Setup, shape: ModelShape, *, head: bool) -> str:
 
 
 class Hardware:
-    """The hardware in one line, for faces and other machines, and the setup that a measured speed depends on."""
+    """A one-line description of the hardware, and the setup that a measured speed depends on."""
 
     def __init__(self, threads: Threads, changed: Callable[[], None]) -> None:
         self.threads, self._changed = threads, changed
@@ -106,18 +106,19 @@ class Hardware:
 
     @property
     def device(self) -> str:
-        """The processor's name, with the devices the engines found once they were probed."""
+        """The processor's name, with the devices of the engines once they have been probed."""
         return engines.describe(self.processor, self._engines)[:MAX_DEVICE_TEXT]
 
     @property
     def announced(self) -> tuple[str, tuple[str, ...]]:
-        """The device and the engine that runs layers, with its version once probed, as reported to other machines."""
+        """The device and the engine that runs layers, as reported to other machines. The engine's version is included
+        once it has been probed."""
         known = [engine for engine in self._engines if engine.name == LLAMACPP and not engine.missing]
         version = known[0].version[:40] if known else ""
         return self.device, (f"{LLAMACPP} {version}".strip(),)
 
     async def run(self) -> None:
-        """Probe the engines. A failure is logged; the next caller that needs the answer probes again."""
+        """Probe the engines. A failure is logged, and the next caller that needs the result probes again."""
         for engine in await self.engines():
             if engine.missing:
                 log.warning("the engine %s cannot be used: %s", engine.name, engine.missing)
@@ -131,7 +132,7 @@ class Hardware:
             return self._engines
 
     async def setup(self, batch_rows: int) -> Setup:
-        """Return the setup that a speed measured now holds for."""
+        """Return the setup that a speed measured now is valid for."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
         return Setup(build, self.processor, self.threads.most, batch_rows)
 
@@ -158,12 +159,12 @@ class SpeedCache:
         return key in self._entries and self._entries[key].disturbed
 
     def last(self, key: str) -> Speed | None:
-        """Return the last speed measured, however old, even if it is doubted."""
+        """Return the last measured speed, even if it is old or doubtful."""
         kept = self._entries.get(key)
         return kept.speed() if kept else None
 
     def keep(self, key: str, speed: Speed, *, disturbed: bool = False) -> None:
-        """Save a speed. A disk that refuses it costs another measurement, and nothing else."""
+        """Save a speed. If the disk refuses it, the only cost is another measurement."""
         self._entries.pop(key, None)
         names = set(_Kept.__struct_fields__) - {"measured_at", "disturbed"}
         fields = {name: getattr(speed, name) for name in names}
@@ -173,7 +174,7 @@ class SpeedCache:
         self._write()
 
     def doubt(self, key: str) -> None:
-        """Mark a speed as very old."""
+        """Mark a speed as outdated."""
         kept = self._entries.get(key)
         if kept is not None and kept.measured_at:
             self._entries[key] = msgspec.structs.replace(kept, measured_at=0)
@@ -191,18 +192,18 @@ class SpeedCache:
 
 
 class Cooldown:
-    """The last time each key was done."""
+    """The times at which actions were last done, by key."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._done_s: dict[Hashable, float] = {}
 
     def may(self, key: Hashable, within_s: float = WHILE_S) -> bool:
-        """Return whether the key was not done for this long."""
+        """Return whether the action was not done within this time."""
         return self._now() - self._done_s.get(key, -WHILE_S) >= within_s
 
     def done(self, key: Hashable) -> None:
-        """Note that the key is done now."""
+        """Record that the action was done now."""
         self._done_s = {key_done: at for key_done, at in self._done_s.items() if not self.may(key_done)}
         self._done_s[key] = self._now()
 
@@ -223,7 +224,7 @@ class Answering(Protocol):
 
 
 class LendingTerms(Protocol):
-    """The owner's rules."""
+    """The owner's lending rules."""
 
     spare_memory: SpareMemory
 
@@ -234,7 +235,7 @@ class LendingTerms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalWork:
-    """The work on this machine that a trial could disturb, read again before each of its steps."""
+    """The work on this machine that a trial could disturb, checked before each step of the trial."""
 
     hardware: Hardware
     borrowed: LentWork
@@ -242,21 +243,21 @@ class LocalWork:
     terms: LendingTerms
 
     def busy(self) -> bool:
-        """Return whether an answer is computed here for anyone, or layers are being loaded for others."""
+        """Return whether an answer is being computed here for anyone, or layers are being loaded for others."""
         return self.own.answering or self.borrowed.busy()
 
     def lent_threads(self) -> Threads:
-        """Return the threads for the layers of others."""
+        """Return the threads for others' layers."""
         return self.hardware.threads.at_most(self.terms.threads())
 
     def lent_bytes(self) -> int:
-        """Return the bytes a host may still use. Raises Refused when nothing new may begin."""
+        """Return the bytes that a host may still use. Raises Refused if nothing new may begin."""
         self.terms.require()
         return max(0, self.terms.lent_bytes() - self.borrowed.used_bytes)
 
 
 class OwnSpeed:
-    """The trials of this machine. `root` holds the cache and, during a trial, a folder for its files."""
+    """The trials of this machine. `root` contains the cache and, during a trial, a folder for its files."""
 
     def __init__(self, here: LocalWork, root: Path) -> None:
         self._here, self.root = here, root
@@ -266,14 +267,14 @@ class OwnSpeed:
         self._rested_at = 0.0
 
     async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
-        """Return the last speed measured, even where `for_user` would measure again: it is better than nothing."""
+        """Return the last measured speed, even if `for_user` would measure it again. An old speed is better than none."""
         setup = await self._here.hardware.setup(batch_rows)
         return self._book.last(key_of(setup, shape, head=True))
 
     async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = silent) -> Speed:
-        """Return the speed with the output matrix, for this machine's own user; waits for a trial under way.
+        """Return the speed including the output matrix, for this machine's own user. Waits for a trial under way.
 
-        Raises the errors of `measure`, Busy among them.
+        Raises the errors of `measure`, including Busy.
         """
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
@@ -287,11 +288,11 @@ class OwnSpeed:
             return await self._tried(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
-        """Return the speed without the output matrix, within what is lent; at most half of the time goes to members'
-        trials.
+        """Return the speed without the output matrix, within the lent resources. Members' trials take at most half of
+        the time.
 
-        again: the known speed is doubted, which is rarely heeded. Raises the errors of `measure`, and Busy while any
-        trial runs or rests.
+        again: the known speed is doubted; it is measured again only if it was not lately. Raises the errors of
+        `measure`, and Busy while a trial is running or the machine rests from one.
         """
         setup = await self._here.hardware.setup(batch_rows)
         threads = self._here.lent_threads()
@@ -315,7 +316,8 @@ class OwnSpeed:
                 self._rested_at = now + (now - began)
 
     async def doubt(self, shape: ModelShape, batch_rows: int) -> bool:
-        """Doubt the known speed: the next question measures again. Return False if it was measured not long ago."""
+        """Mark the known speed as outdated, so that the next request measures it. Return False if it was doubted
+        recently."""
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
         if not self._may_doubt(key):
@@ -325,12 +327,13 @@ class OwnSpeed:
         return True
 
     def _may_doubt(self, key: str) -> bool:
-        """Return whether the speed may be doubted again: a doubt confirmed once is settled, unless other programs
-        disturbed the trial."""
+        """Return whether the speed may be doubted again. A measurement that was repeated counts as settled unless
+        other programs disturbed it."""
         return self._cooldown.may(key, SOON_S if self._book.was_disturbed(key) else WHILE_S)
 
     def _unwelcome(self) -> bool:
-        """Return whether a trial for another machine must end: work came, or the owner wants the machine."""
+        """Return whether a trial for another machine must end because of other work. Raises Refused if lending
+        stopped."""
         self._here.lent_bytes()
         return self._here.busy()
 

@@ -1,4 +1,4 @@
-"""The inputs of a plan: the machines here, their speed with the model and the quality of their links."""
+"""The inputs of a plan: the connected machines, their speed with the model and the quality of their links."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class PlannerInputs:
     async def speeds(
         self, entry: Entry, batch_rows: int, report: Report, *, known_only: bool = False, without: Collection[str] = ()
     ) -> Speeds:
-        """Return the speed of each machine with a model, measured now where it is not known.
+        """Return the speed of each machine with a model, measuring it now if it is unknown.
 
-        known_only: nothing is measured. without: machines that are not waited for. None: a machine that cannot tell.
+        known_only: nothing is measured. without: machines not to wait for. A speed is None if the machine cannot
+        provide it.
         """
         me, names, shared = await self._everybody(known_only=known_only, without=without)
         return await self.measures.speeds(
@@ -51,7 +52,7 @@ class PlannerInputs:
         )
 
     async def speeds_like(self, basis: Basis, batch_rows: int, report: Report, *, known_only: bool) -> Speeds:
-        """Return the same for a model that is not here, from a plain layer in its place."""
+        """Return the speeds for a model that is not here, from a plain layer as a stand-in."""
         me, names, shared = await self._everybody(known_only=known_only)
         return await self.measures.speeds_like(
             basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
@@ -78,7 +79,7 @@ class PlannerInputs:
         return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
     def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
-        """Return host and lenders with everything measured of them. `released`: bytes they are freeing now."""
+        """Return host and lenders with everything measured of them. `released`: bytes that they are freeing now."""
         host, lenders = self.candidates(released)
         seen = [
             self.forecasts.corrected(
@@ -94,9 +95,9 @@ class PlannerInputs:
         return self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), seen
 
     async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
-        """Doubt the measurements behind a forecast that was far off; they are repeated when there is time.
+        """Doubt the measurements behind a forecast that was far off, so that they are repeated soon.
 
-        Return False where they were repeated not long ago, and hold.
+        Return False if they were repeated recently and are still valid.
         """
         me = self.candidates({})[0].id
         doubted = (await self.measures.doubt(entry, batch_rows, me)) & set(used)
@@ -107,7 +108,7 @@ class PlannerInputs:
 
 
 def lenders_but(me: MachineId, household: Household, released: Released) -> list[Candidate]:
-    """Return the lenders that are here; `released`: bytes they are freeing now."""
+    """Return the connected lenders. `released`: bytes that they are freeing now."""
     lenders = [
         Candidate(
             key,

@@ -1,4 +1,4 @@
-"""Planning: from a load order to the plan for it, with the machines and speeds of this moment."""
+"""Planning: turns an order to load a model into a plan, with the machines and speeds of the moment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of one placement."""
+    """The sizes common to all stages of one placement."""
 
     number: Number
     slots: int
@@ -46,7 +46,7 @@ class Sizes:
     keep: Keep = KEEP_ALL
 
     def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
-        """Return the order for this machine's own worker."""
+        """Return the config for this machine's own worker."""
         return StageConfig(
             engine=LLAMACPP,
             path=path,
@@ -66,7 +66,7 @@ class Sizes:
         )
 
     def order(self, stage: PlannedStage, model: Model, run: Run, manifest: str) -> messages.OpenStage:
-        """Return the order for a lender."""
+        """Return the message that opens the stage on a lender."""
         return messages.OpenStage(
             request=0,
             pipeline=run.pipeline.hex(),
@@ -90,21 +90,22 @@ class Sizes:
 
 
 class StateRule:
-    """The rule of one host for recurrent states. The speed of copying memory is measured once; `reading`:
-    ForecastHistory.reading_ratio."""
+    """The rule of one host for keeping recurrent states, which compares the cost of copying one with the cost of
+    reading the prompt again (app/core/planner/stage_memory.py). `reading` corrects the forecast time of reading by
+    earlier prompts of the model. The speed of copying memory is measured once."""
 
     def __init__(self, reading: Callable[[str], float | None]) -> None:
         self._byte_s, self._reading = 0.0, reading
 
     async def with_reason(self, plan: Plan, model: Model) -> Plan:
-        """Return the plan with a sentence on the states kept, for a model that has states."""
+        """Return the plan with a reason about the states it keeps, if the model has states."""
         if not model.state_bytes:
             return plan
         self._byte_s = self._byte_s or await asyncio.to_thread(memory_copy_s_per_byte)
         return replace(plan, reasons=(*plan.reasons, _reason(self._costs(plan, model))))
 
     def keep(self, plan: Plan, model: Model) -> Keep:
-        """Return the rule for states that all stages of the plan follow."""
+        """Return the rule for keeping states that all stages of the plan follow."""
         return keep_rule(self._costs(plan, model)) if model.state_bytes else KEEP_ALL
 
     def _costs(self, plan: Plan, model: Model) -> StateCosts:
@@ -127,7 +128,7 @@ def _reason(costs: StateCosts) -> Reason:
 
 
 class Planner:
-    """The planner of one host. `threads`: those of its own worker."""
+    """The planner of one host. `threads` are those of its own worker."""
 
     def __init__(self, planner_inputs: PlannerInputs, threads: Threads) -> None:
         self._outlook, self._threads = planner_inputs, threads
@@ -142,7 +143,7 @@ class Planner:
         limits: Mapping[MachineId, int] | None = None,
         topologies: frozenset[Topology] = ALL_TOPOLOGIES,
     ) -> Plan:
-        """Return the placement. `limits`: bytes that lenders reported. Raises DoesNotFit or BadInput."""
+        """Return the placement. `limits`: free bytes reported by lenders. Raises DoesNotFit or BadInput."""
         if not model.writes:
             raise BadInput("model_only_embeds", name=model.name)
         host, lenders = self._outlook.machines(released, speeds)
@@ -204,7 +205,7 @@ class Planner:
 
 
 def with_forecast_basis(chosen: Plan, unforecast: Reason | None) -> Plan:
-    """Return the plan with the basis of its forecast, or the reason why there is none."""
+    """Return the plan with a reason about the basis of its forecast, or about why there is none."""
     if chosen.forecast is not None:
         return replace(chosen, reasons=(*chosen.reasons, Reason(_basis(chosen, chosen.forecast))))
     if unforecast is None:

@@ -1,4 +1,4 @@
-"""Verdicts on models that are not here yet: whether they fit, where their layers would go, and how fast."""
+"""Verdicts on models that are not here yet: whether they fit, where their layers would go, and at what speed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_CONTEXT = 1 << 24  # where nobody says
 
 
 async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Json | None:
-    """Return the model of the catalogue to begin with; None where none fits with room to spare. Nothing is measured."""
+    """Return the model of the catalog to begin with, or None if none fits with room to spare. Nothing is measured."""
     known = await asyncio.to_thread(shipped)
     host, lenders = planner_inputs.machines(released, {})
     together = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
@@ -92,7 +92,7 @@ def _option(offer: Offer, file: OfferedFile, verdict: Json) -> StarterOption:
 async def verdicts(
     order: requests.Judge, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
 ) -> Json:
-    """Return one verdict per sketch, by its key; with `place` also the plan and its estimated speed."""
+    """Return one verdict per sketch by its key. With `place`, it includes the plan and its estimated speed."""
     by_key = {}
     for sketch in order.sketches:
         model = estimated_model(
@@ -121,7 +121,7 @@ async def verdicts(
 
 
 def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
-    """Return the basis to measure for a sketch; None for an unknown family."""
+    """Return the basis to measure for a sketch, or None for an unknown family."""
     if sketch.architecture not in FAMILIES:
         return None
     kind = kind_of(sketch.quantisation)
@@ -137,7 +137,7 @@ def _unforecast(sketch: requests.Sketch) -> Reason:
 
 
 def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload) -> Json | None:
-    """Return the plan; None when it does not fit."""
+    """Return the plan, or None if it does not fit."""
     try:
         chosen = plan(host, lenders, model, work)
     except DoesNotFit:

@@ -1,1 +1,1 @@
-"""Verification of lenders: their numbers are computed again here, and machines with wrong numbers are quarantined."""
+"""Verification of lenders: samples of their work are recomputed here, and faulty machines are quarantined."""

@@ -1,4 +1,4 @@
-"""The quarantine: machines that computed wrong numbers hold no part of a model until a person takes them back."""
+"""The quarantine: machines that computed wrong numbers hold no part of a model until a person releases them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Quarantine:
         self._since = dict(self._read().since)
 
     def _read(self) -> _File:
-        """Return the saved quarantine. A damaged file is kept aside and reported: its machines are used again."""
+        """Return the saved quarantine. A damaged file is set aside and reported, and its machines are used again."""
         try:
             return read_json(self._file, _File)
         except FileNotFoundError:
@@ -58,8 +58,7 @@ class Quarantine:
     def reasons(
         self, names: Mapping[MachineId, Machine], other_reasons: Mapping[MachineId, Reason]
     ) -> dict[MachineId, Reason]:
-        """Return the reason of each doubted machine that is online, added to `other_reasons`. Only a person ends a
-        doubt."""
+        """Return `other_reasons` plus the reason of each quarantined machine that is online."""
         own = {
             key: Reason("machine_doubted", {"machine": names[key].name})
             for key in self._since
@@ -77,12 +76,12 @@ class Quarantine:
         await self._kept()
 
     def unclear(self, name: str) -> None:
-        """Record that this machine, the lender and a third machine all disagree, or that the third agrees with the
-        lender."""
+        """Record that the check of this lender decided nothing: the third machine agreed with the lender or with
+        nobody."""
         self._note(Reason("log_machine_unclear", {"machine": name}))
 
     async def use_again(self, machine: Machine) -> UsedAgain:
-        """Take a machine back for a person. Raises BadInput when it is not in quarantine."""
+        """Release a machine at a person's request. Raises BadInput if it is not in quarantine."""
         if machine.id not in self._since:
             raise BadInput("machine_not_doubted", machine=machine.name)
         del self._since[machine.id]
@@ -91,7 +90,7 @@ class Quarantine:
         return UsedAgain(MachineRef(machine.id, machine.name))
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
-        """Forget machines that left the household; an id never returns."""
+        """Forget machines that left the household, whose ids never return."""
         self._since = {key: at for key, at in self._since.items() if key in members}
 
     async def _kept(self) -> None:

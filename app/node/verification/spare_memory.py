@@ -1,4 +1,4 @@
-"""The spare memory in which samples are checked: freed at once when anything else needs it."""
+"""The spare memory in which samples are checked, freed as soon as anything else needs it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class SpareMemory:
-    """The spare memory of one machine, for one check at a time, whichever model is checked.
+    """The spare memory of one machine, used by one check at a time.
 
-    spare_bytes: the bytes that could still be loaded here beside everything loaded or promised.
+    spare_bytes: the bytes that could still be loaded here in addition to everything loaded or promised.
     """
 
     def __init__(self, spare_bytes: Callable[[], int]) -> None:
@@ -29,12 +29,12 @@ class SpareMemory:
         self._resident_bytes: Callable[[], int] | None = None  # of the check's worker
 
     def on_call_bytes(self) -> int:
-        """Return the bytes a check holds now: not free, but free as soon as they are needed."""
+        """Return the bytes that a check holds now. They are not free, but will be as soon as they are needed."""
         return self._resident_bytes() if self._resident_bytes is not None else 0
 
     async def within(self, check: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of a check that may take half of the spare bytes, like all work that may be of no use.
-        Raises StageLost as soon as the memory is needed, and the check's errors."""
+        """Return the result of a check that may take half of the spare bytes, as all speculative work may. Raises
+        StageLost as soon as the memory is needed, and the check's own errors."""
         gone = StageLost("pipeline_closed")
         async with self._turn:
             if self._n_wanting:
@@ -57,8 +57,8 @@ class SpareMemory:
 
     @asynccontextmanager
     async def wanted(self) -> AsyncIterator[Callable[[], None]]:
-        """Take memory or disk space while the block runs: a running check gives back its own, and none begins until
-        the yielded function is called or the block ends."""
+        """Reserve memory or disk space while the block runs. A running check frees its own, and no check begins until
+        the block ends or calls the yielded function."""
         with ExitStack() as wish:
             self._n_wanting += 1
             self._wanted.set()

@@ -1,4 +1,4 @@
-"""Verification of lenders: samples of their work are recomputed here while the model is idle, and compared."""
+"""Verification of lenders: while the model is idle, samples of their work are recomputed here and compared."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WAYS = (True, False)  # with flash attention, and without: two ways through the 
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """The same rows as this machine computes them in two ways, in f32."""
+    """The rows of a sample as this machine computes them in two ways, in f32."""
 
     one: bytes
     other: bytes
@@ -64,14 +64,15 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A sample, and this machine's result for it."""
+    """A sample and this machine's results for it."""
 
     plan: Plan
     sample: Sample
     again: Recomputed
 
     def of(self, payload: bytes, machine: MachineId, name: str = "") -> Finding:
-        """Return the finding about a machine that returned these rows. Run it in a thread: many values take a while."""
+        """Return the finding about a machine that returned these rows. Call it in a thread: comparing many values
+        takes time."""
         run, again, chooses = self.sample.run, self.again, self.again.chooses
         with_flash, other = (rows_of(way, run.width, Number.F32) for way in (again.one, again.other))
         rows = rows_of(payload, run.width, run.number)
@@ -100,13 +101,13 @@ class Verifier:
 
     @property
     def is_due(self) -> bool:
-        """Return whether a sample waits to be computed again."""
+        """Return whether a sample is waiting to be recomputed."""
         return self._samples.oldest is not None
 
     async def check_oldest(self, plan: Plan) -> None:
-        """Check the oldest sample. Cancelled, it leaves nothing behind, and the sample waits for another try.
+        """Check the oldest sample. If cancelled, it leaves nothing behind and the sample waits for another try.
 
-        Raises StageLost when stages are needed meanwhile.
+        Raises StageLost if stages must open in the meantime.
         """
         sample, is_settled = self._samples.oldest, False
         if sample is None:
@@ -118,8 +119,7 @@ class Verifier:
                 self._samples.forget(sample)
 
     def _tried_enough(self, sample: Sample) -> bool:
-        """Return whether the sample is given up: every try was interrupted by a request, or by a need for memory or
-        disk."""
+        """Return whether to give up the sample, because requests or a need for memory or disk interrupted every try."""
         n_tries = self._samples.put_off(sample)
         if n_tries < MOST_TRIES:
             return False
@@ -129,7 +129,7 @@ class Verifier:
         return True
 
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
-        """Return whether another try with this sample would find nothing more."""
+        """Return whether another try with this sample would reveal nothing more."""
         stage = self._stage_set.stage_of(sample.run)
         if stage is None or stage.machine in self.quarantine:
             return True
@@ -141,7 +141,7 @@ class Verifier:
         return await self._is_said(Check(plan, sample, again), stage)
 
     async def _is_said(self, check: Check, stage: PlannedStage) -> bool:
-        """Return whether it could be decided who is right; not when a third machine fails to answer."""
+        """Return whether the comparison is decided. It is not if a third machine is needed and fails to answer."""
         machine, name, answered = stage.machine, stage.name, check.sample.answered
         lender, third = await asyncio.to_thread(check.of, answered, machine, name), None
         if lender is Finding.DIFFERS:
@@ -160,7 +160,8 @@ class Verifier:
         return True
 
     async def _third(self, check: Check, stage: PlannedStage) -> Finding | None:
-        """Return a third machine's finding on the same rows, if a trusted one has these layers. Raises AppError."""
+        """Return a third machine's finding on the same rows, or None if no trusted one has these layers. Raises
+        AppError."""
         sample = check.sample
         step = Step.of([Segment(0, sample.n_rows, 0)], (), sample.given)
         answer = await self._stage_set.computed_elsewhere(stage, step)
@@ -179,9 +180,10 @@ class SampleRecomputer:
         self._folder = _folder(stages.folder)
 
     async def rows(self, stage: PlannedStage, sample: Sample) -> Recomputed:
-        """Return this machine's result for the sample of that stage.
+        """Return this machine's results for a sample of that stage.
 
-        Cancelled, or when its memory is needed, the worker ends at once and leaves nothing. Raises AppError.
+        If cancelled, or if its memory is needed, the worker ends at once and leaves nothing behind. Raises
+        AppError.
         """
         return await self._room.within(partial(self._rows, stage, sample))
 
@@ -200,7 +202,7 @@ class SampleRecomputer:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def _clear(self) -> None:
-        """Clear the folder. Raises DoesNotFit when the disk takes none."""
+        """Clear the folder. Raises DoesNotFit if it cannot be created."""
         shutil.rmtree(self._folder, ignore_errors=True)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -219,7 +221,7 @@ class SampleRecomputer:
         return Recomputed(with_flash, other, await asyncio.to_thread(self._chooses))
 
     def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
-        """Return the fewest runs that the memory allows, to be computed one after another. Raises DoesNotFit."""
+        """Return the fewest runs of layers that each fit in memory, to be computed in sequence. Raises DoesNotFit."""
         model, needed = self._entry.model, self._needed
         parts = fewest(stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= room)
         if not parts:
@@ -236,7 +238,7 @@ class SampleRecomputer:
         return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
 
     async def _through(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
-        """Return both row sets after one run of layers."""
+        """Pass both row sets through one run of layers and return them."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
         async with self._file(cut) as path:
             config = self._config(part, str(path))
@@ -247,7 +249,7 @@ class SampleRecomputer:
 
     @asynccontextmanager
     async def _file(self, cut: Cut) -> AsyncIterator[Path]:
-        """Yield the stage file: the existing one, or a temporary one that is removed afterwards."""
+        """Yield the path of the stage file, either the stored one or a temporary one that is removed afterward."""
         stage_id = cut.manifest.id
         self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
         try:
@@ -276,19 +278,19 @@ class SampleRecomputer:
         return after
 
     def _config(self, part: PlannedStage, path: str) -> StageConfig:
-        """Return a lender's config for this part, but for a single sequence."""
+        """Return a lender's config for this part, reduced to a single sequence."""
         cells = self._cells
         sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=KEEP_ALL)
         return sizes.config(part, self._entry, path)
 
     @property
     def _cells(self) -> int:
-        """The cells of the KV cache for all rows that a sample may have."""
+        """The number of KV cells needed for the largest sample."""
         return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
 
 
 def forget_checks(stages: Path) -> None:
-    """Delete the files of a node that was killed during a check: up to the layers of one machine."""
+    """Delete the files left by a node that was killed during a check, as large as the layers of one machine."""
     shutil.rmtree(_folder(stages), ignore_errors=True)
 
 
@@ -301,5 +303,5 @@ def _as_f32(sample: Sample) -> bytes:
 
 
 def _in_way(config: StageConfig, flash: bool) -> StageConfig:
-    """Return the config with or without flash attention; without it the KV cache cannot have 8 bits."""
+    """Return the config with or without flash attention. An 8-bit KV cache requires flash attention."""
     return replace(config, flash_attention=flash, kv=config.kv if flash else KvType.F16)
