@@ -33,7 +33,7 @@ def key_of(measured: Mapping[MachineId, Known]) -> Key:
 
 
 def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured:
-    """Return the message about this machine's links. `now` is this machine's Unix time; the clocks of machines differ."""
+    """Return the message about this machine's links. `now` is the Unix time here; clocks of machines differ."""
     chosen = sorted(measured.items())[:MOST_TOLD_MACHINES]
     return LinksMeasured(links=[_measured_link(key, known, now) for key, known in chosen])
 

@@ -1,4 +1,4 @@
-"""Failover of a pipeline onto the machines that remain, as app/inference/pipeline/recovering.py requires it."""
+"""Failover of a pipeline onto the machines that remain, as app/inference/pipeline/recovery_loop.py requires it."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Placement:
 
     @property
     def _replicas(self) -> Replicas | None:
-        """The open pipelines, or None until the placement answers. A single machine or a split counts as one replica."""
+        """The open pipelines, or None until the placement answers. One machine or a split is a single replica."""
         return self.state.pipelines if self._supervisor is not None else None
 
     @property

@@ -267,7 +267,7 @@ class OwnSpeed:
         self._rested_at = 0.0
 
     async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
-        """Return the last measured speed, even if `for_user` would measure it again. An old speed is better than none."""
+        """Return the last measured speed, even if `for_user` would measure it again. It is better than none."""
         setup = await self._here.hardware.setup(batch_rows)
         return self._book.last(key_of(setup, shape, head=True))
 
