@@ -28,14 +28,16 @@ class Metrics:
         self._registry = CollectorRegistry()
         self.requests = self._counter("requests", "Requests answered.", "path", "status")
         self.tokens = self._counter("tokens", "Tokens read and written.", "kind")
-        self.guesses = self._counter("guessed_tokens", "Tokens computed before they were known.", "outcome")
-        self.recoveries = self._counter("recoveries", "Answers continued after a loss.")
+        self.guesses = self._counter("guessed_tokens", "Speculative tokens computed.", "outcome")
+        self.recoveries = self._counter("recoveries", "Answers recovered after a loss.")
         self.before = self._histogram(
             "request_to_driver_seconds", "From a request's arrival to the pipeline, without the queue.", BEFORE_S
         )
         self.first = self._histogram("time_to_first_token_seconds", "From a request to its first token.", FIRST_S)
         self.between = self._histogram("time_between_tokens_seconds", "From one token to the next.", BETWEEN_S)
-        self.rate = self._histogram("decode_tokens_per_second", "Of each answer, after its first token.", TOK_S)
+        self.rate = self._histogram(
+            "decode_tokens_per_second", "Decoding speed of each answer after its first token.", TOK_S
+        )
 
     def count(self, done: Mapping[str, Any]) -> None:
         """Count a finished answer, whoever requested it, from its last line."""
@@ -72,14 +74,14 @@ class _Page(Collector):
 
 def gauges(hosting: ModelManager, queue: FairQueue) -> Iterator[Metric]:
     """Yield the present state of the queue and of the loaded models."""
-    yield GaugeMetricFamily("poolhouse_queue_waiting", "Answers that wait for a turn.", queue.n_waiting)
-    yield GaugeMetricFamily("poolhouse_queue_running", "Answers of programs that are made.", queue.n_running)
-    yield GaugeMetricFamily("poolhouse_answers_running", "All answers that are made.", hosting.answers()["running"])
-    loaded = GaugeMetricFamily("poolhouse_model_loaded", "1 for each model that is loaded.", labels=["model"])
+    yield GaugeMetricFamily("poolhouse_queue_waiting", "Requests waiting for a turn.", queue.n_waiting)
+    yield GaugeMetricFamily("poolhouse_queue_running", "Answers in progress for programs.", queue.n_running)
+    yield GaugeMetricFamily("poolhouse_answers_running", "All answers in progress.", hosting.answers()["running"])
+    loaded = GaugeMetricFamily("poolhouse_model_loaded", "1 for each loaded model.", labels=["model"])
     embeddings = hosting.embeddings
     yield _labeled(loaded, (((holder.entry.name,), 1) for holder in (*hosting.loaded, embeddings.held) if holder))
     yield GaugeMetricFamily(
-        "poolhouse_vectors_memory_bytes", "What the embedding model takes of this machine.", embeddings.uses()[0]
+        "poolhouse_vectors_memory_bytes", "Memory used by the embedding model on this machine.", embeddings.uses()[0]
     )
     yield from _replica_gauges(hosting)
     yield from _stage_counters(hosting)
@@ -98,11 +100,11 @@ def _replica_gauges(hosting: ModelManager) -> Iterator[Metric]:
         for running in hosting.loaded
         for replica in running.replicas
     ]
-    up = GaugeMetricFamily("poolhouse_replica_up", "Of replicas: 1 for one that serves.", labels=["model", "machine"])
+    up = GaugeMetricFamily("poolhouse_replica_up", "1 if the replica serves requests.", labels=["model", "machine"])
     yield _labeled(up, ((labels, float(pipeline.lost is None)) for labels, pipeline in known))
     answers = GaugeMetricFamily(
         "poolhouse_replica_answers",
-        "Answers of each replica that are made, or wait there for a slot.",
+        "Answers of each replica, in progress or waiting for a slot.",
         labels=["model", "machine", "state"],
     )
     for labels, pipeline in known:
@@ -125,13 +127,13 @@ def _stage_counters(hosting: ModelManager) -> Iterator[Metric]:
         for stage, figures in zip(running.plan.stages, running.figures(), strict=False)
     ]
     names = ["model", "machine", "layers"]
-    busy = CounterMetricFamily("poolhouse_stage_busy_seconds", "Computing, by stage.", labels=names)
+    busy = CounterMetricFamily("poolhouse_stage_busy_seconds", "Compute time by stage.", labels=names)
     yield _labeled(busy, ((labels, stage.busy_s) for labels, stage in known))
-    waited = CounterMetricFamily("poolhouse_stage_wait_seconds", "Waiting for a turn, by stage.", labels=names)
+    waited = CounterMetricFamily("poolhouse_stage_wait_seconds", "Time waiting for a turn, by stage.", labels=names)
     yield _labeled(waited, ((labels, stage.wait_s) for labels, stage in known))
-    steps = CounterMetricFamily("poolhouse_stage_steps", "Steps, by stage.", labels=names)
+    steps = CounterMetricFamily("poolhouse_stage_steps", "Steps by stage.", labels=names)
     yield _labeled(steps, ((labels, stage.steps) for labels, stage in known))
-    moved = CounterMetricFamily("poolhouse_link_bytes", "To and from each stage.", labels=[*names, "direction"])
+    moved = CounterMetricFamily("poolhouse_link_bytes", "Bytes to and from each stage.", labels=[*names, "direction"])
     for labels, meter in known:
         moved.add_metric((*labels, "out"), meter.bytes_out)
         moved.add_metric((*labels, "in"), meter.bytes_in)

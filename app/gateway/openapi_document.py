@@ -18,13 +18,13 @@ Json = dict[str, Any]
 REFUSALS = {
     "400": "The request cannot be used",
     "401": "The key is missing or wrong",
-    "403": "A web page asked",
+    "403": "The request came from a web page",
     "404": "There is no such model, or it is not loaded",
-    "408": "The body came too slowly",
+    "408": "The body arrived too slowly",
     "413": "The body is larger than 8 MiB",
-    "415": "The body is no JSON, or has an encoding other than gzip and zstd",
-    "421": "Asked by another name than our own",
-    "429": "Too much waits; see Retry-After",
+    "415": "The body is not JSON, or has an encoding other than gzip and zstd",
+    "421": "The Host is not one of our names",
+    "429": "Too many requests; see Retry-After",
     "503": "The pool cannot answer now",
 }
 Schemas = dict[Any, Json]
@@ -42,70 +42,66 @@ class Post(NamedTuple):
 
 POSTS = {
     "/v1/chat/completions": Post(
-        "An answer in a chat", openai_requests.ChatRequest, openapi_schemas.ChatCompletion, openapi_schemas.ChatChunk
+        "Answer a chat", openai_requests.ChatRequest, openapi_schemas.ChatCompletion, openapi_schemas.ChatChunk
     ),
     "/v1/completions": Post(
-        "A text that goes on",
-        openai_requests.CompletionRequest,
-        openapi_schemas.TextCompletion,
-        openapi_schemas.TextChunk,
+        "Continue a text", openai_requests.CompletionRequest, openapi_schemas.TextCompletion, openapi_schemas.TextChunk
     ),
     "/v1/responses": Post(
-        "An answer in a chat, as responses",
+        "Answer a chat (Responses API)",
         responses_routes.ResponsesRequest,
         openapi_schemas.Response,
         openapi_schemas.ResponseEvent,
     ),
     "/v1/responses/input_tokens": Post(
-        "How many tokens a response reads", responses_routes.ResponsesRequest, openapi_schemas.ResponseTokens
+        "Count the input tokens of a response", responses_routes.ResponsesRequest, openapi_schemas.ResponseTokens
     ),
     "/v1/messages": Post(
-        "An answer in a chat, as Anthropic's",
+        "Answer a chat (Anthropic)",
         anthropic_routes.MessagesRequest,
         openapi_schemas.AnthropicMessage,
         openapi_schemas.MessageEvent,
     ),
     "/v1/messages/count_tokens": Post(
-        "How many tokens a chat is", anthropic_routes.MessagesRequest, openapi_schemas.TokenCount
+        "Count the tokens of a chat", anthropic_routes.MessagesRequest, openapi_schemas.TokenCount
     ),
-    "/v1/embeddings": Post("Vectors of texts", embedding_routes.EmbeddingsRequest, openapi_schemas.Vectors),
+    "/v1/embeddings": Post("Embed texts", embedding_routes.EmbeddingsRequest, openapi_schemas.Vectors),
     **{
-        path: Post("How well texts answer a query", embedding_routes.RerankRequest, openapi_schemas.Ranked)
+        path: Post("Rank texts by their relevance to a query", embedding_routes.RerankRequest, openapi_schemas.Ranked)
         for path in RERANK
     },
-    "/api/embed": Post(
-        "Vectors of texts, as Ollama's", embedding_routes.OllamaEmbedRequest, openapi_schemas.OllamaVectors
-    ),
+    "/api/embed": Post("Embed texts (Ollama)", embedding_routes.OllamaEmbedRequest, openapi_schemas.OllamaVectors),
     "/api/embeddings": Post(
-        "The vector of a text, as Ollama's older one",
-        embedding_routes.OllamaEmbeddingsRequest,
-        openapi_schemas.OllamaVector,
+        "Embed one text (Ollama's older route)", embedding_routes.OllamaEmbeddingsRequest, openapi_schemas.OllamaVector
     ),
-    "/api/show": Post("One model, as Ollama's", ollama_routes.ShowRequest, openapi_schemas.ModelDescription),
+    "/api/show": Post("Describe a model (Ollama)", ollama_routes.ShowRequest, openapi_schemas.ModelDescription),
     "/api/chat": Post(
-        "An answer in a chat, as Ollama's",
+        "Answer a chat (Ollama)",
         ollama_routes.OllamaChatRequest,
         openapi_schemas.OllamaChat,
         openapi_schemas.OllamaChat,
     ),
     "/api/generate": Post(
-        "An answer to a prompt, as Ollama's",
+        "Answer a prompt (Ollama)",
         ollama_routes.OllamaGenerateRequest,
         openapi_schemas.OllamaText,
         openapi_schemas.OllamaText,
     ),
 }
 GETS: dict[str, tuple[str, type]] = {  # path: summary and type, which is str for plain text
-    "/v1/models": ("The models of the shelf", openapi_schemas.Models),
-    "/v1/models/{name}": ("One model", openapi_schemas.Model),
-    "/": ("That it runs, as Ollama's", str),
-    "/api/tags": ("The models of the shelf, as Ollama's", openapi_schemas.Tags),
-    "/api/ps": ("The models that are loaded, as Ollama's", openapi_schemas.LoadedModels),
-    "/api/version": ("The version of Ollama's API", openapi_schemas.Version),
-    "/health": ("Whether it answers, as llama.cpp's; no key is needed on this computer", openapi_schemas.Healthy),
-    "/v1/health": ("The same", openapi_schemas.Healthy),
-    "/props": ("The model that answers, as llama.cpp's", openapi_schemas.Props),
-    "/metrics": ("Figures for Prometheus", str),
+    "/v1/models": ("List the models", openapi_schemas.Models),
+    "/v1/models/{name}": ("Describe a model", openapi_schemas.Model),
+    "/": ("Report that the server is running (Ollama)", str),
+    "/api/tags": ("List the models (Ollama)", openapi_schemas.Tags),
+    "/api/ps": ("List the loaded models (Ollama)", openapi_schemas.LoadedModels),
+    "/api/version": ("Return the version of Ollama's API", openapi_schemas.Version),
+    "/health": (
+        "Report whether requests are answered (llama.cpp); needs no key on this computer",
+        openapi_schemas.Healthy,
+    ),
+    "/v1/health": ("Alias of /health", openapi_schemas.Healthy),
+    "/props": ("Describe the model that answers (llama.cpp)", openapi_schemas.Props),
+    "/metrics": ("Metrics for Prometheus", str),
     "/openapi.json": ("This description", dict),
 }
 ERRORS = {
@@ -175,7 +171,7 @@ def _responses(path: str, content: Json, known: Schemas) -> Json:
     }
     if path in HEALTH:
         schema = {"schema": known[openapi_schemas.Loading]}
-        responses["503"] = {"description": "A model is loaded", "content": {"application/json": schema}}
+        responses["503"] = {"description": "A model is being loaded", "content": {"application/json": schema}}
     return responses
 
 
